@@ -1,0 +1,45 @@
+# Everything a person does with a clone.  `make help` lists it; each target does its own set-up.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Seamark needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+up: $(STAMP) ## run Seamark: API server, store, controllers, DNS and simulated nodes
+	$(BIN)/seamark up $(ARGS)
+
+test: $(STAMP) ## all tests, on every core
+	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
+
+check: $(STAMP) ## format, lint, types, layers, tests: what CI runs
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
+
+format: $(STAMP) ## put the code into its format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(STAMP) ## benchmarks: ratios against a peer or a baseline
+	$(BIN)/python -m bench $(ARGS)
+
+soak: $(STAMP) ## long runs: a thousand kills in the middle of writes
+	$(BIN)/pytest -m soak $(ARGS)
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.PHONY: help up test check format bench soak clean

@@ -1,0 +1,1 @@
+"""Kubernetes service discovery as a Python package."""

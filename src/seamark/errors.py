@@ -1,0 +1,197 @@
+"""Every error an API request can end with: one class per Kubernetes ``Status`` reason.
+
+    ApiError
+    ├── BadRequest               400  the request makes no sense
+    ├── Unauthorized             401  who are you?
+    ├── Forbidden                403  known, but not allowed (also: the namespace is terminating)
+    ├── NotFound                 404
+    ├── MethodNotAllowed         405
+    ├── NotAcceptable            406  no representation fits the Accept header
+    ├── Conflict                 409  somebody else changed the object first
+    │   └── AlreadyExists        409
+    ├── Expired                  410  the version asked for is no longer known: list again
+    ├── Gone                     410
+    ├── RequestEntityTooLarge    413
+    ├── UnsupportedMediaType     415
+    ├── Invalid                  422  understood, but the object breaks its rules
+    ├── TooManyRequests          429
+    ├── InternalError            500
+    ├── ServiceUnavailable       503
+    ├── ServerTimeout            504
+    └── Timeout                  504
+
+Raise these anywhere below a verb; :func:`status` turns one into the ``Status`` object that goes over the wire, and
+:func:`from_status` turns a foreign server's answer back into the same class.  Nothing else builds a ``Status``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+Object = dict[str, Any]
+
+
+class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reason among several, as in ``details.causes``; ``field`` is a dotted path."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class ApiError(Exception):
+    """An answer of the API that is not success.  ``reason`` may be empty: some of Kubernetes' own errors have none."""
+
+    code = 500
+    reason = ""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        causes: Iterable[Cause] = (),
+        retry_after: int | None = None,
+        code: int | None = None,
+        reason: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.causes = tuple(causes)
+        self.details = dict(details) if details is not None else None
+        self.retry_after = retry_after
+        if code is not None:
+            self.code = code
+        if reason is not None:
+            self.reason = reason
+
+
+class BadRequest(ApiError):
+    code, reason = 400, "BadRequest"
+
+
+class Unauthorized(ApiError):
+    code, reason = 401, "Unauthorized"
+
+    def __init__(self, message: str = "Unauthorized", **more: Any) -> None:
+        super().__init__(message, **more)
+
+
+class Forbidden(ApiError):
+    code, reason = 403, "Forbidden"
+
+
+class NotFound(ApiError):
+    code, reason = 404, "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    code, reason = 405, "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):
+    code, reason = 406, "NotAcceptable"
+
+
+class Conflict(ApiError):
+    code, reason = 409, "Conflict"
+
+
+class AlreadyExists(Conflict):
+    reason = "AlreadyExists"
+
+
+class Expired(ApiError):
+    code, reason = 410, "Expired"
+
+
+class Gone(ApiError):
+    code, reason = 410, "Gone"
+
+
+class RequestEntityTooLarge(ApiError):
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(ApiError):
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class Invalid(ApiError):
+    code, reason = 422, "Invalid"
+
+
+class TooManyRequests(ApiError):
+    code, reason = 429, "TooManyRequests"
+
+
+class InternalError(ApiError):
+    code, reason = 500, "InternalError"
+
+
+class ServiceUnavailable(ApiError):
+    code, reason = 503, "ServiceUnavailable"
+
+
+class ServerTimeout(ApiError):
+    code, reason = 504, "ServerTimeout"
+
+
+class Timeout(ApiError):
+    code, reason = 504, "Timeout"
+
+
+def status(error: ApiError) -> Object:
+    """The ``Status`` object that says what went wrong."""
+    answer: Object = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": error.message,
+    }
+    if error.reason:
+        answer["reason"] = error.reason
+    details = error.details
+    if error.causes or error.retry_after is not None:
+        details = dict(details or {})
+        if error.causes:
+            details["causes"] = [msgspec.to_builtins(cause) for cause in error.causes]
+        if error.retry_after is not None:
+            details["retryAfterSeconds"] = error.retry_after
+    if details is not None:
+        answer["details"] = details
+    answer["code"] = error.code
+    return answer
+
+
+def _classes(base: type[ApiError]) -> Iterable[type[ApiError]]:
+    for sub in base.__subclasses__():
+        yield sub
+        yield from _classes(sub)
+
+
+def from_status(answer: Mapping[str, Any]) -> ApiError:
+    """The error a foreign server meant by this ``Status``; its reason decides, then its code."""
+    code = int(answer.get("code") or 500)
+    reason = str(answer.get("reason") or "")
+    details = answer.get("details") or {}
+    causes = [
+        Cause(reason=c.get("reason", ""), message=c.get("message", ""), field=c.get("field", ""))
+        for c in details.get("causes") or ()
+    ]
+    known = list(_classes(ApiError))
+    match = next((k for k in known if k.reason == reason), None) or next(
+        (k for k in known if k.code == code and not reason), ApiError
+    )
+    return match(
+        str(answer.get("message") or reason or f"HTTP {code}"),
+        details={k: v for k, v in details.items() if k not in ("causes", "retryAfterSeconds")},
+        causes=causes,
+        retry_after=details.get("retryAfterSeconds"),
+        code=code,
+        reason=reason,
+    )

@@ -1,0 +1,96 @@
+"""What can be wrong with one field of an object, in Kubernetes' own words.
+
+A validator appends :class:`FieldError` values to a list and goes on, so that a user sees every mistake at once.
+Paths are plain strings (``spec.ports[0].port``), built by the caller only along the way it walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from seamark.errors import Cause, Invalid, Object
+from seamark.kinds.resource import Resource
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One mistake: ``reason`` is the machine-readable cause, ``message`` the sentence after the path."""
+
+    field: str
+    reason: str
+    message: str
+
+
+Errors = list[FieldError]
+
+
+def show(value: Any) -> str:
+    """A value as Go's ``field.Error`` prints it: strings quoted, numbers bare, structures as JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError(field, "FieldValueInvalid", f"Invalid value: {show(value)}" + (f": {detail}" if detail else ""))
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError(field, "FieldValueRequired", "Required value" + (f": {detail}" if detail else ""))
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError(field, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    return FieldError(field, "FieldValueDuplicate", f"Duplicate value: {show(value)}")
+
+
+def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """``supported`` is printed in the order given: pass it sorted where Kubernetes sorts."""
+    listed = ", ".join(show(choice) for choice in supported)
+    return FieldError(field, "FieldValueNotSupported", f"Unsupported value: {show(value)}: supported values: {listed}")
+
+
+def not_found(field: str, value: Any) -> FieldError:
+    return FieldError(field, "FieldValueNotFound", f"Not found: {show(value)}")
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    unit = "bytes"
+    return FieldError(field, "FieldValueTooLong", f"Too long: may not be more than {limit} {unit}")
+
+
+def too_many(field: str, count: int, limit: int) -> FieldError:
+    return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
+
+
+def type_invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError(field, "FieldValueTypeInvalid", f"Invalid value: {show(value)}: {detail}")
+
+
+def internal(field: str, detail: str) -> FieldError:
+    return FieldError(field, "InternalError", f"Internal error: {detail}")
+
+
+def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
+    """The 422 that lists these mistakes."""
+    seen: dict[tuple[str, str], FieldError] = {}
+    for error in errors:
+        seen.setdefault((error.field, error.message), error)
+    unique = list(seen.values())
+    sentences = [f"{e.field}: {e.message}" for e in unique]
+    text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details: Object = {}
+    if name:
+        details["name"] = name
+    if resource.group:
+        details["group"] = resource.group
+    details["kind"] = resource.kind
+    return Invalid(
+        f'{qualified} "{name}" is invalid: {text}',
+        details=details,
+        causes=[Cause(reason=e.reason, message=e.message, field=e.field) for e in unique],
+    )

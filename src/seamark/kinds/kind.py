@@ -1,0 +1,131 @@
+"""What the API server must know about a kind.  One module per kind (or tight family) derives from :class:`Kind`.
+
+The methods are the kind's rules, called by the write path in ``seamark.api.write`` in this order:
+
+    create   default → prepare_create → (allocate) → validate → warnings
+    update   default → prepare_update → (allocate) → validate_update → warnings
+    status   default → prepare_status → validate_status
+
+``default``, ``prepare_*`` edit the new object in place; ``validate*`` only collect errors.  ``old`` is never edited.
+Objects are plain dicts already checked against their shape, so a rule may rely on every field's type, but nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from seamark.errors import Object
+from seamark.kinds import metadata
+from seamark.kinds.fields import Errors
+from seamark.kinds.resource import Resource
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of ``kubectl get``; ``priority`` above 0 shows with ``-o wide`` only."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """``pods/status`` and the like, for discovery and routing.  ``kind`` is what goes over the wire there."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str
+    group: str | None = None
+    version: str | None = None
+
+
+class Kind:
+    """The rules of one kind; stateless, one instance in :mod:`seamark.kinds.table`."""
+
+    resource: ClassVar[Resource]
+    singular: ClassVar[str]
+    shape: ClassVar[str]  # its name in shapes.json
+    short_names: ClassVar[tuple[str, ...]] = ()
+    categories: ClassVar[tuple[str, ...]] = ()
+    verbs: ClassVar[tuple[str, ...]] = ALL_VERBS
+    subresources: ClassVar[tuple[Subresource, ...]] = ()
+    columns: ClassVar[tuple[Column, ...]] = (Column("Name", format="name"), Column("Created At", "date"))
+
+    create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
+    unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
+    delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
+
+    # --- names -------------------------------------------------------------------------------------
+
+    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
+        """Sentences about what is wrong with a name (``prefix``: with a generateName)."""
+        return metadata.dns_subdomain(name, prefix=prefix)
+
+    # --- create ------------------------------------------------------------------------------------
+
+    def default(self, obj: Object) -> None:
+        """Fill in what the user left out."""
+
+    def prepare_create(self, obj: Object) -> None:
+        """Drop what may not be set at creation (status), start the generation."""
+
+    def validate(self, obj: Object) -> Errors:
+        """Everything wrong with the object, its metadata apart."""
+        return []
+
+    # --- update ------------------------------------------------------------------------------------
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        """Carry over what an update may not touch (status), bump the generation."""
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self.validate(obj)
+
+    # --- the status subresource --------------------------------------------------------------------
+
+    def prepare_status(self, obj: Object, old: Object) -> None:
+        """Keep everything of ``old`` but status (and labels, annotations, which status updates may set)."""
+        for key in [k for k in obj if k not in ("status", "metadata")]:
+            del obj[key]
+        for key, value in old.items():
+            if key not in ("status", "metadata"):
+                obj[key] = value
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        return []
+
+    # --- deletion ----------------------------------------------------------------------------------
+
+    def grace_seconds(self, obj: Object, asked: int | None) -> int:
+        """How long the object stays after DELETE before somebody removes it for good; 0 for at once."""
+        return 0
+
+    def begin_deletion(self, obj: Object) -> None:
+        """Edit the object as its deletion begins (a Namespace's phase becomes Terminating)."""
+
+    def held(self, obj: Object) -> bool:
+        """Whether something still keeps an object whose deletion has begun: its finalizers."""
+        return bool(obj["metadata"].get("finalizers"))
+
+    # --- what people see ---------------------------------------------------------------------------
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        """Sentences for the ``Warning`` header of a write."""
+        return []
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        """Values for field selectors, beside ``metadata.name`` and ``metadata.namespace``."""
+        return {}
+
+    field_names: ClassVar[tuple[str, ...]] = ()  # the keys ``fields`` gives
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        """The cells under ``columns``."""
+        meta = obj["metadata"]
+        return [meta.get("name", ""), meta.get("creationTimestamp")]

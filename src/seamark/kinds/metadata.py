@@ -1,0 +1,243 @@
+"""Names, labels and the rest of ``metadata``: the rules every kind shares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds.fields import Errors, forbidden, invalid, required, too_long
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_label = re.compile(_LABEL)
+_subdomain = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_dns1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_qualified = re.compile(_QUALIFIED)
+_label_value = re.compile(f"({_QUALIFIED})?")
+
+TOTAL_ANNOTATIONS_LIMIT = 256 * 1024
+
+
+def _length(limit: int) -> str:
+    return f"must be no more than {limit} characters"
+
+
+def _masked(name: str, prefix: bool) -> str:
+    """A generateName is judged as if something stood where its trailing dash is."""
+    return name[:-1] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
+
+
+def dns_label(name: str, *, prefix: bool = False) -> list[str]:
+    """What is wrong with this as an RFC 1123 label; empty if nothing."""
+    name = _masked(name, prefix)
+    wrong = [_length(63)] if len(name) > 63 else []
+    if not _label.fullmatch(name):
+        wrong.append(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+            f"end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+        )
+    return wrong
+
+
+def dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
+    """What is wrong with this as an RFC 1035 label; empty if nothing."""
+    name = _masked(name, prefix)
+    wrong = [_length(63)] if len(name) > 63 else []
+    if not _dns1035.fullmatch(name):
+        wrong.append(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+            f"validation is '{_dns1035.pattern}')"
+        )
+    return wrong
+
+
+def dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
+    """What is wrong with this as an RFC 1123 subdomain; empty if nothing."""
+    name = _masked(name, prefix)
+    wrong = [_length(253)] if len(name) > 253 else []
+    if not _subdomain.fullmatch(name):
+        wrong.append(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+            rf"'{_LABEL}(\.{_LABEL})*')"
+        )
+    return wrong
+
+
+def path_segment(name: str, *, prefix: bool = False) -> list[str]:
+    """What keeps this from being one segment of a URL path; empty if nothing."""
+    wrong = []
+    if not prefix and name in (".", ".."):
+        wrong.append(f"may not be '{name}'")
+    wrong += [f"may not contain '{char}'" for char in "/%" if char in name]
+    return wrong
+
+
+def qualified_name(value: str) -> list[str]:
+    """What is wrong with this as a label key, ``prefix/name``; empty if nothing."""
+    if _qualified.fullmatch(value) and len(value) <= 63:
+        return []
+    wrong = []
+    parts = value.split("/")
+    if len(parts) > 2:
+        return [
+            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
+            "an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+            f"'{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    if len(parts) == 2:
+        if not parts[0]:
+            wrong.append("prefix part must be non-empty")
+        else:
+            wrong += [f"prefix part {sentence}" for sentence in dns_subdomain(parts[0])]
+    name = parts[-1]
+    if not name:
+        wrong.append("name part must be non-empty")
+    elif len(name) > 63:
+        wrong.append(f"name part {_length(63)}")
+    if not _qualified.fullmatch(name):
+        wrong.append(
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+            "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+            f"'{_QUALIFIED}')"
+        )
+    return wrong
+
+
+def label_value(value: str) -> list[str]:
+    """What is wrong with this as the value of a label; empty if nothing."""
+    wrong = [_length(63)] if len(value) > 63 else []
+    if not _label_value.fullmatch(value):
+        wrong.append(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+            f"validation is '({_QUALIFIED})?')"
+        )
+    return wrong
+
+
+def validate_labels(labels: dict[str, str], path: str) -> Errors:
+    errors: Errors = []
+    for key, value in labels.items():
+        errors += [invalid(path, key, sentence) for sentence in qualified_name(key)]
+        errors += [invalid(path, value, sentence) for sentence in label_value(value)]
+    return errors
+
+
+def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
+    errors: Errors = []
+    size = 0
+    for key, value in annotations.items():
+        size += len(key.encode()) + len(value.encode())
+        # Annotation keys may be in upper case where label keys may not.
+        errors += [invalid(path, key, sentence) for sentence in qualified_name(key.lower())]
+    if size > TOTAL_ANNOTATIONS_LIMIT:
+        errors.append(too_long(path, TOTAL_ANNOTATIONS_LIMIT))
+    return errors
+
+
+def _validate_owners(owners: list[Any], path: str) -> Errors:
+    errors: Errors = []
+    controllers: list[str] = []
+    for i, owner in enumerate(owners):
+        at = f"{path}[{i}]"
+        group, _, version = owner.get("apiVersion", "").rpartition("/")
+        if not version:
+            errors.append(invalid(f"{at}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
+        if not owner.get("kind"):
+            errors.append(invalid(f"{at}.kind", "", "must not be empty"))
+        if not owner.get("name"):
+            errors.append(invalid(f"{at}.name", "", "must not be empty"))
+        if not owner.get("uid"):
+            errors.append(invalid(f"{at}.uid", "", "must not be empty"))
+        if (group, owner.get("kind")) == ("", "Event"):
+            errors.append(invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        if owner.get("controller"):
+            controllers.append(owner.get("name", ""))
+    if len(controllers) > 1:
+        errors.append(
+            invalid(
+                path,
+                owners,
+                'Only one reference can have Controller set to true. Found "true" in references for '
+                f"{controllers[0]} and {controllers[1]}",
+            )
+        )
+    return errors
+
+
+def validate(meta: Object, check_name: Callable[..., list[str]], *, namespaced: bool, path: str = "metadata") -> Errors:
+    """Everything wrong with the metadata of a new object."""
+    errors: Errors = []
+    name, generate = meta.get("name", ""), meta.get("generateName", "")
+    if generate:
+        errors += [invalid(f"{path}.generateName", generate, s) for s in check_name(generate, prefix=True)]
+    if not name:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    else:
+        errors += [invalid(f"{path}.name", name, s) for s in check_name(name, prefix=False)]
+    if namespaced:
+        namespace = meta.get("namespace", "")
+        if not namespace:
+            errors.append(required(f"{path}.namespace"))
+        else:
+            errors += [invalid(f"{path}.namespace", namespace, s) for s in dns_label(namespace)]
+    elif meta.get("namespace"):
+        errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
+    return errors + _validate_accessories(meta, path)
+
+
+def _validate_accessories(meta: Object, path: str) -> Errors:
+    errors: Errors = []
+    if meta.get("generation", 0) < 0:
+        errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
+    if labels := meta.get("labels"):
+        errors += validate_labels(labels, f"{path}.labels")
+    if annotations := meta.get("annotations"):
+        errors += validate_annotations(annotations, f"{path}.annotations")
+    if owners := meta.get("ownerReferences"):
+        errors += _validate_owners(owners, f"{path}.ownerReferences")
+    if finalizers := meta.get("finalizers"):
+        errors += _validate_finalizers(finalizers, f"{path}.finalizers")
+    return errors
+
+
+def _validate_finalizers(finalizers: list[str], path: str) -> Errors:
+    errors: Errors = []
+    standard = {"orphan", "foregroundDeletion"}
+    for i, finalizer in enumerate(finalizers):
+        at = f"{path}[{i}]"
+        wrong = qualified_name(finalizer)
+        errors += [invalid(path, finalizer, sentence) for sentence in wrong]
+        if not wrong and "/" not in finalizer and finalizer not in standard:
+            errors.append(invalid(at, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
+    if standard <= set(finalizers):
+        errors.append(invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
+    return errors
+
+
+def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors:
+    """Everything wrong with how metadata changed; the write path has already carried over what no one may set."""
+    errors: Errors = []
+    if old.get("deletionTimestamp"):
+        before = old.get("finalizers") or []
+        added = [f for f in meta.get("finalizers") or [] if f not in before]
+        if added:
+            # Go prints the slice with %#v; clients compare the text.
+            listed = ", ".join(f'"{f}"' for f in added)
+            errors.append(
+                forbidden(
+                    f"{path}.finalizers",
+                    "no new finalizers can be added if the object is being deleted, found new finalizers "
+                    f"[]string{{{listed}}}",
+                )
+            )
+    if meta.get("generation", 0) < old.get("generation", 0):
+        errors.append(invalid(f"{path}.generation", meta.get("generation", 0), "must not be decremented"))
+    for key in ("name", "namespace", "uid", "creationTimestamp"):
+        if meta.get(key) != old.get(key):
+            errors.append(invalid(f"{path}.{key}", meta.get(key), "field is immutable"))
+    return errors + _validate_accessories(meta, path)

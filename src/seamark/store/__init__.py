@@ -1,0 +1,9 @@
+"""WHERE state lives: a revisioned key-value log, the smallest part of etcd's model that an API server needs.
+
+- ``protocol``: the seam itself, and the errors it raises
+- ``sqlite``: the embedded engine, one file
+- ``etcd``: the same over a real etcd, shared by several API servers
+- ``opening``: a ``--store`` URL becomes an engine
+
+Only ``seamark.api`` talks to a store.
+"""
