@@ -1,0 +1,315 @@
+"""HTTP/1.1 on a transport: bytes become a :class:`Request`, an answer becomes bytes.  Nothing here knows Kubernetes.
+
+A protocol of our own on httptools rather than a web framework: an API server needs the client's certificate, back
+pressure on streams, one write for many events, and a small cost per request (docs/architecture.md has the figures).
+One connection handles one request at a time; pipelined ones wait their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import httptools
+import msgspec
+
+MAX_BODY = 3 * 1024 * 1024
+MAX_HEADERS = 1024 * 1024
+MAX_PIPELINED = 32
+# A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
+MAX_STREAM_BACKLOG = 16 * 1024 * 1024
+
+REASONS = {
+    200: "OK",
+    201: "Created",
+    202: "Accepted",
+    301: "Moved Permanently",
+    304: "Not Modified",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "Request Entity Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+_STATUS_LINES = {code: f"HTTP/1.1 {code} {reason}\r\n".encode() for code, reason in REASONS.items()}
+
+
+class Request(msgspec.Struct, gc=False):
+    """One request, its body complete.  Header names are lower case."""
+
+    method: str
+    path: str  # percent-decoded
+    query: str
+    headers: dict[str, str]
+    body: bytes
+    too_large: bool = False
+    certificate: bytes | None = None  # the client's, DER, already verified by TLS
+    peer: str = ""
+
+
+class Response(msgspec.Struct, gc=False):
+    """One answer.  ``headers`` are beyond Content-Type and Content-Length."""
+
+    status: int
+    body: bytes | list[bytes] = b""
+    content_type: str = "application/json"
+    headers: Sequence[tuple[str, str]] = ()
+
+
+class Streaming(msgspec.Struct, gc=False):
+    """An answer that goes on: its head is sent, then ``start`` gets the :class:`Stream` to write to."""
+
+    start: Callable[[Stream], None]
+    content_type: str = "application/json"
+    headers: Sequence[tuple[str, str]] = ()
+    status: int = 200
+
+
+Handler = Callable[[Request], Response | Streaming | Awaitable[Response | Streaming]]
+
+
+def frame(data: bytes) -> bytes:
+    """One HTTP chunk: made once per event, then written to every reader."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Stream:
+    """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
+
+    __slots__ = ("_connection", "on_close")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.on_close: Callable[[], None] | None = None
+
+    def write(self, frames: bytes) -> bool:
+        """False once the reader is gone or so slow that it was cut off."""
+        transport = self._connection.transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(frames)
+        if transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
+            transport.abort()
+            return False
+        return True
+
+    def finish(self) -> None:
+        """End the answer cleanly; the connection can be used again."""
+        self.on_close = None
+        self._connection.end_stream()
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    __slots__ = (
+        "_body",
+        "_certificate",
+        "_handler",
+        "_header_size",
+        "_headers",
+        "_keep_alive",
+        "_parser",
+        "_peers",
+        "_size",
+        "_task",
+        "_too_large",
+        "_url",
+        "_waiting",
+        "busy",
+        "last_active",
+        "peer",
+        "stream",
+        "transport",
+    )
+
+    def __init__(self, handler: Handler, peers: set[Connection]) -> None:
+        self._handler = handler
+        self._peers = peers  # all connections of the server, for shutdown and for the idle sweep
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._waiting: deque[tuple[Request, bool]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._certificate: bytes | None = None
+        self._keep_alive = True
+        self.transport: Any = None
+        self.peer = ""
+        self.busy = False
+        self.stream: Stream | None = None
+        self.last_active = time.monotonic()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._size = self._header_size = 0
+        self._too_large = False
+
+    # --- asyncio's side ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self._peers.add(self)
+        name = transport.get_extra_info("peername")
+        self.peer = name[0] if isinstance(name, tuple) else ""
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self._certificate = tls.getpeercert(binary_form=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        self._peers.discard(self)
+        self._waiting.clear()
+        stream, self.stream = self.stream, None
+        if stream is not None and stream.on_close is not None:
+            stream.on_close()
+
+    def data_received(self, data: bytes) -> None:
+        self.last_active = time.monotonic()
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Upgrades (exec, port-forward) are not spoken here; the request itself was complete and is answered.
+            return
+        except httptools.HttpParserError:
+            self._refuse(400, b"malformed HTTP request\n")
+
+    # --- httptools' side ---------------------------------------------------------------------------
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_size += len(name) + len(value)
+        if self._header_size > MAX_HEADERS:
+            self._refuse(431, b"request header fields too large\n")
+            return
+        key = name.decode("latin-1").lower()
+        text = value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        if self._headers.get("expect", "").lower() == "100-continue" and self.transport is not None:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size > MAX_BODY:
+            self._too_large = True
+            self._body.clear()
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        path, _, query = self._url.partition(b"?")
+        text = path.decode("latin-1")
+        request = Request(
+            method=self._parser.get_method().decode("latin-1"),
+            path=unquote(text) if "%" in text else text,
+            query=query.decode("latin-1"),
+            headers=self._headers,
+            body=b"".join(self._body),
+            too_large=self._too_large,
+            certificate=self._certificate,
+            peer=self.peer,
+        )
+        keep_alive = self._parser.should_keep_alive()
+        self._reset()
+        if self.busy:
+            self._waiting.append((request, keep_alive))
+            if len(self._waiting) >= MAX_PIPELINED and self.transport is not None:
+                self.transport.pause_reading()
+        else:
+            self._handle(request, keep_alive)
+
+    # --- answering ---------------------------------------------------------------------------------
+
+    def _handle(self, request: Request, keep_alive: bool) -> None:
+        self.busy, self._keep_alive = True, keep_alive
+        answer = self._handler(request)
+        if isinstance(answer, Response | Streaming):
+            self._answer(answer)
+        else:
+            self._task = asyncio.ensure_future(self._wait(answer))
+
+    async def _wait(self, answer: Awaitable[Response | Streaming]) -> None:
+        self._answer(await answer)
+
+    def _answer(self, answer: Response | Streaming) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        if isinstance(answer, Streaming):
+            self.transport.write(self._head(answer, "Transfer-Encoding: chunked\r\n"))
+            self.stream = Stream(self)
+            answer.start(self.stream)
+            return
+        body = answer.body
+        if isinstance(body, list):
+            size = sum(map(len, body))
+            self.transport.write(self._head(answer, f"Content-Length: {size}\r\n"))
+            self.transport.writelines(body)
+        else:
+            self.transport.write(self._head(answer, f"Content-Length: {len(body)}\r\n") + body)
+        self._next()
+
+    def _head(self, answer: Response | Streaming, length: str) -> bytes:
+        lines = [length]
+        if answer.content_type:
+            lines.append(f"Content-Type: {answer.content_type}\r\n")
+        lines += [f"{name}: {value}\r\n" for name, value in answer.headers]
+        if not self._keep_alive:
+            lines.append("Connection: close\r\n")
+        lines.append("Cache-Control: no-cache, private\r\n\r\n")
+        return _STATUS_LINES[answer.status] + "".join(lines).encode("latin-1", "replace")
+
+    def end_stream(self) -> None:
+        self.stream = None
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(b"0\r\n\r\n")
+            self._next()
+
+    def _next(self) -> None:
+        self.busy = False
+        self._task = None
+        if not self._keep_alive:
+            if self.transport is not None:
+                self.transport.close()
+        elif self._waiting:
+            request, keep_alive = self._waiting.popleft()
+            if self.transport is not None:
+                self.transport.resume_reading()
+            self._handle(request, keep_alive)
+
+    def _refuse(self, status: int, text: bytes) -> None:
+        """Answer something that is no HTTP, and hang up: the rest of what comes cannot be trusted."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not self.busy:
+            self._keep_alive = False
+            answer = Response(status, text, "text/plain; charset=utf-8")
+            self.transport.write(self._head(answer, f"Content-Length: {len(text)}\r\n") + text)
+        self.transport.close()
+
+    def finish_soon(self) -> None:
+        """Shutting down: an idle connection closes now, a busy one after its answer."""
+        self._keep_alive = False
+        self._waiting.clear()
+        if not self.busy and self.transport is not None:
+            self.transport.close()
