@@ -104,7 +104,12 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """An engine.  Built by its own constructor, then ``await open()``; ``await close()`` loses nothing."""
+    """An engine.  Built by its own constructor, then ``await open()``; ``await close()`` loses nothing.
+
+    ``shared`` says that other processes may write to the same store, so that a copy in memory can be behind it.
+    """
+
+    shared: bool
 
     async def open(self) -> None:
         """Get ready; raises :class:`StoreError` with a sentence to act on if that cannot be."""

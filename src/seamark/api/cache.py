@@ -1,0 +1,337 @@
+"""Everything current, in memory: lists and watches are served from here, and an object is encoded once.
+
+The cache follows the store's log.  An :class:`Entry` keeps an object's JSON from ``"metadata"`` on: put the kind's head
+before it and it is the object, join many with commas and they are a list, and nothing is ever decoded to be encoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+from sortedcontainers import SortedDict
+
+from seamark.errors import Object
+from seamark.kinds.kind import Kind
+from seamark.kinds.resource import Resource
+from seamark.store.protocol import Batch, Change, Store, prefix_end
+
+# Events kept per kind, so that a watch can begin a little in the past without asking the store.
+RECENT_EVENTS = 2048
+# Rows read at a time when the cache fills itself.
+LOAD_PAGE = 5000
+
+PORTS_PREFIX = "/seamark/nodeports/"
+_OPENING = b'{"metadata":{'
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+def prefix_of(resource: Resource, namespace: str = "") -> str:
+    """The beginning of the store keys of a kind, or of one namespace's objects of it."""
+    prefix = f"/{resource.group or 'core'}/{resource.plural}/"
+    return f"{prefix}{namespace}/" if namespace else prefix
+
+
+def key_of(resource: Resource, namespace: str, name: str) -> str:
+    """Where an object lives in the store."""
+    return prefix_of(resource, namespace) + name
+
+
+class _Meta(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+_labels = msgspec.json.Decoder(_Labelled)
+_object = msgspec.json.Decoder(dict[str, Any])
+_NO_LABELS: dict[str, str] = {}
+
+
+class Entry(msgspec.Struct, gc=False):
+    """One object as it was last written.
+
+    ``path`` is its key below its kind (``namespace/name`` or ``name``).  ``tail`` is its JSON from ``"metadata"`` on,
+    the resourceVersion included; ``fields`` are its values for field selectors, found when first asked for.
+    """
+
+    path: str
+    namespace: str
+    name: str
+    revision: int
+    tail: bytes
+    labels: dict[str, str]
+    fields: dict[str, str] | None = None
+
+    def decode(self) -> Object:
+        """A fresh dict of the object, without apiVersion and kind."""
+        return _object.decode(b"{" + self.tail)
+
+
+def entry_of(path: str, value: bytes, revision: int) -> Entry:
+    namespace, _, name = path.rpartition("/")
+    labels = _labels.decode(value).metadata.labels
+    tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, value[len(_OPENING) :])
+    return Entry(path, namespace, name, revision, tail, labels or _NO_LABELS)
+
+
+def stored(obj: Object) -> bytes:
+    """An object as the store keeps it: no apiVersion, kind or resourceVersion, metadata first."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
+    rest = {k: v for k, v in obj.items() if k not in ("apiVersion", "kind", "metadata")}
+    return msgspec.json.encode({"metadata": metadata, **rest})
+
+
+def restamped(entry: Entry, revision: int) -> Entry:
+    """The same object under another version: how watchers see it go."""
+    _, _, rest = entry.tail.partition(b'",')
+    tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, rest)
+    return Entry(entry.path, entry.namespace, entry.name, revision, tail, entry.labels, entry.fields)
+
+
+class Event(msgspec.Struct, gc=False):
+    """One object's step.  Of a DELETED one, ``entry`` is the last state under the version of its deletion.
+
+    ``encoded`` keeps what was made of it for watchers, by representation: made once, sent to all.
+    """
+
+    type: EventType
+    entry: Entry
+    previous: Entry | None
+    encoded: dict[object, bytes]
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know; called in the event loop, must not block."""
+
+    def offer(self, event: Event) -> None:
+        """One event, in order; keep it until :meth:`flush`."""
+        ...
+
+    def flush(self, revision: int) -> None:
+        """Everything up to ``revision`` was offered: send it on."""
+        ...
+
+
+class Collection:
+    """All objects of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.resource = kind.resource
+        self.prefix = prefix_of(kind.resource)
+        self.head = f'{{"kind":"{self.resource.kind}","apiVersion":"{self.resource.api_version}",'.encode()
+        self.entries: SortedDict = SortedDict()
+        self.events: deque[Event] = deque(maxlen=RECENT_EVENTS)
+        self.complete_since = 0  # every event after this revision is in ``events``
+        self.changed = 0  # revision of the last change
+        # Watchers by (namespace, name) they are limited to; "" means any.
+        self._watchers: dict[tuple[str, str], dict[Watcher, None]] = {}
+
+    def get(self, path: str) -> Entry | None:
+        entry: Entry | None = self.entries.get(path)
+        return entry
+
+    def of_namespace(self, namespace: str, after: str = "") -> Iterator[Entry]:
+        """Entries in key order, those of one namespace or all, beginning behind the path ``after``."""
+        entries = self.entries
+        low, high = (f"{namespace}/", f"{namespace}0") if namespace else (None, None)
+        if after:
+            paths = entries.irange(after, high, inclusive=(False, False))
+        elif low is not None:
+            paths = entries.irange(low, high, inclusive=(True, False))
+        else:
+            yield from entries.values()
+            return
+        for path in paths:
+            yield entries[path]
+
+    def count(self, namespace: str, after: str = "") -> int:
+        """How many :meth:`of_namespace` would give, without walking them."""
+        entries = self.entries
+        start = entries.bisect_right(after) if after else entries.bisect_left(f"{namespace}/") if namespace else 0
+        end = entries.bisect_left(f"{namespace}0") if namespace else len(entries)
+        return max(0, int(end) - int(start))
+
+    # --- watchers ----------------------------------------------------------------------------------
+
+    @property
+    def watcher_count(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    def subscribe(self, watcher: Watcher, namespace: str, name: str) -> Callable[[], None]:
+        """From now on; call the result to stop."""
+        place = (namespace, name)
+        self._watchers.setdefault(place, {})[watcher] = None
+
+        def stop() -> None:
+            others = self._watchers.get(place)
+            if others is not None:
+                others.pop(watcher, None)
+                if not others:
+                    del self._watchers[place]
+
+        return stop
+
+    def interested(self, entry: Entry) -> Iterator[Watcher]:
+        watchers = self._watchers
+        if not watchers:
+            return
+        for place in {("", ""), (entry.namespace, ""), ("", entry.name), (entry.namespace, entry.name)}:
+            if place in watchers:
+                yield from list(watchers[place])
+
+    def since(self, revision: int) -> Iterator[Event] | None:
+        """Events after ``revision``, or None if some of them are no longer here."""
+        if revision < self.complete_since:
+            return None
+        return (event for event in self.events if event.entry.revision > revision)
+
+    # --- following the log -------------------------------------------------------------------------
+
+    def load(self, rows: Iterable[tuple[str, bytes, int]]) -> None:
+        for key, value, revision in rows:
+            entry = entry_of(key[len(self.prefix) :], value, revision)
+            self.entries[entry.path] = entry
+
+    def step(self, change: Change) -> Event | None:
+        """Take one change in; None if it changed nothing (a key deleted that was not there)."""
+        path = change.key[len(self.prefix) :]
+        previous: Entry | None = self.entries.get(path)
+        if change.value is None:
+            if previous is None:
+                return None
+            del self.entries[path]
+            event = Event("DELETED", restamped(previous, change.revision), previous, {})
+        else:
+            entry = entry_of(path, change.value, change.revision)
+            self.entries[path] = entry
+            event = Event("MODIFIED" if previous is not None else "ADDED", entry, previous, {})
+        if len(self.events) == self.events.maxlen:
+            self.complete_since = self.events[0].entry.revision
+        self.events.append(event)
+        self.changed = change.revision
+        return event
+
+
+class Cache:
+    """The current state of every kind, and who waits for changes of it."""
+
+    def __init__(self, store: Store, kinds: Iterable[Kind]) -> None:
+        self._store = store
+        self._by_prefix: dict[str, Collection] = {}
+        self._by_resource: dict[tuple[str, str], Collection] = {}
+        for kind in kinds:
+            self.add(kind)
+        self.ports: dict[int, int] = {}  # reserved node ports → revision of the reservation
+        self.revision = 0
+        self.lost: BaseException | None = None  # why following the log stopped, if it did
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._sequence = 0
+
+    def add(self, kind: Kind) -> Collection:
+        """Serve one more kind; a view of another kind's objects shares that kind's collection."""
+        resource = kind.stored_as or kind.resource
+        collection = self._by_resource.get((resource.group, resource.plural))
+        if collection is None:
+            collection = Collection(kind)
+            self._by_prefix[collection.prefix] = collection
+        self._by_resource[(kind.resource.group, kind.resource.plural)] = collection
+        return collection
+
+    def of(self, resource: Resource) -> Collection:
+        return self._by_resource[(resource.group, resource.plural)]
+
+    @property
+    def collections(self) -> Sequence[Collection]:
+        return list(self._by_prefix.values())
+
+    # --- following the store -----------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Read everything current, at one revision; then :meth:`follow` from there."""
+        revision = await self._store.revision()
+        for collection in self._by_prefix.values():
+            start, end = collection.prefix, prefix_end(collection.prefix)
+            async for rows in self._pages(start, end, revision):
+                collection.load(rows)
+            collection.complete_since = collection.changed = revision
+        async for rows in self._pages(PORTS_PREFIX, prefix_end(PORTS_PREFIX), revision):
+            for key, _, at in rows:
+                self.ports[int(key[len(PORTS_PREFIX) :])] = at
+        self.revision = revision
+
+    async def _pages(self, start: str, end: str, revision: int) -> Any:
+        while True:
+            page = await self._store.read(start, end, revision=revision, limit=LOAD_PAGE)
+            yield [(row.key, row.value, row.revision) for row in page.rows]
+            if not page.more:
+                return
+            start = page.rows[-1].key + "\0"
+
+    async def follow(self) -> None:
+        """Keep up with the store until it closes; whoever waits for a revision is told if that fails."""
+        try:
+            async for batch in self._store.watch("/", self.revision):
+                self.apply(batch)
+        except BaseException as error:
+            self.lost = error
+            raise
+        finally:
+            for _, _, future in self._waiting:
+                if not future.done():
+                    future.cancel()
+
+    def apply(self, batch: Batch) -> None:
+        """Take a batch of the log in and tell the watchers, each once."""
+        touched: dict[Watcher, None] = {}
+        for change in batch.changes:
+            cut = change.key.find("/", change.key.find("/", 1) + 1) + 1
+            collection = self._by_prefix.get(change.key[:cut])
+            if collection is not None:
+                event = collection.step(change)
+                if event is not None:
+                    for watcher in collection.interested(event.entry):
+                        watcher.offer(event)
+                        touched[watcher] = None
+            elif change.key.startswith(PORTS_PREFIX):
+                port = int(change.key[len(PORTS_PREFIX) :])
+                if change.value is None:
+                    self.ports.pop(port, None)
+                else:
+                    self.ports[port] = change.revision
+        self.revision = max(self.revision, batch.revision)
+        for watcher in touched:
+            watcher.flush(self.revision)
+        while self._waiting and self._waiting[0][0] <= self.revision:
+            _, _, future = heapq.heappop(self._waiting)
+            if not future.done():
+                future.set_result(None)
+
+    # --- freshness ---------------------------------------------------------------------------------
+
+    @property
+    def always_fresh(self) -> bool:
+        """Whether reading from memory sees every acknowledged write: no one else writes to the store."""
+        return not self._store.shared
+
+    async def reach(self, revision: int) -> None:
+        """Wait until the cache has seen ``revision``."""
+        if self.revision >= revision:
+            return
+        self._sequence += 1
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (revision, self._sequence, future))
+        await future
+
+    async def freshen(self) -> None:
+        """Wait until every write acknowledged anywhere before this call can be read here."""
+        if self._store.shared:
+            await self.reach(await self._store.revision())
