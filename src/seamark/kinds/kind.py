@@ -61,6 +61,17 @@ class Kind:
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
     delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
 
+    # A second view on objects stored as another kind (events.k8s.io on Events); None for all others.
+    stored_as: ClassVar[Resource | None] = None
+
+    def to_stored(self, obj: Object) -> Object:
+        """The stored form of an object of this view."""
+        return obj
+
+    def from_stored(self, obj: Object) -> Object:
+        """This view of a stored object; the stored one is not edited."""
+        return obj
+
     # --- names -------------------------------------------------------------------------------------
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
@@ -106,6 +117,9 @@ class Kind:
         """How long the object stays after DELETE before somebody removes it for good; 0 for at once."""
         return 0
 
+    def check_deletion(self, name: str) -> None:
+        """Raise ``Forbidden`` for an object that may never be deleted."""
+
     def begin_deletion(self, obj: Object) -> None:
         """Edit the object as its deletion begins (a Namespace's phase becomes Terminating)."""
 
@@ -129,3 +143,7 @@ class Kind:
         """The cells under ``columns``."""
         meta = obj["metadata"]
         return [meta.get("name", ""), meta.get("creationTimestamp")]
+
+    def row_conditions(self, obj: Object) -> Sequence[Object]:
+        """The ``conditions`` of the row: what clients may hide it by."""
+        return ()
