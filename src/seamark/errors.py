@@ -57,8 +57,10 @@ class ApiError(Exception):
         retry_after: int | None = None,
         code: int | None = None,
         reason: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
+        self.metadata = dict(metadata or {})  # list metadata: an expired continue token brings a new one
         self.message = message
         self.causes = tuple(causes)
         self.details = dict(details) if details is not None else None
@@ -149,7 +151,7 @@ def status(error: ApiError) -> Object:
     answer: Object = {
         "kind": "Status",
         "apiVersion": "v1",
-        "metadata": {},
+        "metadata": error.metadata,
         "status": "Failure",
         "message": error.message,
     }

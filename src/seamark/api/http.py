@@ -106,9 +106,20 @@ class Stream:
             return False
         transport.write(frames)
         if transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
-            transport.abort()
+            self.abort()
             return False
         return True
+
+    async def drain(self) -> bool:
+        """Wait until the reader has taken most of what was written; False once it is gone."""
+        await self._connection.writable()
+        transport = self._connection.transport
+        return transport is not None and not transport.is_closing()
+
+    def abort(self) -> None:
+        """Cut the reader off."""
+        if self._connection.transport is not None:
+            self._connection.transport.abort()
 
     def finish(self) -> None:
         """End the answer cleanly; the connection can be used again."""
@@ -133,6 +144,7 @@ class Connection(asyncio.Protocol):
         "_too_large",
         "_url",
         "_waiting",
+        "_writable",
         "busy",
         "last_active",
         "peer",
@@ -147,6 +159,7 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[tuple[Request, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._certificate: bytes | None = None
+        self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
         self.transport: Any = None
         self.peer = ""
@@ -177,6 +190,7 @@ class Connection(asyncio.Protocol):
         self.transport = None
         self._peers.discard(self)
         self._waiting.clear()
+        self.resume_writing()
         stream, self.stream = self.stream, None
         if stream is not None and stream.on_close is not None:
             stream.on_close()
@@ -190,6 +204,19 @@ class Connection(asyncio.Protocol):
             return
         except httptools.HttpParserError:
             self._refuse(400, b"malformed HTTP request\n")
+
+    def pause_writing(self) -> None:
+        if self._writable is None:
+            self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        waiting, self._writable = self._writable, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    async def writable(self) -> None:
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
 
     # --- httptools' side ---------------------------------------------------------------------------
 

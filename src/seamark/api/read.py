@@ -1,0 +1,230 @@
+"""Get and list: from memory whenever what is asked for is current, from the store's history when it is the past."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+
+from seamark import errors
+from seamark.api.cache import Cache, Collection, Entry, entry_of, prefix_of
+from seamark.api.options import ListOptions, parse_version
+from seamark.api.render import Renderer
+from seamark.api.select import Selection
+from seamark.errors import Object
+from seamark.kinds.resource import Resource
+from seamark.store.protocol import Compacted, Future, Store, prefix_end
+
+# How long a read waits for a version it may not be older than before giving up, as Kubernetes does.
+PATIENCE_SECONDS = 3.0
+# Rows asked of the store at a time when a selector may drop most of them.
+HISTORY_PAGE = 1000
+
+_EXPIRED_CONTINUE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class Continue(msgspec.Struct):
+    """A continue token: begin at ``start`` (a path below the list's prefix) in the state of revision ``rv``."""
+
+    v: str
+    rv: int
+    start: str
+
+    def encode(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+
+def _decode_continue(token: str) -> Continue:
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        found = msgspec.json.decode(raw, type=Continue)
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        raise errors.BadRequest("continue key is not valid") from error
+    if found.v != "meta.k8s.io/v1":
+        raise errors.BadRequest(
+            f'continue key is not valid: server does not recognize this encoded version "{found.v}"'
+        )
+    if found.rv == 0 or not found.start:
+        raise errors.BadRequest("continue key is not valid: incorrect encoded start resourceVersion")
+    return found
+
+
+def missing(resource: Resource, name: str) -> errors.NotFound:
+    """The 404 for one object."""
+    return errors.NotFound(f'{resource.qualified} "{name}" not found', details=named(resource, name))
+
+
+def named(resource: Resource, name: str) -> Object:
+    """The ``details`` that say which object an answer is about."""
+    details: Object = {"name": name}
+    if resource.group:
+        details["group"] = resource.group
+    details["kind"] = resource.plural
+    return details
+
+
+class Page(msgspec.Struct):
+    """What a list found: entries in order and the list's metadata."""
+
+    entries: list[Entry]
+    listing: Object
+
+
+class Reader:
+    """Reads for every kind."""
+
+    def __init__(self, cache: Cache, store: Store) -> None:
+        self._cache = cache
+        self._store = store
+
+    def must_wait(self, version: str) -> bool:
+        """Whether a read has to wait before memory can answer it."""
+        return not self._cache.always_fresh or (
+            version not in ("", "0") and parse_version(version) > self._cache.revision
+        )
+
+    async def wait(self, version: str) -> None:
+        """Until memory is as fresh as the read demands."""
+        if version == "0":
+            return
+        asked = parse_version(version)
+        if not asked:
+            await self._cache.freshen()
+            return
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._cache.reach(asked)
+        except TimeoutError:
+            raise errors.Timeout(
+                f"Timeout: Too large resource version: {asked}, current: {self._cache.revision}",
+                details={},
+                causes=[errors.Cause(reason="ResourceVersionTooLarge", message="Too large resource version")],
+                retry_after=1,
+            ) from None
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Entry:
+        entry = self._cache.of(resource).get(f"{namespace}/{name}" if resource.namespaced else name)
+        if entry is None:
+            raise missing(resource, name)
+        return entry
+
+    # --- lists -------------------------------------------------------------------------------------
+
+    def in_memory(self, selection: Selection, options: ListOptions) -> bool:
+        """Whether the current state answers this list (once fresh enough)."""
+        if options.continue_:
+            token = _decode_continue(options.continue_)
+            return token.rv < 0 or self._cache.of(selection.kind.resource).changed <= token.rv
+        return not self._exact(options)
+
+    @staticmethod
+    def _exact(options: ListOptions) -> bool:
+        # A page of a version is that very version, also without saying Exact: so it was before Exact existed.
+        return options.match == "Exact" or (
+            bool(options.limit) and not options.match and options.version not in ("", "0")
+        )
+
+    def list(self, selection: Selection, options: ListOptions) -> Page:
+        """From memory."""
+        collection = self._cache.of(selection.kind.resource)
+        revision, after = self._cache.revision, ""
+        if options.continue_:
+            token = _decode_continue(options.continue_)
+            after = self._after(selection, token)
+            if token.rv > 0:
+                revision = token.rv
+        if selection.name:
+            found = self._named(collection, selection)
+            return Page(found, {"resourceVersion": str(revision)})
+        candidates = collection.of_namespace(selection.namespace, after)
+        if not options.limit:
+            chosen = list(candidates) if selection.everything else [e for e in candidates if selection.matches(e)]
+            return Page(chosen, {"resourceVersion": str(revision)})
+        chosen, last = self._take(candidates, selection, options.limit)
+        left = collection.count(selection.namespace, last) if last else 0
+        return Page(chosen, self._listing(selection, revision, last if left else "", left))
+
+    def _named(self, collection: Collection, selection: Selection) -> list[Entry]:
+        if selection.kind.resource.namespaced and not selection.namespace:
+            every = (e for e in collection.of_namespace("") if e.name == selection.name)
+            return [e for e in every if selection.matches(e)]
+        path = f"{selection.namespace}/{selection.name}" if selection.namespace else selection.name
+        entry = collection.get(path)
+        return [entry] if entry is not None and selection.matches(entry) else []
+
+    @staticmethod
+    def _take(candidates: Iterator[Entry], selection: Selection, limit: int) -> tuple[list[Entry], str]:
+        """The first ``limit`` matches and the path of the last entry looked at; "" if the candidates ran out."""
+        chosen = list(itertools.islice((e for e in candidates if selection.matches(e)), limit))
+        return chosen, chosen[-1].path if len(chosen) == limit else ""
+
+    @staticmethod
+    def _after(selection: Selection, token: Continue) -> str:
+        start = token.start.removesuffix("\0")
+        return f"{selection.namespace}/{start}" if selection.namespace else start
+
+    @staticmethod
+    def _listing(selection: Selection, revision: int, last: str, left: int) -> Object:
+        listing: Object = {"resourceVersion": str(revision)}
+        if last:
+            start = last.removeprefix(f"{selection.namespace}/") if selection.namespace else last
+            listing["continue"] = Continue("meta.k8s.io/v1", revision, start + "\0").encode()
+            if selection.everything:
+                listing["remainingItemCount"] = left
+        return listing
+
+    async def list_past(self, selection: Selection, options: ListOptions) -> Page:
+        """From the store's history."""
+        token = _decode_continue(options.continue_) if options.continue_ else None
+        revision = token.rv if token else parse_version(options.version)
+        prefix = prefix_of(selection.kind.stored_as or selection.kind.resource)
+        area = prefix + f"{selection.namespace}/" if selection.namespace else prefix
+        start = prefix + self._after(selection, token) + "\0" if token else area
+        try:
+            return await self._page_past(selection, options, revision, prefix, start, prefix_end(area))
+        except Compacted as error:
+            if token is None:
+                raise errors.Expired("The resourceVersion for the provided list is too old.") from error
+            again = Continue("meta.k8s.io/v1", -1, token.start).encode()
+            raise errors.Expired(_EXPIRED_CONTINUE, metadata={"continue": again}) from error
+        except Future as error:
+            raise errors.Timeout(
+                f"Timeout: Too large resource version: {error.asked}, current: {error.current}",
+                details={},
+                causes=[errors.Cause(reason="ResourceVersionTooLarge", message="Too large resource version")],
+                retry_after=1,
+            ) from error
+
+    async def _page_past(
+        self, selection: Selection, options: ListOptions, revision: int, prefix: str, start: str, end: str
+    ) -> Page:
+        chosen: list[Entry] = []
+        while True:
+            size = HISTORY_PAGE if not options.limit or not selection.everything else options.limit - len(chosen)
+            page = await self._store.read(start, end, revision=revision, limit=size)
+            for row in page.rows:
+                entry = entry_of(row.key[len(prefix) :], row.value, row.revision)
+                if selection.matches(entry) and (not selection.name or entry.name == selection.name):
+                    chosen.append(entry)
+                    if len(chosen) == options.limit:
+                        rest = await self._store.read(row.key + "\0", end, revision=revision)
+                        return Page(
+                            chosen,
+                            self._listing(selection, revision, entry.path if rest.rows else "", len(rest.rows)),
+                        )
+            if not page.more:
+                return Page(chosen, {"resourceVersion": str(revision)})
+            start = page.rows[-1].key + "\0"
+
+
+def render_page(page: Page, renderer: Renderer) -> list[bytes]:
+    return renderer.list(page.entries, page.listing)
