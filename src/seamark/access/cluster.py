@@ -32,10 +32,10 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
-    """One watch event.  A BOOKMARK's object holds nothing but the version."""
+    """One watch event.  Of a BOOKMARK only the version means anything; its object may be missing."""
 
     type: ChangeType
-    object: T
+    object: T | None
     version: str
 
 
@@ -75,7 +75,9 @@ class Cluster(Protocol):
     ) -> AsyncIterator[Change[T]]:
         """Changes after version ``since``, bookmarks included; one watch, not a loop of them.
 
-        Ends when the server ends it; raises ``errors.Expired`` (or ``Gone``) when ``since`` is too old.
+        First comes a BOOKMARK at ``since`` as soon as the server has accepted the watch: a reader who had lost the
+        server knows by it that it is back, though nothing has changed.  The watch ends when the server ends it, and
+        raises ``errors.Expired`` (or ``Gone``) when ``since`` is too old.
         """
         ...
 

@@ -1,0 +1,31 @@
+"""How long to wait before trying again: longer each time, and never all of us at once."""
+
+from __future__ import annotations
+
+import random as _random
+from collections.abc import Callable
+
+Random = Callable[[], float]  # a number from 0 up to 1, as random.random gives
+
+
+class Backoff:
+    """Doubling delays from ``base`` to ``cap``, each stretched at random by up to ``jitter`` of itself."""
+
+    def __init__(
+        self, *, base: float = 0.8, cap: float = 30.0, jitter: float = 1.0, random: Random = _random.random
+    ) -> None:
+        self._base = base
+        self._cap = cap
+        self._jitter = jitter
+        self._random = random
+        self._next = base
+
+    def next(self) -> float:
+        """The next delay in seconds."""
+        delay = self._next
+        self._next = min(self._cap, 2 * delay)
+        return delay * (1 + self._jitter * self._random())
+
+    def reset(self) -> None:
+        """Something worked: begin again with the shortest."""
+        self._next = self._base

@@ -1,0 +1,288 @@
+"""A local copy of one resource that follows the server: list once, watch from there, never poll.
+
+A reader names the type it needs (``as_``, a frozen ``msgspec.Struct`` of a few fields with ``metadata``), and the
+informer holds just that.  Handlers are called in the order of the changes with what was and what is: ``(None, new)``,
+``(old, new)``, ``(old, None)``.  A change that leaves the projection as it was is none and is not told.
+
+When the connection is lost the informer keeps what it knows, says so (``connected``, ``lag``), and resumes from the
+last version it saw.  When the server no longer knows that version it lists again and tells the difference, deletions
+that were missed included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as _random
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from seamark.access.backoff import Backoff, Random
+from seamark.access.cluster import Change, Cluster
+from seamark.errors import ApiError, Expired, Gone, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
+from seamark.kinds.resource import Resource
+
+T = TypeVar("T")
+Key = str
+Handler = Callable[[T | None, T | None], None]
+IndexFunction = Callable[[T], Iterable[Hashable]]
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+# Errors that say nothing about the version we are at: watching may go on from it.
+_TRANSIENT = (ServiceUnavailable, Timeout, ServerTimeout, TooManyRequests)
+
+# A watch that lasted this long did its work, even if nothing changed meanwhile.
+_LONG_WATCH = 30.0
+
+# How many objects of a list are taken in before the event loop gets its turn.
+_BATCH = 1000
+
+
+def key_of(namespace: str, name: str) -> Key:
+    """``default/web``, or just ``node-a`` for what lives in no namespace."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def split_key(key: Key) -> tuple[str, str]:
+    """The namespace (empty if none) and the name in a key."""
+    namespace, _, name = key.rpartition("/")
+    return namespace, name
+
+
+class Index(Generic[T]):
+    """The objects filed under each value that a function finds in them."""
+
+    def __init__(self, function: IndexFunction[T]) -> None:
+        self.function = function
+        self._filed: dict[Hashable, dict[Key, T]] = {}
+
+    def keys(self, value: Hashable) -> Sequence[Key]:
+        return list(self._filed.get(value, ()))
+
+    def objects(self, value: Hashable) -> Sequence[T]:
+        found = self._filed.get(value)
+        return list(found.values()) if found else ()
+
+    def values(self) -> Sequence[Hashable]:
+        """Every value under which something is filed."""
+        return list(self._filed)
+
+    def change(self, key: Key, old: T | None, new: T | None) -> None:
+        before = set(self.function(old)) if old is not None else set()
+        after = set(self.function(new)) if new is not None else set()
+        for value in before - after:
+            filed = self._filed[value]
+            del filed[key]
+            if not filed:
+                del self._filed[value]
+        if new is not None:
+            for value in after:
+                self._filed.setdefault(value, {})[key] = new
+
+
+class Informer(Generic[T]):
+    """One resource, followed.  ``run`` does the work until cancelled; everything else only reads."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        resource: Resource,
+        *,
+        as_: type[T],
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        random: Random = _random.random,
+    ) -> None:
+        self.resource = resource
+        self.synced = asyncio.Event()
+        self.connected = False
+        self.last_version = ""
+        self.last_error: ApiError | None = None
+        self._cluster = cluster
+        self._as = as_
+        self._query = {"namespace": namespace, "labels": labels, "fields": fields}
+        self._clock = clock
+        self._sleep = sleep
+        self._backoff = Backoff(random=random)
+        self._metadata = _reader_of_metadata(as_)
+        self._objects: dict[Key, T] = {}
+        self._handlers: list[Handler[T]] = []
+        self._indexes: dict[str, Index[T]] = {}
+        self._lost_at = clock()
+        self._progress = False
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    @property
+    def lag(self) -> float:
+        """For how many seconds the server has been out of sight: 0 while connected."""
+        return 0.0 if self.connected else self._clock() - self._lost_at
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        return self._objects.get(key_of(namespace, name))
+
+    def by_key(self, key: Key) -> T | None:
+        return self._objects.get(key)
+
+    def keys(self) -> Sequence[Key]:
+        return list(self._objects)
+
+    def objects(self) -> Sequence[T]:
+        return list(self._objects.values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def on_change(self, handler: Handler[T]) -> None:
+        """Call this for every change from now on, and now for everything already there."""
+        for obj in self.objects():
+            self._call(handler, None, obj)
+        self._handlers.append(handler)
+
+    def index(self, name: str, function: IndexFunction[T]) -> Index[T]:
+        """File every object under the values ``function`` finds in it; readers who share a name share the index."""
+        known = self._indexes.get(name)
+        if known is not None:
+            if known.function is not function:
+                raise ValueError(f"{self.resource.qualified} have an index {name!r} of another function already")
+            return known
+        index = Index(function)
+        for key, obj in self._objects.items():
+            index.change(key, None, obj)
+        self._indexes[name] = index
+        return index
+
+    # --- following ---------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        try:
+            while True:
+                self._progress = False
+                began = self._clock()
+                error: ApiError | None = None
+                try:
+                    if not self.last_version:
+                        await self._list()
+                    await self._watch()
+                except ApiError as raised:
+                    error = raised
+                    self._lost(raised)
+                delay = 0.0
+                if self._progress or self._clock() - began >= _LONG_WATCH:
+                    self._backoff.reset()
+                else:
+                    delay = self._backoff.next()
+                if error is not None and error.retry_after:
+                    delay = max(delay, float(error.retry_after))
+                if delay:
+                    await self._sleep(delay)
+        finally:
+            self._disconnected()
+
+    async def _list(self) -> None:
+        listing = await self._cluster.list(self.resource, as_=self._as, **self._query)
+        gone = set(self._objects)
+        for number, obj in enumerate(listing.items, start=1):
+            key = self._key(obj)
+            gone.discard(key)
+            self._take(key, obj)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
+        for key in gone:
+            self._take(key, None)
+        self.last_version = listing.version
+        self._heard()
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        since = self.last_version
+        stream = self._cluster.watch(self.resource, since=since, as_=self._as, **self._query)
+        try:
+            async for change in stream:
+                self._heard()
+                self._apply(change)
+                if change.version != since:
+                    self._progress = True
+        finally:
+            if hasattr(stream, "aclose"):
+                await stream.aclose()
+
+    def _apply(self, change: Change[T]) -> None:
+        obj = change.object
+        if change.type != "BOOKMARK" and obj is not None:
+            self._take(self._key(obj), None if change.type == "DELETED" else obj)
+        self.last_version = change.version
+
+    def _key(self, obj: T) -> Key:
+        return key_of(self._metadata(obj, "namespace"), self._metadata(obj, "name"))
+
+    def _take(self, key: Key, new: T | None) -> None:
+        """What is at this key now; tells indexes and handlers if that is news."""
+        old = self._objects.get(key)
+        if old == new:
+            return
+        if old is not None and new is not None and self._metadata(old, "uid") != self._metadata(new, "uid"):
+            # Another object of the same name: the deletion between them was missed.
+            self._tell(key, old, None)
+            old = None
+        self._tell(key, old, new)
+
+    def _tell(self, key: Key, old: T | None, new: T | None) -> None:
+        if new is None:
+            del self._objects[key]
+        else:
+            self._objects[key] = new
+        for index in self._indexes.values():
+            index.change(key, old, new)
+        for handler in self._handlers:
+            self._call(handler, old, new)
+
+    def _call(self, handler: Handler[T], old: T | None, new: T | None) -> None:
+        try:
+            handler(old, new)
+        except Exception:
+            # A handler that cannot digest one object must not keep all others from all readers.
+            log.exception("%s: a handler failed on %r", self.resource.qualified, new if new is not None else old)
+
+    # --- what readers may know of the connection ---------------------------------------------------
+
+    def _heard(self) -> None:
+        if not self.connected:
+            self.connected = True
+            if self.last_error is not None:
+                log.info("%s: following the server again", self.resource.qualified)
+                self.last_error = None
+
+    def _disconnected(self) -> None:
+        if self.connected:
+            self.connected = False
+            self._lost_at = self._clock()
+
+    def _lost(self, error: ApiError) -> None:
+        if isinstance(error, Expired | Gone):
+            # The server is there, only it has forgotten our version.
+            self.last_version = ""
+            return
+        if not isinstance(error, _TRANSIENT):
+            self.last_version = ""
+        self._disconnected()
+        if self.last_error is None or self.last_error.message != error.message:
+            log.warning("%s: cannot follow the server, keeping what is known: %s", self.resource.qualified, error)
+        self.last_error = error
+
+
+def _reader_of_metadata(as_: type[Any]) -> Callable[[Any, str], str]:
+    """How to find a piece of an object's metadata in this projection; what it leaves out reads as empty."""
+    if as_ is dict:
+        return lambda obj, name: str(obj["metadata"].get(name, ""))
+    if "metadata" not in getattr(as_, "__struct_fields__", ()):
+        raise TypeError(f"{as_.__name__} cannot be followed: it needs a field `metadata` with at least a `name`")
+    return lambda obj, name: getattr(obj.metadata, name, "")

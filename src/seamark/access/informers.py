@@ -1,0 +1,95 @@
+"""The informers of one process, shared by their readers."""
+
+from __future__ import annotations
+
+import asyncio
+import random as _random
+import time
+from typing import Any, TypeVar, overload
+
+from seamark.access.backoff import Random
+from seamark.access.cluster import Cluster
+from seamark.access.informer import Clock, Informer, Sleep
+from seamark.errors import Object
+from seamark.kinds.resource import Resource
+
+T = TypeVar("T")
+
+
+class Informers:
+    """The informers of one process: readers who ask for the same share one."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        random: Random = _random.random,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._sleep = sleep
+        self._random = random
+        self._informers: dict[tuple[Resource, str, str, str, type], Informer[Any]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    @overload
+    def of(
+        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Informer[Object]: ...
+    @overload
+    def of(
+        self, resource: Resource, *, as_: type[T], namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Informer[T]: ...
+    def of(
+        self, resource: Resource, *, as_: type[Any] = dict, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Informer[Any]:
+        """The informer of just this; if ``run`` is under way already, it starts at once."""
+        question = (resource, namespace, labels, fields, as_)
+        informer = self._informers.get(question)
+        if informer is None:
+            informer = self._informers[question] = Informer(
+                self._cluster,
+                resource,
+                as_=as_,
+                namespace=namespace,
+                labels=labels,
+                fields=fields,
+                clock=self._clock,
+                sleep=self._sleep,
+                random=self._random,
+            )
+            if self._group is not None:
+                self._start(informer)
+        return informer
+
+    @property
+    def connected(self) -> bool:
+        """Whether every one of them sees the server."""
+        return all(informer.connected for informer in self._informers.values())
+
+    @property
+    def lag(self) -> float:
+        """The longest time one of them has not seen the server."""
+        return max((informer.lag for informer in self._informers.values()), default=0.0)
+
+    async def synced(self) -> None:
+        """Return once everything asked for so far has been listed."""
+        for informer in list(self._informers.values()):
+            await informer.synced.wait()
+
+    async def run(self) -> None:
+        """Run all informers, those asked for later too, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for informer in self._informers.values():
+                    self._start(informer)
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+
+    def _start(self, informer: Informer[Any]) -> None:
+        assert self._group is not None
+        self._group.create_task(informer.run(), name=f"informer of {informer.resource.qualified}")
