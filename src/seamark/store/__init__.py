@@ -2,6 +2,7 @@
 
 - ``protocol``: the seam itself, and the errors it raises
 - ``sqlite``: the embedded engine, one file
+- ``history``: how long history is kept
 - ``etcd``: the same over a real etcd, shared by several API servers
 - ``opening``: a ``--store`` URL becomes an engine
 

@@ -155,6 +155,27 @@ class Store(Protocol):
         ...
 
 
+LAST_CHARACTER = "\U0010ffff"
+
+
 def prefix_end(prefix: str) -> str:
-    """The first key after all keys that begin with ``prefix``."""
-    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    """The first key after all keys that begin with ``prefix``; no key at all begins with ``LAST_CHARACTER``."""
+    stem = prefix.rstrip(LAST_CHARACTER)
+    if not stem:
+        return LAST_CHARACTER
+    following = ord(stem[-1]) + 1
+    if following == 0xD800:  # the surrogates are no characters: keys are UTF-8 on disk and on the wire
+        following = 0xE000
+    return stem[:-1] + chr(following)
+
+
+def check_writes(writes: Sequence[Write]) -> None:
+    """Refuse with ``ValueError`` what no engine could store: that is the caller's mistake, not the store's state."""
+    for write in writes:
+        key = write.key
+        if not key or "\0" in key or key[0] == LAST_CHARACTER:
+            raise ValueError(f"{key!r} cannot be a key")
+        if not key.isascii():
+            key.encode()  # lone surrogates
+    if len(writes) > 1 and len({write.key for write in writes}) < len(writes):
+        raise ValueError("a key stands twice in one transaction")

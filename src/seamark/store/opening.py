@@ -1,0 +1,90 @@
+"""A ``--store`` URL becomes an engine.
+
+- ``sqlite:///var/lib/seamark/store.db``, or a bare path: one file
+- ``memory:``: a store that is gone when closed
+- ``etcd://host:port,host:port/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password=WORD``: a real etcd
+
+``?history=SECONDS`` says how long history is kept.  A SQLite store keeps five minutes of it; an etcd is compacted by
+nobody here unless the URL asks for it, since it may have other tenants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from seamark.store.protocol import Store, StoreError
+
+DEFAULT_HISTORY_SECONDS = 300.0
+
+
+def open_store(url: str) -> Store:
+    """The engine for a URL, still to be opened; ``StoreError`` says what is wrong with the URL."""
+    scheme, colon, _ = url.partition(":")
+    if not url:
+        raise StoreError("the store URL is empty")
+    if not colon or "/" in scheme:
+        return _sqlite(url, {})
+    parts = urlsplit(url)
+    options = _options(url, parts.query)
+    match parts.scheme:
+        case "memory" if not parts.netloc and not parts.path:
+            return _sqlite(None, options)
+        case "sqlite" if parts.netloc:
+            raise StoreError(f"the store URL {url} has a host; a file is sqlite:///absolute/path")
+        case "sqlite" if parts.path in ("", "/"):
+            raise StoreError(f"the store URL {url} names no file; a file is sqlite:///absolute/path")
+        case "sqlite":
+            return _sqlite(unquote(parts.path), options)
+        case "etcd":
+            return _etcd(url, parts.netloc, unquote(parts.path), options)
+    raise StoreError(f"the store URL {url} is of no known kind: sqlite:///path, memory: or etcd://host:port/prefix")
+
+
+def _sqlite(path: str | None, options: dict[str, str]) -> Store:
+    from seamark.store.sqlite import SqliteStore
+
+    history = _history(options, DEFAULT_HISTORY_SECONDS)
+    _refuse_rest(options)
+    return SqliteStore(path, history_seconds=history)
+
+
+def _etcd(url: str, hosts: str, prefix: str, options: dict[str, str]) -> Store:
+    if not all(hosts.split(",")):
+        raise StoreError(f"the store URL {url} names no host; an etcd is etcd://host:port,host:port/prefix")
+    try:
+        from seamark.store.etcd import EtcdStore
+    except ImportError as error:
+        raise StoreError(f"etcd needs the extra packages of `pip install 'seamark[etcd]'` ({error})") from error
+    settings: dict[str, Any] = {
+        name: options.pop(name) for name in ("ca", "cert", "key", "user", "password") if name in options
+    }
+    history = _history(options, None)
+    _refuse_rest(options)
+    return EtcdStore(hosts.split(","), prefix=prefix, history_seconds=history, **settings)
+
+
+def _options(url: str, query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
+    except ValueError as error:
+        raise StoreError(f"the store URL {url} has options that are not name=value") from error
+    return dict(pairs)
+
+
+def _history(options: dict[str, str], default: float | None) -> float | None:
+    text = options.pop("history", None)
+    if text is None:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds < float("inf"):
+        raise StoreError(f"the store option history={text} is not a number of seconds, one at least")
+    return seconds
+
+
+def _refuse_rest(options: dict[str, str]) -> None:
+    if options:
+        raise StoreError(f"the store option {', '.join(sorted(options))} is not known")

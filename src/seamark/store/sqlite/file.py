@@ -1,0 +1,125 @@
+"""The file: who may open it, which format it has, how an older format becomes today's.
+
+Nothing is written to a file before it is known to be ours and not newer than we are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from seamark.store.protocol import StoreError, Unavailable
+
+APPLICATION_ID = 0x5EA3A4C0  # says "a Seamark store" in the file's header; `file` and sqlite3 show it
+
+# The format is the number of migrations a file has had.  A released one is never edited, only followed by another.
+MIGRATIONS: Sequence[str] = (
+    """
+    CREATE TABLE log (
+      row INTEGER PRIMARY KEY,   -- revision * 65536 + position in the transaction
+      key TEXT NOT NULL,
+      value BLOB,                -- NULL: deleted
+      created INTEGER NOT NULL,  -- revision of the key's creation
+      replaces INTEGER           -- the key's row before; NULL: it was absent
+    );
+    CREATE INDEX log_by_key ON log (key);
+    -- History before revision `compacted` may not be read; rows before `swept` have had their past removed.
+    CREATE TABLE state (compacted INTEGER NOT NULL, swept INTEGER NOT NULL);
+    INSERT INTO state VALUES (0, 0);
+    """,
+)
+
+# Errors that say the medium cannot take the write now, rather than that something is wrong with the file.
+PASSING_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}
+PRIMARY_CODE = 0xFF  # SQLite's extended codes keep the primary one in the low byte
+
+
+def translate(error: sqlite3.Error, path: Path) -> StoreError:
+    """A SQLite error as one of ours."""
+    code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+    kind = Unavailable if code in PASSING_CODES else StoreError
+    return kind(f"{path}: {error}")
+
+
+class FileLock:
+    """Holds ``<path>.lock`` for as long as the store is open; the kernel lets go of it if the process dies.
+
+    A file of its own: closing any descriptor of the database file would drop the locks SQLite itself holds on it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(f"{path}.lock")
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._descriptor, 32).decode(errors="replace").strip()
+            os.close(self._descriptor)
+            raise StoreError(f"the store {path} is in use by process {holder or 'unknown'}") from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def connect(path: Path, *, durable: bool, cache_megabytes: int = 16) -> sqlite3.Connection:
+    """One more connection to a file that :func:`prepare` has seen."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the medium there
+    connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
+    connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
+    connection.execute(f"PRAGMA cache_size = {-1024 * cache_megabytes}")
+    connection.execute("PRAGMA secure_delete = OFF")  # overwriting freed pages with zeros would double their cost
+    return connection
+
+
+def prepare(path: Path, *, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Check that the file is a store we understand, or make it one."""
+    if path.is_dir():
+        raise StoreError(f"cannot open the store {path}: it is a directory")
+    try:
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            _migrate(connection, path, migrations)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_NOTADB:
+            raise StoreError(f"{path} is not a Seamark store") from error
+        raise StoreError(f"cannot open the store {path}: {error}") from error
+
+
+def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
+    version = _format(connection, path)
+    if version > len(migrations):
+        raise StoreError(
+            f"{path} was written by a newer Seamark: it has format {version}, this one knows up to {len(migrations)}"
+        )
+    if version == 0:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only possible before the first page is written
+    connection.execute("PRAGMA journal_mode = WAL")
+    for number, migration in enumerate(migrations[version:], start=version + 1):
+        # executescript would commit an open transaction first, so the script brings its own.
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {migration};"
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT"
+        )
+
+
+def _format(connection: sqlite3.Connection, path: Path) -> int:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if application == APPLICATION_ID and version >= 1:
+        return int(version)
+    if application == 0 and version == 0 and objects == 0:
+        return 0  # new, or a first start that died before the first migration
+    raise StoreError(f"{path} is a SQLite database, but not a Seamark store")
