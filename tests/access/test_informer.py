@@ -25,6 +25,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False):
 class Pod(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
     color: str = ""
+    size: int = 0
 
 
 def colors(pod):
@@ -75,66 +76,71 @@ async def caught_up(informer, cluster):
 
 
 class Replay:
-    """What a handler makes of the world from what it is told, complaining about what makes no sense."""
+    """What a handler was told, and what the world looks like to somebody who knows nothing else."""
 
     def __init__(self):
-        self.objects = {}
         self.calls = []
 
     def __call__(self, old, new):
-        key = (new or old).metadata.name
-        assert self.objects.get(key) == old
-        assert old != new
-        if old is not None and new is not None:
-            assert old.metadata.uid == new.metadata.uid
-        if new is None:
-            del self.objects[key]
-        else:
-            self.objects[key] = new
         self.calls.append((old, new))
+
+    @property
+    def objects(self):
+        """Raises if something it was told makes no sense."""
+        objects = {}
+        for old, new in self.calls:
+            key = (new or old).metadata.name
+            assert objects.get(key) == old
+            assert old != new
+            if old is not None and new is not None:
+                assert old.metadata.uid == new.metadata.uid
+            if new is None:
+                del objects[key]
+            else:
+                objects[key] = new
+        return objects
 
 
 NAMES = st.sampled_from("abcd")
+WRITES = st.one_of(
+    st.tuples(st.just("put"), NAMES, st.sampled_from(["red", "green"]), st.integers(0, 2)),
+    st.tuples(st.just("remove"), NAMES),
+    st.tuples(st.just("replace"), NAMES),
+    st.just(("bookmark",)),
+)
+OUTAGES = st.tuples(
+    st.just("outage"),
+    st.sampled_from([errors.ServiceUnavailable("connection reset"), errors.InternalError("cannot decode"), "end"]),
+    st.lists(WRITES, max_size=5),
+    st.booleans(),  # whether the server forgets its history meanwhile
+    st.integers(0, 3),  # how many attempts to come back fail
+)
 STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("put"), NAMES, st.sampled_from(["red", "green"])),
-        st.tuples(st.just("remove"), NAMES),
-        st.tuples(st.just("replace"), NAMES),
-        st.tuples(
-            st.sampled_from(
-                ["drop", "end", "break", "compact", "bookmark", "drop and forget", "settle", "step", "failures"]
-            )
-        ),
-    ),
-    max_size=40,
+    st.one_of(WRITES, OUTAGES, st.sampled_from([("compact",), ("settle",), ("step",)])),
+    max_size=30,
 )
 
 
 async def happen(cluster, informer, step):
     match step:
-        case ("put", name, color):
-            cluster.put(name, color=color)
+        case ("put", name, color, size):
+            cluster.put(name, color=color, size=size)
         case ("remove", name):
             cluster.remove(name)
         case ("replace", name):
             cluster.remove(name)
             cluster.put(name, color="red")
-        case ("drop",):
-            cluster.cut(errors.ServiceUnavailable("connection reset"))
-        case ("break",):
-            cluster.cut(errors.InternalError("cannot decode"))
-        case ("end",):
-            cluster.cut()
-        case ("compact",):
-            cluster.compact()
-        case ("drop and forget",):
-            cluster.cut(errors.ServiceUnavailable("connection reset"))
-            cluster.bookmark()
-            cluster.compact()
         case ("bookmark",):
             cluster.bookmark()
-        case ("failures",):
-            cluster.failures += [errors.ServiceUnavailable("refused"), errors.Forbidden("not now")]
+        case ("outage", error, writes, forgetful, failures):
+            cluster.cut(error)
+            for write in writes:
+                await happen(cluster, informer, write)
+            if forgetful:
+                cluster.compact()
+            cluster.failures += [errors.ServiceUnavailable("refused"), errors.Forbidden("not now")][:failures]
+        case ("compact",):
+            cluster.compact()
         case ("step",):
             await asyncio.sleep(0)
         case ("settle",):
@@ -156,8 +162,8 @@ def test_state_equals_the_servers_after_any_interleaving(steps):
             assert {pod.metadata.name: pod for pod in informer.objects()} == expected
             assert replay.objects == expected
             for color in ("red", "green"):
-                assert {pod.metadata.name for pod in by_color.objects(color)} == {
-                    name for name, pod in expected.items() if pod.color == color
+                assert {pod.metadata.name: pod for pod in by_color.objects(color)} == {
+                    name: pod for name, pod in expected.items() if pod.color == color
                 }
             assert set(by_color.values()) == {pod.color for pod in expected.values()}
 
