@@ -1,67 +1,139 @@
-"""Quantities such as ``100m`` or ``1Gi`` as numbers that can be compared and added."""
+"""Resource quantities: ``100m``, ``1.5Gi``, ``1e3``; parsed exactly, compared by value, printed in canonical form.
+
+A quantity keeps the family of its suffix (binary, decimal or exponent) when printed.  Canonical form has no fraction
+and the largest suffix that needs none: 0.1 is ``100m``, 1024Ki is ``1Mi``, 1000 is ``1k``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from decimal import ROUND_CEILING, Decimal
+import re
+from decimal import Decimal
 from functools import lru_cache
+from typing import Literal
 
-_SUFFIXES = {
-    "": Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "k": Decimal(10**3),
-    "M": Decimal(10**6),
-    "G": Decimal(10**9),
-    "T": Decimal(10**12),
-    "P": Decimal(10**15),
-    "E": Decimal(10**18),
-    "Ki": Decimal(1 << 10),
-    "Mi": Decimal(1 << 20),
-    "Gi": Decimal(1 << 30),
-    "Ti": Decimal(1 << 40),
-    "Pi": Decimal(1 << 50),
-    "Ei": Decimal(1 << 60),
-}
+import msgspec
+
+Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
+
+_SPLIT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_pattern = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
+_exponent = re.compile(r"[eE]([-+]?\d+)", re.ASCII)
+
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0: ""}
+
+_FINEST = -9  # nothing smaller than a nano
+_LARGEST_BINARY = 2**63 - 1
+_LARGEST_EXPONENT = 2**31 - 1
+_KEPT_DIGITS = 18  # longer numbers are never printed as they were written
+
+
+class QuantityError(ValueError):
+    """Not a quantity; the text is Kubernetes' own."""
+
+
+class Quantity(msgspec.Struct, frozen=True):
+    """``digits`` times ten to the ``exponent``; ``text`` is the canonical form."""
+
+    digits: int
+    exponent: int
+    format: Format
+    text: str
+
+    @property
+    def value(self) -> Decimal:
+        """The exact amount; Decimals compare exactly whatever their exponents."""
+        return Decimal((self.digits < 0, tuple(map(int, str(abs(self.digits)))), self.exponent))
+
+
+def _suffix(text: str) -> tuple[Format, int]:
+    if text in _DECIMAL:
+        return "DecimalSI", _DECIMAL[text]
+    if text in _BINARY:
+        return "BinarySI", _BINARY[text]
+    if match := _exponent.fullmatch(text):
+        exponent = int(match[1])
+        if abs(exponent) <= _LARGEST_EXPONENT:
+            return "DecimalExponent", exponent
+    raise QuantityError("unable to parse quantity's suffix")
+
+
+def parse(text: str) -> Quantity:
+    """The quantity this text means, or :class:`QuantityError`."""
+    match = _pattern.fullmatch(text)
+    if not match or not text or len(text) > 1000:
+        raise QuantityError(f"quantities must match the regular expression '{_SPLIT}'")
+    sign, whole, fraction, suffix = match[1], match[2].lstrip("0") or "0", match[3] or "", match[4]
+    form, exponent = _suffix(suffix)
+    digits = int(whole + fraction)
+    if form == "BinarySI":
+        kept = not fraction and bool(digits & 7) and len(whole) + exponent * 3 // 10 <= 14
+        digits, exponent = digits << exponent, 0
+    else:
+        # Text that is canonical but for writing its exponent as decimals ("1.500") is printed as it was written.
+        kept = (
+            (exponent - len(fraction)) % 3 == 0
+            and exponent - len(fraction) >= _FINEST
+            and not whole.startswith("0")
+            and not (whole + fraction).endswith("000")
+            and len(whole) + len(fraction) <= _KEPT_DIGITS
+        )
+    exponent -= len(fraction)
+    if exponent < _FINEST:
+        digits, exponent = _round_up(digits, _FINEST - exponent), _FINEST
+    if form == "BinarySI":
+        digits, exponent, form = _settle_binary(digits, exponent)
+    if sign == "-":
+        digits = -digits
+    return Quantity(digits, exponent, form, text if kept else _print(digits, exponent, form))
+
+
+def _round_up(digits: int, places: int) -> int:
+    """Drop decimal places; whoever asks for something gets something."""
+    if places > len(str(digits)):
+        return 1 if digits else 0
+    step: int = 10**places
+    return -(-digits // step)
+
+
+def _settle_binary(digits: int, exponent: int) -> tuple[int, int, Format]:
+    """A binary amount is capped, and one below 1 is better told in decimals."""
+    scale = 10**-exponent
+    if digits > _LARGEST_BINARY * scale:
+        digits, exponent, scale = _LARGEST_BINARY, 0, 1
+    return digits, exponent, "DecimalSI" if digits < scale else "BinarySI"
+
+
+def _print(digits: int, exponent: int, form: Format) -> str:
+    if not digits:
+        return "0"
+    if form == "BinarySI":
+        whole, rest = divmod(digits, 10**-exponent)
+        # Below 1Ki, or with a fraction, rounding would lie.
+        if not rest and abs(whole) >= 1024:
+            power = 0
+            while whole % 1024 == 0 and power < 60:
+                whole, power = whole // 1024, power + 10
+            return f"{whole}{_BINARY_SUFFIX[power]}"
+        form = "DecimalSI"
+    while digits % 10 == 0:
+        digits, exponent = digits // 10, exponent + 1
+    largest = _LARGEST_EXPONENT if form == "DecimalExponent" else 18
+    shift = exponent % 3 if exponent <= largest else exponent - largest
+    digits, exponent = digits * 10**shift, exponent - shift
+    if form == "DecimalExponent":
+        return f"{digits}e{exponent}" if exponent else str(digits)
+    return f"{digits}{_DECIMAL_SUFFIX[exponent]}"
 
 
 @lru_cache(maxsize=4096)
-def number(text: str) -> Decimal:
-    """What a quantity amounts to.  The text has passed decoding, so it is one."""
-    bare = text.rstrip("EPTGMKkmunid")
-    suffix = text[len(bare) :]
-    if suffix in _SUFFIXES:
-        return Decimal(bare) * _SUFFIXES[suffix]
-    return Decimal(text)  # exponents: 12e6
+def canonical(text: str) -> str:
+    """The text of the same quantity in canonical form, or :class:`QuantityError`."""
+    return parse(text.strip()).text
 
 
-def milli(text: str) -> int:
-    """Thousandths, rounded up: the precision in which Kubernetes compares CPU."""
-    return int((number(text) * 1000).to_integral_value(ROUND_CEILING))
-
-
-def render(amount: Decimal, *, binary: bool) -> str:
-    """The shortest way to write an amount: ``1500m``, ``2``, ``3k``, or ``2Gi`` where it counts in powers of two."""
-    if binary and abs(amount) >= 1024:
-        return _shorten(int(amount.to_integral_value(ROUND_CEILING)), 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
-    thousandths = int((amount * 1000).to_integral_value(ROUND_CEILING))
-    if thousandths % 1000:
-        return f"{thousandths}m"
-    return _shorten(thousandths // 1000, 1000, ("", "k", "M", "G", "T", "P", "E"))
-
-
-def _shorten(whole: int, step: int, suffixes: tuple[str, ...]) -> str:
-    for suffix in suffixes[:-1]:
-        if whole % step or not whole:
-            return f"{whole}{suffix}"
-        whole //= step
-    return f"{whole}{suffixes[-1]}"
-
-
-def total(texts: Iterable[str]) -> str:
-    """The sum of quantities, written the way the first of them is."""
-    listed = list(texts)
-    if len(listed) == 1:
-        return listed[0]
-    return render(sum(map(number, listed), Decimal(0)), binary=bool(listed) and listed[0].endswith("i"))
+def amount(text: str) -> Decimal:
+    """How much this text means, for comparing and adding."""
+    return parse(text).value

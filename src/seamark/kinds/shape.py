@@ -18,13 +18,16 @@ class Zero(Enum):
 
     - KEEP: a pointer.  Absent stays absent, present stays as it is, even 0, false, "" or {}.
     - DROP: ``omitempty`` on a plain value.  0, false, "", [], {} and null all become absent.
-    - FILL: no ``omitempty``.  Absent becomes the type's zero value: 0, false, "", null for lists and maps, and for a
-      struct its own fields' fillings.
+    - FILL: no ``omitempty``, or a type on which it has no effect (structs, times, quantities).  Absent becomes the
+      type's zero value: 0, false, "", "0" for quantities, null for times, lists and maps, and for a struct its own
+      fields' fillings.  An empty list or map becomes null too: storage does not tell it from an absent one.
+    - NULL: a pointer without ``omitempty``.  Absent becomes null, present stays as it is.
     """
 
     KEEP = "keep"
     DROP = "drop"
     FILL = "fill"
+    NULL = "null"
 
 
 ScalarName = Literal[
@@ -66,7 +69,8 @@ class Field(msgspec.Struct, frozen=True):
 
     ``patch_strategy`` and ``merge_key`` are strategic merge patch's: "merge", "replace", "retainKeys" or several
     joined by commas.  ``default`` is the value OpenAPI documents, and which server-side apply assumes for list keys
-    (``protocol: TCP``); None if there is none.  ``required`` is OpenAPI's.
+    (``protocol: TCP``); None if there is none.  ``required`` is OpenAPI's.  ``go_type`` is the Go type's name where it
+    does not follow from ``type`` (``v1.Protocol``): decoding errors print it.
     """
 
     type: Type
@@ -75,6 +79,7 @@ class Field(msgspec.Struct, frozen=True):
     patch_strategy: str = ""
     merge_key: str = ""
     default: str | int | bool | None = None
+    go_type: str = ""
 
 
 class Shape(msgspec.Struct):

@@ -1,0 +1,147 @@
+"""RFC 3339 times as Kubernetes writes them, and durations as ``kubectl`` shows them.
+
+Timestamps travel as text; a number in this module is seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+
+_RFC3339 = "2006-01-02T15:04:05Z07:00"
+_RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
+_ZERO = datetime(1, 1, 1, tzinfo=UTC)
+
+# One entry per part of a timestamp: Go's name of the part, and what it may look like.
+_PARTS = [
+    ("2006", re.compile(r"\d{4}", re.ASCII)),
+    ("-", re.compile("-")),
+    ("01", re.compile(r"\d\d", re.ASCII)),
+    ("-", re.compile("-")),
+    ("02", re.compile(r"\d\d", re.ASCII)),
+    ("T", re.compile("T")),
+    ("15", re.compile(r"\d\d?", re.ASCII)),
+    (":", re.compile(":")),
+    ("04", re.compile(r"\d\d", re.ASCII)),
+    (":", re.compile(":")),
+    ("05", re.compile(r"\d\d", re.ASCII)),
+]
+_ANY_FRACTION = re.compile(r"([.,]\d+)?", re.ASCII)
+_SIX_DIGITS = re.compile(r"[.,]\d{6}(?!\d)", re.ASCII)
+_ZONE = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
+
+
+class TimeError(ValueError):
+    """Not a timestamp; the text is Go's own."""
+
+
+def text(seconds: float) -> str:
+    """``2026-01-02T03:04:05Z``: whole seconds, as in ``metadata.creationTimestamp``."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_text(seconds: float) -> str:
+    """``2026-01-02T03:04:05.000006Z``: with microseconds, as Leases and Events have it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def now_text(clock: Callable[[], float] = time.time) -> str:
+    """The timestamp of this moment."""
+    return text(clock())
+
+
+def parse(timestamp: str) -> float:
+    """Seconds since the epoch, or :class:`TimeError`; fractions of a second may be there or not."""
+    return _read(timestamp, _RFC3339, _ANY_FRACTION).timestamp()
+
+
+@lru_cache(maxsize=4096)
+def canonical(timestamp: str) -> str | None:
+    """The same time in UTC and whole seconds, None for Go's zero time, or :class:`TimeError`."""
+    moment = _read(timestamp, _RFC3339, _ANY_FRACTION)
+    return None if moment == _ZERO else f"{moment:%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0")
+
+
+@lru_cache(maxsize=4096)
+def canonical_micro(timestamp: str) -> str | None:
+    """The same time in UTC with six decimals, None for Go's zero time, or :class:`TimeError`."""
+    moment = _read(timestamp, _RFC3339_MICRO, _SIX_DIGITS)
+    return None if moment == _ZERO else f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0")
+
+
+def _read(timestamp: str, layout: str, fraction: re.Pattern[str]) -> datetime:
+    position = 0
+    values: list[str] = []
+    last = ".000000" if layout == _RFC3339_MICRO else "05"
+    for name, pattern in [*_PARTS, (last, fraction), ("Z07:00", _ZONE)]:
+        match = pattern.match(timestamp, position)
+        if not match:
+            raise TimeError(
+                f'parsing time "{timestamp}" as "{layout}": cannot parse "{timestamp[position:]}" as "{name}"'
+            )
+        values.append(match[0])
+        position = match.end()
+    if position < len(timestamp):
+        raise TimeError(f'parsing time "{timestamp}": extra text: "{timestamp[position:]}"')
+    year, month, day, hour, minute, second = (int(part) for part in values[0:11:2])
+    micros = int(values[11][1:7].ljust(6, "0")) if values[11] else 0
+    for number, limit, word in (
+        (month - 1, 12, "month"),
+        (hour, 24, "hour"),
+        (minute, 60, "minute"),
+        (second, 60, "second"),
+    ):
+        if not 0 <= number < limit:
+            raise TimeError(f'parsing time "{timestamp}": {word} out of range')
+    try:
+        moment = datetime(year, month, day, hour, minute, second, micros, tzinfo=_zone(values[12]))
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise TimeError(f'parsing time "{timestamp}": day out of range') from error
+
+
+def _zone(zone: str) -> timezone:
+    if zone == "Z":
+        return UTC
+    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+    return timezone(-offset if zone[0] == "-" else offset)
+
+
+def age(now: float, timestamp: str | None) -> str:
+    """How long ago, as ``kubectl get`` shows it; ``<unknown>`` without a timestamp."""
+    return duration(now - parse(timestamp)) if timestamp else "<unknown>"
+
+
+def duration(seconds: float) -> str:
+    """A duration for humans: two units at most, coarser as it grows (``90s``, ``3m10s``, ``47h``, ``2d3h``, ``3y``)."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole <= 0:
+        return "0s"
+    minutes, hours = whole // 60, whole // 3600
+    days, years = hours // 24, hours // 24 // 365
+    if whole < 60 * 2:
+        return f"{whole}s"
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 60 * 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if hours < 24 * 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 365 * 2:
+        return f"{days}d"
+    if days < 365 * 8:
+        return _two(years, "y", days % 365, "d")
+    return f"{years}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"

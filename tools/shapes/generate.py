@@ -1,0 +1,193 @@
+"""Makes ``src/seamark/kinds/shapes.json``: every field of every kind served, as facts without prose.
+
+    python tools/shapes/generate.py --schemas DIR --go DIR --output src/seamark/kinds/shapes.json
+
+Two inputs, neither kept here:
+
+- ``--schemas``: one version's directory of the JSON schemas in the PyPI package ``kubernetes-validate``
+  (``kubernetes_validate/kubernetes-json-schema/v1.37.0-local``): types, formats, required fields, how lists merge.
+- ``--go``: the directory ``staging/src/k8s.io`` of the Kubernetes source, any version; its type declarations say what
+  OpenAPI does not: whether a value is a pointer, and whether it is left out when empty.
+
+Fields the Go source does not know yet are decided in ``newer.py``.  ``seamark.kinds.shapes`` describes the output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import newer
+from go_types import META, GoField, Structs, read
+
+Schema = dict[str, Any]
+
+KINDS = {
+    "io.k8s.api.core.v1.": "Namespace Node Pod Service Endpoints Event ConfigMap Secret ServiceAccount "
+    "ReplicationController Binding",
+    "io.k8s.api.events.v1.": "Event",
+    "io.k8s.api.discovery.v1.": "EndpointSlice",
+    "io.k8s.api.coordination.v1.": "Lease",
+    "io.k8s.api.apps.v1.": "Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision",
+    "io.k8s.api.networking.v1.": "IPAddress ServiceCIDR",
+    "io.k8s.api.policy.v1.": "Eviction",
+    "io.k8s.api.autoscaling.v1.": "Scale",
+    "io.k8s.api.authentication.v1.": "TokenReview TokenRequest SelfSubjectReview",
+    "io.k8s.api.authorization.v1.": "SubjectAccessReview SelfSubjectAccessReview LocalSubjectAccessReview "
+    "SelfSubjectRulesReview",
+    META: "DeleteOptions Status",
+}
+
+SCALARS = {
+    META + "Time": "time",
+    META + "MicroTime": "microtime",
+    META + "FieldsV1": "any",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
+}
+
+# Scalars whose Go type encodes itself, so that omitempty never leaves out a plain one.
+ENCODE_THEMSELVES = {"time", "microtime", "any", "quantity", "int-or-string"}
+
+
+def wanted(schemas: dict[str, Schema]) -> list[str]:
+    """The kinds, their lists, and every shape they reach."""
+    found: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if name in found or name in SCALARS:
+            return
+        found[name] = None
+        for reference in references(schemas[name]):
+            visit(reference)
+
+    for prefix, kinds in KINDS.items():
+        for kind in kinds.split():
+            visit(prefix + kind)
+            if prefix + kind + "List" in schemas:
+                visit(prefix + kind + "List")
+    return sorted(found)
+
+
+def references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            yield target(schema)
+        for part in schema.values():
+            yield from references(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from references(part)
+
+
+def target(schema: Schema) -> str:
+    return str(schema["$ref"]).rsplit("/", 1)[-1]
+
+
+def type_text(schema: Schema) -> str:
+    """A type in the notation of ``seamark.kinds.shapes``: ``int32``, ``[]string``, ``{}quantity``, a shape's name."""
+    if "$ref" in schema:
+        return SCALARS.get(target(schema), target(schema))
+    kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
+    if kind == "array":
+        return "[]" + type_text(schema["items"])
+    if kind == "object":
+        return "{}" + type_text(schema["additionalProperties"])
+    if kind == "integer":
+        return str(schema["format"])
+    if kind == "number":
+        return "float64"
+    if kind == "boolean":
+        return "bool"
+    return "bytes" if schema.get("format") == "byte" else "string"
+
+
+def category(text: str) -> str:
+    if text.startswith("[]"):
+        return "list"
+    if text.startswith("{}"):
+        return "map"
+    return "struct" if text.startswith("io.") else text
+
+
+def zero(field: str, text: str, go: GoField | None, *, required: bool) -> str:
+    """What becomes of the empty value: see ``seamark.kinds.shape.Zero``."""
+    if field in newer.EXCEPTIONS:
+        return newer.EXCEPTIONS[field]
+    kind = category(text)
+    if go is None:
+        return newer.by_convention(field, kind, required=required)
+    if go.pointer:
+        return "keep" if go.omitempty else "null"
+    if kind == "struct" or kind in ENCODE_THEMSELVES:
+        return "fill"
+    return "drop" if go.omitempty else "fill"
+
+
+def go_type(text: str) -> str:
+    """The Go type a reader would guess from the notation; only others are written down."""
+    if text.startswith("[]"):
+        return "[]" + go_type(text[2:])
+    if text.startswith("{}"):
+        return "map[string]" + go_type(text[2:])
+    if text.startswith("io."):
+        return "v1." + text.rsplit(".", 1)[-1]
+    special = {"time": "v1.Time", "microtime": "v1.MicroTime", "quantity": "resource.Quantity", "bytes": "[]uint8"}
+    return special.get(text, "intstr.IntOrString" if text == "int-or-string" else text)
+
+
+def field_text(field: str, schema: Schema, go: GoField | None, *, required: bool) -> str:
+    text = type_text(schema)
+    words = [text, zero(field, text, go, required=required)]
+    if required:
+        words.append("required")
+    list_type = schema.get("x-kubernetes-list-type", "atomic")
+    if list_type == "map":
+        words.append("map=" + ",".join(schema["x-kubernetes-list-map-keys"]))
+    elif list_type == "set":
+        words.append("set")
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        words.append("atomic")
+    if strategy := schema.get("x-kubernetes-patch-strategy"):
+        words.append("patch=" + strategy)
+    if merge_key := schema.get("x-kubernetes-patch-merge-key"):
+        words.append("key=" + merge_key)
+    if field in newer.DEFAULTS:
+        words.append("default=" + newer.DEFAULTS[field])
+    named = newer.GO_TYPES.get(field, go.type if go else "")
+    if named and named != go_type(text) and category(text) not in ("struct", *ENCODE_THEMSELVES):
+        words.append("go=" + named)
+    return " ".join(words)
+
+
+def shape_facts(name: str, schema: Schema, go: Structs) -> dict[str, str]:
+    required = schema.get("required", ())
+    facts = {
+        field: field_text(f"{name}.{field}", part, go.get(name, {}).get(field), required=field in required)
+        for field, part in schema.get("properties", {}).items()
+    }
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        facts["*"] = "atomic"
+    return facts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for option in ("--schemas", "--go", "--output"):
+        parser.add_argument(option, type=Path, required=True)
+    options = parser.parse_args()
+    schemas = json.loads((options.schemas / "_definitions.json").read_text())["$defs"]
+    go = read(options.go)
+    lines = [
+        f"{json.dumps(name)}:{json.dumps(shape_facts(name, schemas[name], go), separators=(',', ':'))}"
+        for name in wanted(schemas)
+    ]
+    options.output.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Reads from Go type declarations what OpenAPI lacks: pointer or plain value, ``omitempty``, the type's name in Go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+# Directory below staging/src/k8s.io → OpenAPI name prefix.  Two groups graduated to v1 after the release whose sources
+# are read; their beta types have the same fields.
+PACKAGES = {
+    "api/apps/v1": "io.k8s.api.apps.v1.",
+    "api/authentication/v1": "io.k8s.api.authentication.v1.",
+    "api/authorization/v1": "io.k8s.api.authorization.v1.",
+    "api/autoscaling/v1": "io.k8s.api.autoscaling.v1.",
+    "api/coordination/v1": "io.k8s.api.coordination.v1.",
+    "api/core/v1": "io.k8s.api.core.v1.",
+    "api/discovery/v1beta1": "io.k8s.api.discovery.v1.",
+    "api/events/v1": "io.k8s.api.events.v1.",
+    "api/networking/v1": "io.k8s.api.networking.v1.",
+    "api/policy/v1beta1": "io.k8s.api.policy.v1.",
+    "apimachinery/pkg/apis/meta/v1": META,
+}
+
+BUILT_IN = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
+
+_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r'^\s*(?:\w+\s+)?([*\[\]\w.]+)\s+`.*?json:"([^"]*)"', re.MULTILINE)
+
+
+class GoField(NamedTuple):
+    pointer: bool
+    omitempty: bool
+    type: str  # as error messages print it: ``int32``, ``v1.Protocol``, ``[]v1.ServicePort``
+
+
+Structs = Mapping[str, Mapping[str, GoField]]
+
+
+def _declared(source: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    without_comments = re.sub(r"^\s*//.*$", "", source, flags=re.MULTILINE)
+    for struct in _STRUCT.finditer(without_comments):
+        yield struct[1], [(field[1], field[2]) for field in _FIELD.finditer(struct[2])]
+
+
+def _printed(go_type: str) -> str:
+    """A type as Go's ``reflect`` prints it: with its package's name, which for every API package is its version."""
+
+    def qualify(match: re.Match[str]) -> str:
+        package, name = match[1], match[2]
+        if package:
+            return f"v1.{name}" if package in ("metav1.", "v1.", "corev1.") else f"{package}{name}"
+        if name == "byte":
+            return "uint8"
+        return name if name in BUILT_IN or name == "map" else f"v1.{name}"
+
+    return re.sub(r"(\w+\.)?(\w+)", qualify, go_type.lstrip("*"))
+
+
+def read(root: Path) -> Structs:
+    """Every struct's JSON fields, embedded structs flattened, by OpenAPI name; ``root`` is ``staging/src/k8s.io``."""
+    declared: dict[str, list[tuple[str, str]]] = {}
+    for package, prefix in PACKAGES.items():
+        for name, fields in _declared((root / package / "types.go").read_text()):
+            declared[prefix + name] = fields
+
+    def flatten(name: str) -> dict[str, GoField]:
+        fields: dict[str, GoField] = {}
+        for go_type, tag in declared.get(name, ()):
+            json_name, _, options = tag.partition(",")
+            if "inline" in options:
+                embedded = go_type.lstrip("*")
+                owner = META if embedded.startswith("metav1.") else name.rsplit(".", 1)[0] + "."
+                fields.update(flatten(owner + embedded.rsplit(".", 1)[-1]))
+            else:
+                fields[json_name] = GoField(go_type.startswith("*"), "omitempty" in options, _printed(go_type))
+        return fields
+
+    return {name: flatten(name) for name in declared}

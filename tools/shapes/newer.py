@@ -1,0 +1,114 @@
+"""What is known about fields younger than the Go sources the generator reads, kept by hand.
+
+Young fields follow the API conventions closely, so :func:`by_convention` is right for nearly all of them;
+``EXCEPTIONS`` lists the rest, and ``GO_TYPES`` the named types that appear in decoding errors.
+"""
+
+from __future__ import annotations
+
+CORE = "io.k8s.api.core.v1."
+
+EXCEPTIONS = {
+    # optional strings that are pointers in Go, so that an empty one stays
+    CORE + "AppArmorProfile.localhostProfile": "keep",
+    CORE + "ClusterTrustBundleProjection.name": "keep",
+    CORE + "ClusterTrustBundleProjection.signerName": "keep",
+    CORE + "Container.restartPolicy": "keep",
+    CORE + "ContainerStatus.stopSignal": "keep",
+    CORE + "EphemeralContainer.restartPolicy": "keep",
+    CORE + "GRPCAction.mode": "keep",
+    CORE + "HTTPGetAction.protocol": "keep",
+    CORE + "Lifecycle.stopSignal": "keep",
+    CORE + "LoadBalancerIngress.ipMode": "keep",
+    CORE + "PersistentVolumeClaimSpec.volumeAttributesClassName": "keep",
+    CORE + "PersistentVolumeClaimStatus.currentVolumeAttributesClassName": "keep",
+    CORE + "PodResourceClaim.resourceClaimName": "keep",
+    CORE + "PodResourceClaim.resourceClaimTemplateName": "keep",
+    CORE + "PodResourceClaimStatus.resourceClaimName": "keep",
+    CORE + "PodSchedulingGroup.podGroupName": "keep",
+    CORE + "PodSecurityContext.seLinuxChangePolicy": "keep",
+    CORE + "PodSecurityContext.supplementalGroupsPolicy": "keep",
+    CORE + "PodSpec.hostnameOverride": "keep",
+    CORE + "ResourceHealth.message": "keep",
+    CORE + "ServiceSpec.internalTrafficPolicy": "keep",
+    CORE + "ServiceSpec.loadBalancerClass": "keep",
+    CORE + "ServiceSpec.trafficDistribution": "keep",
+    CORE + "TopologySpreadConstraint.nodeAffinityPolicy": "keep",
+    CORE + "TopologySpreadConstraint.nodeTaintsPolicy": "keep",
+    CORE + "TypedObjectReference.namespace": "keep",
+    CORE + "VolumeMount.recursiveReadOnly": "keep",
+    CORE + "VolumeMountStatus.recursiveReadOnly": "keep",
+    "io.k8s.api.coordination.v1.LeaseSpec.preferredHolder": "keep",
+    "io.k8s.api.coordination.v1.LeaseSpec.strategy": "keep",
+    "io.k8s.api.discovery.v1.Endpoint.zone": "keep",
+    # optional numbers and booleans that are plain values
+    CORE + "PodCondition.observedGeneration": "drop",
+    CORE + "PodStatus.observedGeneration": "drop",
+    CORE + "VolumeMountStatus.readOnly": "drop",
+    "io.k8s.api.apps.v1.StatefulSetSpec.minReadySeconds": "drop",
+    # plain values without omitempty, though optional
+    CORE + "NodeRuntimeHandler.name": "fill",
+    "io.k8s.api.apps.v1.StatefulSetOrdinals.start": "fill",
+    "io.k8s.api.apps.v1.StatefulSetStatus.availableReplicas": "fill",
+    # pointers without omitempty
+    CORE + "GRPCAction.service": "null",
+    CORE + "TypedObjectReference.apiGroup": "null",
+    # required, yet omitempty
+    CORE + "PodCertificateProjection.keyType": "drop",
+    CORE + "PodCertificateProjection.signerName": "drop",
+    "io.k8s.api.networking.v1.ParentReference.name": "drop",
+    "io.k8s.api.networking.v1.ParentReference.resource": "drop",
+    "io.k8s.api.networking.v1.IPAddressSpec.parentRef": "keep",
+    # structs that are plain values
+    "io.k8s.api.authentication.v1.SelfSubjectReviewStatus.userInfo": "fill",
+    # ``omitzero``, since 1.34
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta.creationTimestamp": "drop",
+}
+
+GO_TYPES = {
+    CORE + "AppArmorProfile.type": "v1.AppArmorProfileType",
+    CORE + "Container.restartPolicy": "v1.ContainerRestartPolicy",
+    CORE + "EphemeralContainer.restartPolicy": "v1.ContainerRestartPolicy",
+    CORE + "ContainerResizePolicy.resourceName": "v1.ResourceName",
+    CORE + "ContainerResizePolicy.restartPolicy": "v1.ResourceResizeRestartPolicy",
+    CORE + "Lifecycle.stopSignal": "v1.Signal",
+    CORE + "LoadBalancerIngress.ipMode": "v1.LoadBalancerIPMode",
+    CORE + "PodOS.name": "v1.OSName",
+    CORE + "PodSecurityContext.seLinuxChangePolicy": "v1.PodSELinuxChangePolicy",
+    CORE + "PodSecurityContext.supplementalGroupsPolicy": "v1.SupplementalGroupsPolicy",
+    CORE + "ServiceSpec.internalTrafficPolicy": "v1.ServiceInternalTrafficPolicy",
+    CORE + "ServiceSpec.externalTrafficPolicy": "v1.ServiceExternalTrafficPolicy",
+    CORE + "ServiceSpec.ipFamilyPolicy": "v1.IPFamilyPolicy",
+    CORE + "TopologySpreadConstraint.nodeAffinityPolicy": "v1.NodeInclusionPolicy",
+    CORE + "TopologySpreadConstraint.nodeTaintsPolicy": "v1.NodeInclusionPolicy",
+    CORE + "VolumeMount.recursiveReadOnly": "v1.RecursiveReadOnlyMode",
+    "io.k8s.api.coordination.v1.LeaseSpec.strategy": "v1.CoordinatedLeaseStrategy",
+}
+
+# Values OpenAPI documents (the JSON schemas leave them out); zero values are not listed.
+DEFAULTS: dict[str, str] = {
+    CORE + "AzureDiskVolumeSource.cachingMode": "ReadWrite",
+    CORE + "AzureDiskVolumeSource.fsType": "ext4",
+    CORE + "AzureDiskVolumeSource.kind": "Shared",
+    CORE + "ContainerPort.protocol": "TCP",
+    CORE + "ISCSIVolumeSource.iscsiInterface": "default",
+    CORE + "RBDVolumeSource.keyring": "/etc/ceph/keyring",
+    CORE + "RBDVolumeSource.pool": "rbd",
+    CORE + "RBDVolumeSource.user": "admin",
+    CORE + "ScaleIOVolumeSource.fsType": "xfs",
+    CORE + "ScaleIOVolumeSource.storageMode": "ThinProvisioned",
+    CORE + "ServicePort.protocol": "TCP",
+}
+
+
+def by_convention(field: str, kind: str, *, required: bool) -> str:
+    """The zero rule of a young field; ``kind`` is one of struct, list, map, or a scalar's name."""
+    name = field.rsplit(".", 1)[-1]
+    if kind in ("list", "map"):
+        return "fill" if required else "drop"
+    if kind == "struct":
+        # Only a kind's own parts are plain structs; those nested deeper are pointers.
+        return "fill" if required or name in ("metadata", "spec", "status") else "keep"
+    if required:
+        return "fill"
+    return "drop" if kind == "string" else "keep"
