@@ -88,7 +88,8 @@ def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
         details["name"] = name
     if resource.group:
         details["group"] = resource.group
-    details["kind"] = resource.kind
+    if resource.kind:
+        details["kind"] = resource.kind
     return Invalid(
         f'{qualified} "{name}" is invalid: {text}',
         details=details,

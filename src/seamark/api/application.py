@@ -1,0 +1,230 @@
+"""The API server as one callable: a request in, an answer out.  The order of checks is the order of the code.
+
+in-flight limit → who asks → fixed documents (health, version, metrics, discovery, OpenAPI) → what is meant → may they
+→ the verb.  Whatever is raised on the way becomes a ``Status`` here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from urllib.parse import unquote_plus
+
+import msgspec
+
+from seamark import errors
+from seamark.api import auth
+from seamark.api.documents import Documents
+from seamark.api.http import MAX_BODY, Request, Response, Streaming
+from seamark.api.options import parse_query
+from seamark.api.target import Target, not_allowed, parse
+from seamark.api.verbs import Answer, Call, Verbs, verb_of
+from seamark.kinds.table import Kinds
+from seamark.metrics import Distribution, Registry, Value
+from seamark.store.protocol import StoreError
+
+log = logging.getLogger("seamark.api")
+
+# Bodies below this are not worth compressing (Kubernetes' own threshold).
+GZIP_FROM = 128 * 1024
+RETRY_SECONDS = 1
+
+
+class Application:
+    """Answers every request; never raises."""
+
+    def __init__(
+        self,
+        *,
+        verbs: Verbs,
+        kinds: Kinds,
+        documents: Documents,
+        authenticator: auth.Authenticator,
+        metrics: Registry,
+        max_in_flight: int,
+    ) -> None:
+        self._verbs = verbs
+        self._kinds = kinds
+        self._documents = documents
+        self._authenticator = authenticator
+        self._metrics = metrics
+        self._max_in_flight = max_in_flight
+        self.in_flight = 0
+        self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
+        metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
+
+    def _inflight(self) -> float:
+        return self.in_flight
+
+    def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
+        began = time.perf_counter()
+        label = ["", ""]
+        try:
+            answer = self._route(request, label)
+        except Exception as error:
+            answer = refusal(error, request)
+        if isinstance(answer, Response | Streaming):
+            self._count(label, answer.status, began)
+            return answer if isinstance(answer, Streaming) else self._compressed(request, answer)
+        return self._later(request, answer, label, began)
+
+    async def _later(self, request: Request, answer: Awaitable[Answer], label: list[str], began: float) -> Answer:
+        self.in_flight += 1
+        try:
+            result = await answer
+        except Exception as error:
+            result = refusal(error, request)
+        finally:
+            self.in_flight -= 1
+        self._count(label, result.status, began)
+        return result if isinstance(result, Streaming) else self._compressed(request, result)
+
+    def _count(self, label: list[str], status: int, began: float) -> None:
+        verb, resource = label
+        key = (verb, resource, status)
+        measures = self._measures.get(key)
+        if measures is None:
+            measures = self._measures[key] = (
+                self._metrics.counter(
+                    "seamark_api_requests_total",
+                    "Requests answered.",
+                    verb,
+                    resource,
+                    str(status),
+                    labels=("verb", "resource", "code"),
+                ),
+                self._metrics.histogram(
+                    "seamark_api_request_seconds",
+                    "Time to answer, watches to their first byte.",
+                    verb,
+                    resource,
+                    labels=("verb", "resource"),
+                ),
+            )
+        measures[0].add()
+        measures[1].observe(time.perf_counter() - began)
+
+    # --- routing -----------------------------------------------------------------------------------
+
+    def _route(self, request: Request, label: list[str]) -> Answer | Awaitable[Answer]:
+        if self.in_flight >= self._max_in_flight:
+            raise errors.TooManyRequests(
+                "the server has received too many requests and has asked us to try again later",
+                details={},
+                retry_after=RETRY_SECONDS,
+            )
+        user = self._authenticator.user(request)
+        path = request.path
+        if self._documents.serves(path):
+            label[:] = "get", "documents"
+            if not auth.may(user, "get", path=path):
+                raise auth.forbid_path(user, request.method, path)
+            return self._documents.answer(request)
+        target = parse(path, self._kinds)
+        if target is None:
+            if not auth.may(user, "get", path=path):
+                raise auth.forbid_path(user, request.method, path)
+            return not_found_page()
+        verb = verb_of(request.method, target)
+        label[:] = verb, target.kind.resource.qualified
+        if verb == "list" and ("watch=" in request.query or target.watch):
+            label[0] = "watch"
+        resource = target.kind.resource
+        if not auth.may(user, verb, group=resource.group, resource=resource.plural):
+            raise auth.forbid(user, verb, target)
+        if request.too_large:
+            raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
+        return self._do(verb, Call(request, target, parse_query(request.query), user))
+
+    def _do(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
+        target = call.target
+        if target.subresource is not None:
+            return self._subresource(verb, call, target.subresource.name, target.subresource.verbs)
+        if verb not in target.kind.verbs or (verb == "create" and target.name) or _misplaced(verb, target):
+            raise not_allowed()
+        verbs = self._verbs
+        match verb:
+            case "get":
+                return verbs.get(call)
+            case "list":
+                return verbs.list(call)
+            case "create":
+                return verbs.create(call)
+            case "update":
+                return verbs.update(call)
+            case "patch":
+                return verbs.patch(call)
+            case "delete":
+                return verbs.delete(call)
+            case _:
+                return verbs.delete_collection(call)
+
+    def _subresource(self, verb: str, call: Call, name: str, allowed: tuple[str, ...]) -> Answer | Awaitable[Answer]:
+        if verb not in allowed:
+            raise not_allowed()
+        verbs = self._verbs
+        match name, verb:
+            case "binding", "create":
+                return verbs.bind(call)
+            case "eviction", "create":
+                return verbs.evict(call)
+            case "scale", "update" | "patch":
+                return verbs.scale(call)
+            case "status" | "scale" | "finalize" | "ephemeralcontainers" | "resize", "get":
+                return verbs.get(call)
+            case "status" | "finalize" | "ephemeralcontainers" | "resize", "update":
+                return verbs.update(call)
+            case "status" | "ephemeralcontainers" | "resize", "patch":
+                return verbs.patch(call)
+            case _:
+                # Listed by discovery as in every cluster, but there is no kubelet behind: log, exec, port-forward …
+                raise errors.ApiError(
+                    f"seamark runs no containers: {call.kind.resource.plural}/{name} is not available",
+                    code=501,
+                    reason="NotImplemented",
+                    details={},
+                )
+
+    # --- answers -----------------------------------------------------------------------------------
+
+    @staticmethod
+    def _compressed(request: Request, answer: Response) -> Response:
+        body = answer.body
+        size = sum(map(len, body)) if isinstance(body, list) else len(body)
+        if size < GZIP_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
+            return answer
+        whole = b"".join(body) if isinstance(body, list) else body
+        packed = gzip.compress(whole, compresslevel=1, mtime=0)
+        headers = (*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+        return Response(answer.status, packed, answer.content_type, headers)
+
+
+def _misplaced(verb: str, target: Target) -> bool:
+    """Verbs that need a name or a namespace which the path does not have."""
+    if verb in ("update", "patch", "delete") and not target.name:
+        return True
+    return verb in ("create", "deletecollection") and target.kind.resource.namespaced and not target.namespace
+
+
+def not_found_page() -> Response:
+    """What Go's mux says about a path nobody serves."""
+    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
+def refusal(error: Exception, request: Request) -> Response:
+    """The one place where an error becomes a ``Status``."""
+    if isinstance(error, StoreError):
+        log.warning("%s %s: %s", request.method, unquote_plus(request.path), error)
+        unavailable = errors.ServiceUnavailable(str(error), details={}, retry_after=RETRY_SECONDS)
+        unavailable.__cause__ = error
+        error = unavailable
+    elif not isinstance(error, errors.ApiError):
+        log.error("%s %s failed", request.method, request.path, exc_info=error)
+        error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
+    headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
+    return Response(error.code, msgspec.json.encode(errors.status(error)), headers=headers)
+
+
+Serve = Callable[[Request], Answer | Awaitable[Answer]]

@@ -1,0 +1,248 @@
+"""The server's own authority: a CA, a serving certificate and the admin's credentials, made at first start and kept.
+
+    DIR/ca.crt  DIR/ca.key       signs the others; valid for ten years
+    DIR/server.crt  server.key   what clients see; valid for one year, renewed in its last month or for a new address
+    DIR/admin.token              the bearer token of the admin
+    DIR/issued.json              what was issued and until when, so that a start need not parse certificates
+
+Keys and tokens are readable by their owner only.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import secrets
+import ssl
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+CA_DAYS, SERVER_DAYS, RENEW_DAYS = 3650, 365, 30
+DAY = 86400.0
+# A clock that is a little behind must not find a fresh certificate in its future.
+BACKDATED = timedelta(minutes=5)
+
+
+class Issued(msgspec.Struct):
+    """What ``server.crt`` is good for."""
+
+    names: list[str]
+    until: float
+
+
+class Authority:
+    """The files of one directory."""
+
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+        self._directory = directory
+        self._clock = clock
+        self.ca_path = directory / "ca.crt"
+        self.server_path = directory / "server.crt"
+        self.server_key_path = directory / "server.key"
+        self._ca_key_path = directory / "ca.key"
+        self._token_path = directory / "admin.token"
+        self._issued_path = directory / "issued.json"
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._token_path.exists():
+            write_private(self._token_path, secrets.token_urlsafe(32).encode())
+        if not (self.ca_path.exists() and self._ca_key_path.exists()):
+            self._make_ca()
+            self._issued_path.unlink(missing_ok=True)
+        if not self._still_good(names):
+            self._make_server(names)
+
+    @property
+    def admin_token(self) -> str:
+        return self._token_path.read_text().strip()
+
+    @property
+    def ca_pem(self) -> bytes:
+        return self.ca_path.read_bytes()
+
+    def tls(self) -> ssl.SSLContext:
+        """For the server: its certificate, and client certificates welcome if this CA signed them."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.server_path, self.server_key_path)
+        context.load_verify_locations(self.ca_path)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    # --- making ------------------------------------------------------------------------------------
+
+    def _still_good(self, names: Sequence[str]) -> bool:
+        if not (self._issued_path.exists() and self.server_path.exists() and self.server_key_path.exists()):
+            return False
+        try:
+            issued = msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
+        except msgspec.DecodeError:
+            return False
+        return set(names) <= set(issued.names) and issued.until - self._clock() > RENEW_DAYS * DAY
+
+    def _make_ca(self) -> None:
+        from cryptography import x509
+
+        key = _new_key()
+        name = _name("seamark-ca", ())
+        builder = self._builder(name, name, key.public_key(), CA_DAYS)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(_usage(sign_certificates=True), critical=True)
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        write_private(self._ca_key_path, _key_pem(key))
+        self._write_certificate(self.ca_path, builder, key)
+
+    def _make_server(self, names: Sequence[str]) -> None:
+        from cryptography import x509
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = _new_key()
+        builder, ca_key = self._signed("seamark-apiserver", (), key, SERVER_DAYS, ExtendedKeyUsageOID.SERVER_AUTH)
+        builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(n) for n in names]), critical=False)
+        write_private(self.server_key_path, _key_pem(key))
+        self._write_certificate(self.server_path, builder, ca_key)
+        until = self._clock() + SERVER_DAYS * DAY
+        write_private(self._issued_path, msgspec.json.encode(Issued(list(names), until)))
+
+    def client(self, name: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
+        """A client certificate for a user and its key, as PEM."""
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = _new_key()
+        builder, ca_key = self._signed(name, groups, key, SERVER_DAYS, ExtendedKeyUsageOID.CLIENT_AUTH)
+        certificate = builder.sign(ca_key, hashes.SHA256())
+        return certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key)
+
+    def _signed(
+        self, name: str, groups: Sequence[str], key: EllipticCurvePrivateKey, days: int, purpose: Any
+    ) -> tuple[x509.CertificateBuilder, EllipticCurvePrivateKey]:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey as Key
+
+        ca = x509.load_pem_x509_certificate(self.ca_pem)
+        ca_key = serialization.load_pem_private_key(self._ca_key_path.read_bytes(), password=None)
+        assert isinstance(ca_key, Key), "this CA was made here, with this kind of key"
+        builder = self._builder(_name(name, groups), ca.subject, key.public_key(), days)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(sign_certificates=False), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+        return builder.add_extension(issuer, critical=False), ca_key
+
+    def _builder(self, subject: x509.Name, issuer: x509.Name, public_key: Any, days: int) -> x509.CertificateBuilder:
+        from cryptography import x509
+
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - BACKDATED)
+            .not_valid_after(now + timedelta(days=days))
+        )
+
+    @staticmethod
+    def _write_certificate(path: Path, builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> None:
+        from cryptography.hazmat.primitives import hashes, serialization
+
+        certificate = builder.sign(key, hashes.SHA256())
+        write_private(path, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _new_key() -> EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _name(common: str, groups: Sequence[str]) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=sign_certificates,
+        crl_sign=sign_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file in one step; it is never seen half written, nor by anybody else."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def kubeconfig(*, server: str, ca: bytes | None, token: str, name: str = "seamark") -> str:
+    """A kubeconfig with everything inline, for one cluster and its admin."""
+    import yaml
+
+    cluster: dict[str, str] = {"server": server}
+    if ca is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": f"{name}-admin", "user": {"token": token}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-admin", "namespace": "default"}}],
+            "current-context": name,
+        },
+        sort_keys=False,
+    )

@@ -1,0 +1,88 @@
+"""Addresses and node ports as part of the Service's own transaction.
+
+An address is held by its IPAddress object, a node port by a key of its own; both are written with "must be absent", so
+that the store itself refuses what is already taken, whoever else is writing.
+"""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+
+from seamark.api import allocate
+from seamark.api.cache import PORTS_PREFIX, Cache, key_of, stored
+from seamark.config import ServiceNetwork
+from seamark.errors import Object
+from seamark.kinds.ipaddress import ip_address_object
+from seamark.kinds.kind import Kind
+from seamark.kinds.resource import IP_ADDRESSES, SERVICES
+from seamark.store.protocol import Write
+
+
+class Reserved(msgspec.Struct):
+    """The writes that go with an object's own, and what of the object they decided."""
+
+    writes: list[Write]
+    before: Object | None = None
+
+    def take_back(self, obj: Object) -> None:
+        """Undo what planning put into the object, to plan again after losing a race."""
+        if self.before is not None:
+            obj["spec"] = self.before
+
+
+class Taken:
+    """What is in use right now."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._addresses = cache.of(IP_ADDRESSES).entries
+        self._ports = cache.ports
+
+    def ip(self, address: str) -> bool:
+        return address in self._addresses
+
+    def port(self, port: int) -> bool:
+        return port in self._ports
+
+
+class Reservations:
+    """Plans what a Service needs and turns it into writes; other kinds need nothing."""
+
+    def __init__(self, cache: Cache, network: ServiceNetwork, chance: random.Random, now: allocate.Clock) -> None:
+        self._taken = Taken(cache)
+        self._network = network
+        self._random = chance
+        self._now = now
+
+    @staticmethod
+    def none() -> Reserved:
+        return Reserved([])
+
+    def plan(self, kind: Kind, obj: Object, old: Object | None, *, dry_run: bool) -> Reserved:
+        """Fill in what the Service leaves to the cluster; raises Invalid for what cannot be had."""
+        if kind.resource != SERVICES:
+            return Reserved([])
+        before = msgspec.json.decode(msgspec.json.encode(obj["spec"]))
+        plan = allocate.plan(obj, old, network=self._network, taken=self._taken, random=self._random, dry_run=dry_run)
+        if dry_run:
+            return Reserved([], before)
+        meta = obj["metadata"]
+        return Reserved(self._writes(plan, meta["namespace"], meta.get("name", "")), before)
+
+    def release(self, kind: Kind, obj: Object) -> list[Write]:
+        """The writes that free everything an object holds."""
+        if kind.resource != SERVICES:
+            return []
+        return self._writes(allocate.release(obj), "", "")
+
+    def _writes(self, plan: allocate.Allocation, namespace: str, name: str) -> list[Write]:
+        owner = msgspec.json.encode({"service": f"{namespace}/{name}"})
+        writes = []
+        for address in plan.reserve_ips:
+            value = stored(ip_address_object(address, namespace, name, now=self._now()))
+            writes.append(Write(key_of(IP_ADDRESSES, "", address), value, 0))
+        writes += [Write(f"{PORTS_PREFIX}{port}", owner, 0) for port in plan.reserve_ports]
+        writes += [Write(key_of(IP_ADDRESSES, "", address), None) for address in plan.release_ips]
+        writes += [Write(f"{PORTS_PREFIX}{port}", None) for port in plan.release_ports]
+        return writes

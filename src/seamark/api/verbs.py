@@ -1,0 +1,412 @@
+"""What each verb does to a target, from a parsed request to an answer.  HTTP is on one side, state on the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from seamark import errors
+from seamark.api import apply, body, managed, patch, reviews, subresources
+from seamark.api.auth import Authenticator
+from seamark.api.cache import Cache, Entry
+from seamark.api.context import User, Writing
+from seamark.api.delete import Deleter
+from seamark.api.http import Request, Response, Streaming
+from seamark.api.negotiate import LIST, SINGLE, Representation, negotiate
+from seamark.api.options import (
+    Query,
+    WriteOptions,
+    delete_options,
+    first,
+    list_options,
+    patch_options,
+    write_options,
+)
+from seamark.api.read import Reader, named, render_page
+from seamark.api.render import Renderer
+from seamark.api.select import select
+from seamark.api.target import Target, not_allowed
+from seamark.api.watch import Watches
+from seamark.api.write import Writer, Written
+from seamark.errors import Object
+from seamark.kinds import decode, shapes, times
+from seamark.kinds.kind import Kind
+from seamark.kinds.table import Kinds
+
+Answer = Response | Streaming
+
+PATCH_TYPES: dict[str, patch.PatchType] = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+}
+APPLY_TYPES = ("application/apply-patch+yaml",)
+
+
+class Call(msgspec.Struct):
+    """One request on its way: who asks, for what, with which options."""
+
+    request: Request
+    target: Target
+    query: Query
+    user: User
+
+    @property
+    def kind(self) -> Kind:
+        return self.target.kind
+
+    def accept(self, allowed: frozenset[str]) -> Representation:
+        return negotiate(self.request.headers.get("accept", ""), allowed)
+
+    def media_type(self) -> str:
+        return self.request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+
+
+class Verbs:
+    """The API's verbs over one cache, one store."""
+
+    def __init__(
+        self,
+        *,
+        kinds: Kinds,
+        cache: Cache,
+        reader: Reader,
+        writer: Writer,
+        deleter: Deleter,
+        watches: Watches,
+        authenticator: Authenticator,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._kinds = kinds
+        self._cache = cache
+        self._reader = reader
+        self._writer = writer
+        self._deleter = deleter
+        self._watches = watches
+        self._authenticator = authenticator
+        self._clock = clock
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def get(self, call: Call) -> Answer | Awaitable[Answer]:
+        renderer = self._renderer(call, call.accept(SINGLE))
+        version = first(call.query, "resourceVersion")
+        if self._reader.must_wait(version):
+            return self._get_later(call, renderer, version)
+        return self._got(call, renderer)
+
+    async def _get_later(self, call: Call, renderer: Renderer, version: str) -> Answer:
+        await self._reader.wait(version)
+        return self._got(call, renderer)
+
+    def _got(self, call: Call, renderer: Renderer) -> Answer:
+        target = call.target
+        entry = self._reader.get(target.kind.resource, target.namespace, target.name)
+        if target.subresource is not None and target.subresource.name == "scale":
+            return self._shown(renderer, subresources.scale_of(target.kind, renderer.object(entry)), 200, [])
+        return self._answer(renderer, entry, 200, [])
+
+    def list(self, call: Call) -> Answer | Awaitable[Answer]:
+        """List or watch."""
+        target = call.target
+        options = list_options(call.query, watch=target.watch)
+        selection = select(target.kind, target.namespace, target.name, options)
+        if options.watch:
+            renderer = self._renderer(call, call.accept(SINGLE))
+            return self._watches.start(selection, options, renderer)
+        if options.continue_ and options.version not in ("", "0"):
+            raise errors.BadRequest("specifying resource version is not allowed when using continue")
+        renderer = self._renderer(call, call.accept(LIST))
+        if self._reader.in_memory(selection, options):
+            if not self._reader.must_wait(options.version):
+                return self._listed(renderer, render_page(self._reader.list(selection, options), renderer))
+
+            async def later() -> Answer:
+                await self._reader.wait(options.version)
+                return self._listed(renderer, render_page(self._reader.list(selection, options), renderer))
+
+            return later()
+
+        async def past() -> Answer:
+            page = await self._reader.list_past(selection, options)
+            return self._listed(renderer, render_page(page, renderer))
+
+        return past()
+
+    def _listed(self, renderer: Renderer, pieces: list[bytes]) -> Answer:
+        headers = _warnings([renderer.kind.request_warning] if renderer.kind.request_warning else [])
+        return Response(200, pieces, renderer.representation.content_type, headers)
+
+    # --- create ------------------------------------------------------------------------------------
+
+    async def create(self, call: Call) -> Answer:
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = write_options(call.query, "CreateOptions")
+        obj, warnings = self._read(call, kind, options)
+        how = self._how(call, options)
+        if isinstance(kind, reviews.ReviewKind):
+            answered = reviews.answer(kind, obj, call.user, self._authenticator, how.now)
+            return self._shown(renderer, answered, 201, warnings)
+        written = await self._writer.create(kind, obj, target.namespace, how)
+        return self._written(renderer, written, warnings)
+
+    # --- update and patch --------------------------------------------------------------------------
+
+    async def update(self, call: Call) -> Answer:
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = write_options(call.query, "UpdateOptions")
+        obj, warnings = self._read(call, kind, options)
+        self._check_name(obj["metadata"], target)
+        how = self._how(call, options)
+        sub = target.subresource.name if target.subresource else ""
+        try:
+            written = await self._writer.change(
+                kind, target.namespace, target.name, self._given(call, obj, options), how, subresource=sub
+            )
+        except errors.NotFound:
+            if sub or not kind.create_on_update:
+                raise
+            obj["metadata"].pop("resourceVersion", None)
+            written = await self._writer.create(kind, obj, target.namespace, how)
+        return self._written(renderer, written, warnings)
+
+    def _given(self, call: Call, obj: Object, options: WriteOptions) -> Callable[[Object], Object]:
+        """The object of a PUT, whatever is there now.  A write edits it, so a second try reads the body again."""
+        fresh = [obj]
+
+        def make(_old: Object) -> Object:
+            return fresh.pop() if fresh else self._read(call, call.kind, options)[0]
+
+        return make
+
+    @staticmethod
+    def _check_name(meta: Object, target: Target) -> None:
+        name = meta.get("name", "")
+        if not name:
+            raise errors.BadRequest(
+                f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+            )
+        if name != target.name:
+            raise errors.BadRequest(
+                f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+            )
+        if meta.get("namespace", target.namespace) != target.namespace:
+            raise errors.BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+
+    async def patch(self, call: Call) -> Answer:
+        media = call.media_type()
+        if media in APPLY_TYPES:
+            return await self._apply(call)
+        type = PATCH_TYPES.get(media)
+        if type is None:
+            raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = patch_options(call.query, apply=False)
+        document = body.read_patch(call.request.body)
+        shape = shapes.of(kind.shape)
+        warnings: list[str] = []
+
+        def make(old: Object) -> Object:
+            current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
+            patched = patch.apply_patch(type, document, current, shape)
+            return body.conform_patched(patched, kind, options.field_validation, warnings)
+
+        sub = target.subresource.name if target.subresource else ""
+        how = self._how(call, options)
+        written = await self._writer.change(kind, target.namespace, target.name, make, how, subresource=sub)
+        return self._written(renderer, written, warnings)
+
+    async def _apply(self, call: Call) -> Answer:
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = patch_options(call.query, apply=True)
+        config, warnings = body.read_applied(call.request.body, kind, options.field_validation)
+        sub = target.subresource.name if target.subresource else ""
+        self._check_applied(config["metadata"], target)
+        how = self._how(call, options)
+        resource, shape = kind.resource, shapes.of(kind.shape)
+
+        def make(live: Object | None) -> Object:
+            current = None if live is None else {"kind": resource.kind, "apiVersion": resource.api_version, **live}
+            merged = apply.apply(
+                config,
+                current,
+                shape=shape,
+                manager=options.field_manager,
+                force=options.force,
+                api_version=resource.api_version,
+                subresource=sub,
+                now=how.now,
+            )
+            return decode.conform(merged, shape)[0]
+
+        try:
+            written = await self._writer.change(
+                kind, target.namespace, target.name, make, how, subresource=sub, tracked=True
+            )
+        except errors.NotFound:
+            if sub:
+                raise
+            created = make(None)
+            created["metadata"].pop("resourceVersion", None)
+            written = await self._writer.create(kind, created, target.namespace, how, tracked=True)
+        return self._written(renderer, written, warnings)
+
+    @staticmethod
+    def _check_applied(meta: Object, target: Target) -> None:
+        name = meta.get("name", target.name)
+        if name != target.name:
+            raise errors.BadRequest(
+                f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+            )
+        meta["name"] = target.name
+        if target.kind.resource.namespaced:
+            if meta.get("namespace", target.namespace) != target.namespace:
+                raise errors.BadRequest(
+                    "the namespace of the provided object does not match the namespace sent on the request"
+                )
+            meta["namespace"] = target.namespace
+
+    # --- delete ------------------------------------------------------------------------------------
+
+    async def delete(self, call: Call) -> Answer:
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = delete_options(call.query, body.read_delete_options(call.request))
+        how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
+        deleted = await self._deleter.delete(kind, target.namespace, target.name, options, how)
+        if deleted.gone and not kind.delete_answers_object:
+            details = named(kind.resource, target.name)
+            details["uid"] = deleted.entry.decode()["metadata"]["uid"]
+            return self._shown(renderer, success(details=details), 200, [])
+        return self._answer(renderer, deleted.entry, 200, [])
+
+    async def delete_collection(self, call: Call) -> Answer:
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(LIST))
+        options = delete_options(call.query, body.read_delete_options(call.request))
+        selection = select(kind, target.namespace, "", list_options(call.query, watch=False))
+        await self._reader.wait("")
+        page = self._reader.list(selection, list_options({}, watch=False))
+        how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
+        for entry in page.entries:
+            try:
+                await self._deleter.delete(kind, entry.namespace, entry.name, options, how)
+            except errors.NotFound:
+                continue  # somebody else was faster: it is gone, as asked
+        return self._listed(renderer, render_page(page, renderer))
+
+    # --- subresources with verbs of their own ------------------------------------------------------
+
+    async def scale(self, call: Call) -> Answer:
+        """PUT or PATCH of a Scale: the number of replicas and nothing else."""
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = write_options(call.query, "UpdateOptions")
+        how = self._how(call, options)
+        given = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
+
+        def make(old: Object) -> Object:
+            current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
+            if call.request.method == "PATCH":
+                type = PATCH_TYPES.get(call.media_type())
+                if type is None:
+                    raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
+                return subresources.patch_scale(kind, current, type, given)
+            return subresources.put_scale(kind, current, given)
+
+        written = await self._writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
+        scaled = subresources.scale_of(kind, renderer.object(written.entry))
+        return self._shown(renderer, scaled, 200, [])
+
+    async def bind(self, call: Call) -> Answer:
+        """POST of a Binding: the Pod gets its node."""
+        target = call.target
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = write_options(call.query, "CreateOptions")
+        binding = body.read_any(call.request, "v1", "Binding", options.field_validation)
+        name = target.name or binding["metadata"].get("name", "")
+        await subresources.bind(self._writer, self._kinds, target.namespace, name, binding, self._how(call, options))
+        return self._shown(renderer, success(code=201), 201, [])
+
+    async def evict(self, call: Call) -> Answer:
+        """POST of an Eviction: a deletion that asks politely."""
+        target = call.target
+        renderer = self._renderer(call, call.accept(SINGLE))
+        options = write_options(call.query, "CreateOptions")
+        eviction = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
+        deleting = delete_options({}, eviction.get("deleteOptions") or {})
+        how = self._how(call, options)
+        await self._deleter.delete(target.kind, target.namespace, target.name, deleting, how)
+        return self._shown(renderer, success(code=201), 201, [])
+
+    # --- parts -------------------------------------------------------------------------------------
+
+    def _read(self, call: Call, kind: Kind, options: WriteOptions) -> tuple[Object, list[str]]:
+        return body.read_object(
+            call.request.body, call.request.headers.get("content-type", ""), kind, options.field_validation
+        )
+
+    def _how(self, call: Call, options: WriteOptions) -> Writing:
+        return Writing(
+            manager=managed.manager_name(call.request.headers.get("user-agent", ""), options.field_manager),
+            now=times.text(self._clock()),
+            dry_run=options.dry_run,
+            field_validation=options.field_validation,
+            user=call.user,
+        )
+
+    def _renderer(self, call: Call, representation: Representation) -> Renderer:
+        return Renderer(call.kind, representation, first(call.query, "includeObject"), self._clock)
+
+    def _written(self, renderer: Renderer, written: Written, warnings: list[str]) -> Answer:
+        return self._answer(renderer, written.entry, 201 if written.created else 200, warnings + written.warnings)
+
+    def _answer(self, renderer: Renderer, entry: Entry, status: int, warnings: list[str]) -> Answer:
+        if renderer.kind.request_warning:
+            warnings = [renderer.kind.request_warning, *warnings]
+        return Response(status, renderer.one(entry), renderer.representation.content_type, _warnings(warnings))
+
+    def _shown(self, renderer: Renderer, obj: Object, status: int, warnings: list[str]) -> Answer:
+        if renderer.kind.request_warning:
+            warnings = [renderer.kind.request_warning, *warnings]
+        return Response(status, renderer.encode(obj), renderer.representation.content_type, _warnings(warnings))
+
+
+def success(*, details: Object | None = None, code: int | None = None) -> Object:
+    """The Status of something that worked and has nothing better to show."""
+    answer: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        answer["details"] = details
+    if code is not None:
+        answer["code"] = code
+    return answer
+
+
+def _warnings(sentences: list[str]) -> list[tuple[str, str]]:
+    seen = dict.fromkeys(sentences)
+    return [("Warning", '299 - "{}"'.format(s.replace("\\", "\\\\").replace('"', '\\"'))) for s in seen]
+
+
+def verb_of(method: str, target: Target) -> str:
+    """Kubernetes' name for what an HTTP method does to a target."""
+    match method:
+        case "GET" | "HEAD":
+            return "get" if target.name and not target.watch else "list"
+        case "POST":
+            return "create"
+        case "PUT":
+            return "update"
+        case "PATCH":
+            return "patch"
+        case "DELETE":
+            return "delete" if target.name else "deletecollection"
+        case _:
+            raise not_allowed()

@@ -1,0 +1,286 @@
+"""The write path: how a request's object becomes state.  Two functions to read downward, ``create`` and ``change``.
+
+    create   admit → default → stamp → prepare → allocate → validate → track fields → commit
+    change   read → make the new object → default → carry over → prepare → allocate → validate → track → commit
+
+Everything up to the commit is plain computation on the event loop, so nothing can come between a check and what relies
+on it in this process; the commit's expectations guard against everyone else.  What is allocated (addresses, node ports)
+is committed in the object's own transaction: there is nothing to take back when a write fails.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from uuid import uuid4
+
+import msgspec
+
+from seamark import errors
+from seamark.api import managed
+from seamark.api.admission import Admission
+from seamark.api.cache import Cache, Entry, entry_of, key_of, stored
+from seamark.api.context import Writing
+from seamark.api.read import missing, named
+from seamark.api.reserve import Reservations
+from seamark.errors import Object
+from seamark.kinds import metadata, shapes
+from seamark.kinds.fields import refuse, required
+from seamark.kinds.kind import Kind
+from seamark.kinds.resource import Resource
+from seamark.store.protocol import Mismatch, Store, Write
+
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
+LONGEST_BASE = 63 - SUFFIX_LENGTH
+GENERATE_ATTEMPTS = 8
+CONFLICT_ATTEMPTS = 10
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class Written(msgspec.Struct):
+    """What a write came to: the object as it is now, and what the user should be warned about."""
+
+    entry: Entry
+    created: bool = False
+    warnings: list[str] = []
+
+
+def conflict(resource: Resource, name: str, sentence: str = MODIFIED) -> errors.Conflict:
+    return errors.Conflict(
+        f'Operation cannot be fulfilled on {resource.qualified} "{name}": {sentence}', details=named(resource, name)
+    )
+
+
+def already_exists(resource: Resource, name: str, *, going: bool) -> errors.AlreadyExists:
+    prefix = "object is being deleted: " if going else ""
+    return errors.AlreadyExists(f'{prefix}{resource.qualified} "{name}" already exists', details=named(resource, name))
+
+
+class Writer:
+    """Creates and changes objects of every kind."""
+
+    def __init__(self, cache: Cache, store: Store, reservations: Reservations, chance: random.Random) -> None:
+        self._cache = cache
+        self._store = store
+        self._reservations = reservations
+        self._random = chance
+        self.admission = Admission(cache)
+
+    # --- create ------------------------------------------------------------------------------------
+
+    async def create(self, kind: Kind, obj: Object, namespace: str, how: Writing) -> Written:
+        """A new object, from one already checked against its shape; ``obj`` is edited."""
+        meta = obj["metadata"]
+        self._place(kind, meta, namespace)
+        kind.default(obj)
+        generated = not meta.get("name") and bool(meta.get("generateName"))
+        for attempt in range(GENERATE_ATTEMPTS):
+            if generated:
+                meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
+            try:
+                return await self._create(kind, obj, how)
+            except errors.AlreadyExists:
+                if not generated or attempt == GENERATE_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the loop above returns or raises")
+
+    async def _create(self, kind: Kind, obj: Object, how: Writing) -> Written:
+        resource, meta = kind.resource, obj["metadata"]
+        self.admission.create(kind, obj)
+        self._stamp(meta, how.now)
+        kind.prepare_create(obj)
+        name = meta.get("name", "")
+        while True:
+            reserved = self._reservations.plan(kind, obj, None, dry_run=how.dry_run)
+            wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced) + kind.validate(obj)
+            if wrong:
+                raise refuse(resource, name, wrong)
+            warnings = kind.warnings(obj, None)
+            self._track(kind, obj, None, how, "")
+            inner = kind.to_stored(obj)
+            path = f"{meta['namespace']}/{name}" if resource.namespaced else name
+            if how.dry_run:
+                self._must_be_absent(kind, path, name)
+                return Written(_unstored(path, inner), True, warnings)
+            key = key_of(kind.stored_as or resource, meta.get("namespace", ""), name)
+            value = stored(inner)
+            try:
+                revision = await self._store.commit([Write(key, value, 0), *reserved.writes])
+            except Mismatch as error:
+                await self._cache.reach(error.found)
+                if error.key == key:
+                    self._must_be_absent(kind, path, name)
+                # Otherwise somebody took the same address at the same moment: look again.
+                reserved.take_back(obj)
+                continue
+            await self._cache.reach(revision)
+            return Written(entry_of(path, value, revision), True, warnings)
+
+    def _place(self, kind: Kind, meta: Object, namespace: str) -> None:
+        if meta.get("resourceVersion"):
+            raise errors.ApiError("resourceVersion should not be set on objects to be created")
+        if kind.resource.namespaced:
+            if meta.get("namespace", namespace) != namespace:
+                raise errors.BadRequest(
+                    "the namespace of the provided object does not match the namespace sent on the request"
+                )
+            meta["namespace"] = namespace
+
+    def _suffix(self) -> str:
+        return "".join(self._random.choices(SUFFIX_LETTERS, k=SUFFIX_LENGTH))
+
+    @staticmethod
+    def _stamp(meta: Object, now: str) -> None:
+        meta["uid"] = str(uuid4())
+        meta["creationTimestamp"] = now
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"):
+            meta.pop(key, None)
+
+    def _must_be_absent(self, kind: Kind, path: str, name: str) -> None:
+        entry = self._cache.of(kind.resource).get(path)
+        if entry is not None:
+            raise already_exists(kind.resource, name, going="deletionTimestamp" in entry.decode()["metadata"])
+
+    def _track(self, kind: Kind, obj: Object, old: Object | None, how: Writing, subresource: str) -> None:
+        managed.track(
+            obj,
+            old,
+            shape=shapes.of(kind.shape),
+            api_version=kind.resource.api_version,
+            manager=how.manager,
+            subresource=subresource,
+            now=how.now,
+        )
+
+    # --- change ------------------------------------------------------------------------------------
+
+    async def change(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        make: Callable[[Object], Object],
+        how: Writing,
+        *,
+        subresource: str = "",
+        tracked: bool = False,
+    ) -> Written:
+        """Replace an object by what ``make`` makes of the current one, again if somebody else was faster.
+
+        ``make`` may not edit what it is given.  If its result names a resourceVersion, that must be the current one.
+        ``tracked`` says that the result's managedFields are already right (server-side apply does its own).
+        """
+        path = f"{namespace}/{name}" if kind.resource.namespaced else name
+        for _ in range(CONFLICT_ATTEMPTS):
+            entry = self._cache.of(kind.resource).get(path)
+            if entry is None:
+                raise missing(kind.resource, name)
+            old = kind.from_stored(entry.decode())
+            new = make(old)
+            strict = self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
+            try:
+                return await self._change(kind, entry, old, new, how, subresource, tracked)
+            except Mismatch as error:
+                await self._cache.reach(error.found)
+                if strict:
+                    raise conflict(kind.resource, name) from None
+        raise conflict(kind.resource, name)
+
+    @staticmethod
+    def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> bool:
+        """Whether the write insists on the version it names; raises if that, or the uid, is another's."""
+        if (uid := meta.get("uid")) and uid != old["uid"]:
+            raise conflict(
+                kind.resource,
+                entry.name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}",
+            )
+        version = meta.get("resourceVersion", "")
+        if not version or version == "0":
+            if not kind.unconditional_update:
+                wrong = [required("metadata.resourceVersion", "must be specified for an update")]
+                raise refuse(kind.resource, entry.name, wrong)
+            return False
+        if not (version.isascii() and version.isdigit()):
+            raise errors.ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        if int(version) != entry.revision:
+            raise conflict(kind.resource, entry.name)
+        return True
+
+    async def _change(
+        self, kind: Kind, entry: Entry, old: Object, new: Object, how: Writing, subresource: str, tracked: bool
+    ) -> Written:
+        resource = kind.resource
+        kind.default(new)
+        self._carry_over(new["metadata"], old["metadata"])
+        if subresource == "status":
+            kind.prepare_status(new, old)
+            reserved = self._reservations.none()
+            wrong = metadata.validate_update(new["metadata"], old["metadata"]) + kind.validate_status(new, old)
+        else:
+            kind.prepare_update(new, old)
+            reserved = self._reservations.plan(kind, new, old, dry_run=how.dry_run)
+            wrong = metadata.validate_update(new["metadata"], old["metadata"]) + kind.validate_update(new, old)
+        if wrong:
+            raise refuse(resource, entry.name, wrong)
+        warnings = kind.warnings(new, old) if not subresource else []
+        if not tracked:
+            self._track(kind, new, old, how, subresource)
+        return await self.put(kind, entry, old, new, how, reserved.writes, warnings)
+
+    @staticmethod
+    def _carry_over(meta: Object, old: Object) -> None:
+        """What no update may set, whatever it says."""
+        meta["resourceVersion"] = old["resourceVersion"]
+        for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace"):
+            if key in old:
+                meta[key] = old[key]
+            else:
+                meta.pop(key, None)
+        meta.pop("selfLink", None)
+        if "generation" in old:
+            meta["generation"] = old["generation"]
+
+    async def put(
+        self,
+        kind: Kind,
+        entry: Entry,
+        old: Object,
+        new: Object,
+        how: Writing,
+        writes: list[Write],
+        warnings: list[str],
+    ) -> Written:
+        """Commit a changed object: nothing if it is the same, a removal if it was only waiting for this change."""
+        inner = kind.to_stored(new)
+        if _same(new, old):
+            return Written(entry, warnings=warnings)
+        if how.dry_run:
+            return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)
+        key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
+        meta = new["metadata"]
+        if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds") and not kind.held(new):
+            release = self._reservations.release(kind, new)
+            revision = await self._store.commit([Write(key, None, entry.revision), *release])
+            await self._cache.reach(revision)
+            return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)
+        value = stored(inner)
+        revision = await self._store.commit([Write(key, value, entry.revision), *writes])
+        await self._cache.reach(revision)
+        return Written(entry_of(entry.path, value, revision), warnings=warnings)
+
+
+def _same(new: Object, old: Object) -> bool:
+    """Equal but for apiVersion and kind, which the stored form leaves to its key."""
+    return {k: v for k, v in new.items() if k not in ("apiVersion", "kind")} == old
+
+
+def _unstored(path: str, obj: Object, revision: int = 0) -> Entry:
+    """An entry for an answer about something that was not written: a dry run, or the last sight of an object."""
+    value = stored(obj)
+    if revision:
+        return entry_of(path, value, revision)
+    namespace, _, name = path.rpartition("/")
+    return Entry(path, namespace, name, 0, value[1:], obj["metadata"].get("labels") or {})
