@@ -64,8 +64,8 @@ class Distribution:
         seen = 0
         for bound, count in zip((*self.bounds, None), self.counts, strict=True):
             seen += count
-            edge = "+Inf" if bound is None else _number(bound)
-            yield f"{name}_bucket{_labels(names, values, f'le="{edge}"')} {seen}"
+            edge = 'le="+Inf"' if bound is None else f'le="{_number(bound)}"'
+            yield f"{name}_bucket{_labels(names, values, edge)} {seen}"
         yield f"{name}_sum{_labels(names, values)} {_number(self.total)}"
         yield f"{name}_count{_labels(names, values)} {seen}"
 
