@@ -1,29 +1,29 @@
-"""Moving the write-ahead log into the file, off the writers' path.
+"""Moving the write-ahead log into the file, mostly off the writers' path.
 
-SQLite would do it inside some unlucky commit.  Here a connection of its own does it in the background, where it holds
-nobody up.  Writers that never pause could keep it from ever reaching the end, so that the write-ahead log would grow
-without bound: when it has become large, the writer itself finishes the rest between two groups.
+SQLite would do it inside some unlucky commit.  Here a connection of its own does the bulk in the background, where it
+holds nobody up, and then the writer does the little that came in meanwhile, between two groups.  Only that last step
+lets the write-ahead log start over, and it must: a log that keeps growing makes every commit slower, since the file
+system has to record its new length each time.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
-EVERY_BYTES = 4 << 20  # of values written
-LARGE_PAGES = 16 << 10  # 64 MB
+EVERY_PAGES = 1000
 
 
 class Checkpoints:
-    """Says when to checkpoint; ``due`` after so many bytes, one at a time."""
+    """Says when to checkpoint; ``due`` after so many pages, one at a time."""
 
     def __init__(self) -> None:
         self._written = 0
         self._running = False
 
     def due(self, written: int) -> bool:
-        """Count bytes written; True when a checkpoint should start, which must end with :meth:`ended`."""
+        """Count pages written; True when a checkpoint should start, which must end with :meth:`ended`."""
         self._written += written
-        if self._running or self._written < EVERY_BYTES:
+        if self._running or self._written < EVERY_PAGES:
             return False
         self._written = 0
         self._running = True
@@ -33,7 +33,6 @@ class Checkpoints:
         self._running = False
 
 
-def checkpoint(connection: sqlite3.Connection) -> int:
-    """Move as much as can be without waiting for anyone; returns the pages then in the write-ahead log."""
-    _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return int(pages)
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Move as much as can be without waiting for anyone."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

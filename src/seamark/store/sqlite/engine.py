@@ -16,7 +16,7 @@ from typing import TypeVar
 from seamark.store import history
 from seamark.store.protocol import Batch, Page, StoreError, Unavailable, Write, check_writes
 from seamark.store.sqlite import log
-from seamark.store.sqlite.checkpoints import LARGE_PAGES, Checkpoints, checkpoint
+from seamark.store.sqlite.checkpoints import EVERY_PAGES, Checkpoints, checkpoint
 from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import FileLock, connect, prepare, translate
 from seamark.store.sqlite.group import MAX_KEYS
@@ -115,13 +115,16 @@ class SqliteStore:
                 answer.set_result(outcome)
             else:
                 answer.set_exception(outcome)
-        if self._opened is not None and self._checkpoints.due(done.size):
+        self._count(done.pages)
+
+    def _count(self, pages: int) -> None:
+        if self._opened is not None and self._checkpoints.due(pages):
             self._spawn(self._checkpoint())
 
     async def _checkpoint(self) -> None:
         try:
-            if await self._in_reader(checkpoint) > LARGE_PAGES:
-                await self._between_groups(checkpoint)
+            await self._in_reader(checkpoint)
+            await self._between_groups(checkpoint)
         except Unavailable:
             pass  # nothing is lost: the write-ahead log keeps it, and the next checkpoint or start moves it
         finally:
@@ -151,9 +154,10 @@ class SqliteStore:
     async def compact(self, revision: int) -> None:
         await self._between_groups(partial(log.forget_before, oldest=revision))
         while await self._between_groups(partial(log.sweep, limit=SWEEP_ROWS)):
-            pass
+            self._count(SWEEP_ROWS)
         while await self._between_groups(partial(log.release_space, pages=VACUUM_PAGES)):
-            pass
+            self._count(VACUUM_PAGES)
+        self._count(EVERY_PAGES)  # the file shrinks when the write-ahead log moves into it
 
     # --- threads -----------------------------------------------------------------------------------
 

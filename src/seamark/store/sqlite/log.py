@@ -85,9 +85,10 @@ def _versions(
             (start, before),
         ).fetchall()
     return connection.execute(
-        "SELECT log.row, log.key, log.value, log.created FROM"
-        " (SELECT key, max(row) AS last FROM log WHERE key >= ? AND key < ? AND row < ? GROUP BY key) AS newest"
-        " CROSS JOIN log ON log.row = newest.last WHERE log.value IS NOT NULL ORDER BY newest.key LIMIT ?",
+        "SELECT row, key, value, created FROM log WHERE key >= ?1 AND key < ?2 AND row < ?3 AND value IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM log AS later WHERE later.key = log.key AND later.row > log.row"
+        "  AND later.row < ?3)"
+        " ORDER BY key LIMIT ?4",
         (start, end, before, limit + 1 if limit else -1),
     ).fetchall()
 
@@ -157,5 +158,6 @@ def release_space(connection: sqlite3.Connection, *, pages: int) -> bool:
     (total,) = connection.execute("PRAGMA page_count").fetchone()
     if free < pages or free * 4 < total:  # some free pages are good: the next writes take them
         return False
-    connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+    # The statement yields once per page, without columns, which `execute` takes for its end.
+    connection.executescript(f"PRAGMA incremental_vacuum({pages})")
     return True

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from seamark.store.protocol import Batch, StoreError, Write
 from seamark.store.sqlite import log
-from seamark.store.sqlite.file import translate
+from seamark.store.sqlite.file import PAGE_SIZE, translate
 from seamark.store.sqlite.group import Settled, settle
 
 MAX_GROUP = 1024  # transactions; bounds how long the first of a group waits for the last
@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
     answers: list[tuple[Any, int | StoreError]]
     batch: Batch | None
-    size: int
+    pages: int  # of the write-ahead log, roughly
 
 
 class Writer:
@@ -121,7 +121,7 @@ class Writer:
             return _failed(group, StoreError(f"{self._path}: {error!r}"))
         self._revision = settled.revision
         answers = [(request.answer, outcome) for request, outcome in zip(group, settled.outcomes, strict=True)]
-        return Done(answers, _batch(settled), _size(settled))
+        return Done(answers, _batch(settled), _pages(settled))
 
 
 def _failed(group: list[Request], error: StoreError) -> Done:
@@ -133,5 +133,6 @@ def _batch(settled: Settled) -> Batch | None:
     return Batch(settled.changes, settled.revision) if settled.changes else None
 
 
-def _size(settled: Settled) -> int:
-    return sum(len(change.value or b"") for change in settled.changes)
+def _pages(settled: Settled) -> int:
+    # Per row a page of the log's index, besides the log's own pages, which rows share.
+    return sum(1 + len(change.value or b"") // PAGE_SIZE for change in settled.changes) + 2

@@ -1,0 +1,108 @@
+"""Durable 1 KB writes: alone, 64 in flight, and against a bare sqlite3 loop on the same disk.
+
+Each figure is also given as a ratio to the bare loop of the same run, since disks differ.
+Run: ``python -m bench.store [--seconds 2] [--keys 20000]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+
+from seamark.store.protocol import Store, Write
+from seamark.store.sqlite import SqliteStore
+
+VALUE = os.urandom(1024)
+
+
+def key(number: int) -> str:
+    return f"/registry/pods/namespace-{number % 50}/pod-{number:07d}"
+
+
+def bare_loop(path: Path, seconds: float, per_commit: int) -> float:
+    """What SQLite itself does with one plain table, upserts per second."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE rows (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
+    written, end = 0, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT OR REPLACE INTO rows VALUES (?, ?)", [(key(written + i), VALUE) for i in range(per_commit)]
+        )
+        connection.execute("COMMIT")
+        written += per_commit
+    connection.close()
+    return written / seconds
+
+
+async def engine(store: Store, seconds: float, *, in_flight: int, keys: int) -> tuple[float, list[float], float]:
+    """Writes per second, each one's time, and CPU seconds per write."""
+    numbers, times = itertools.count(), []
+    end = time.perf_counter() + seconds
+
+    async def client() -> None:
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            await store.commit([Write(key(next(numbers) % keys), VALUE)])
+            times.append(time.perf_counter() - began)
+
+    cpu, began = time.process_time(), time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(in_flight)))
+    took = time.perf_counter() - began
+    return len(times) / took, sorted(times), (time.process_time() - cpu) / len(times)
+
+
+async def measure(arguments: argparse.Namespace, directory: Path) -> None:
+    bare = {n: bare_loop(directory / f"bare-{n}.db", arguments.seconds, n) for n in (1, 64)}
+    for n, rate in bare.items():
+        print(f"bare sqlite3, {n:2} per commit  {rate:8,.0f}/s")
+    store = SqliteStore(directory / "store.db")
+    await store.open()
+    follower = asyncio.create_task(follow(store))
+    for in_flight in (1, 64, 256):
+        rate, times, cpu = await engine(store, arguments.seconds, in_flight=in_flight, keys=arguments.keys)
+        reference = bare[min(in_flight, 64)]
+        print(
+            f"engine, {in_flight:3} in flight        {rate:8,.0f}/s  {rate / reference:4.2f} of bare"
+            f"  p50 {1e3 * times[len(times) // 2]:5.2f} ms  p99 {1e3 * times[int(len(times) * 0.99)]:5.2f} ms"
+            f"  CPU {1e6 * cpu:4.0f} µs"
+        )
+    began = time.perf_counter()
+    revision = await store.revision()
+    await store.compact(revision)
+    took = time.perf_counter() - began
+    print(f"compacting {revision:,} revisions took {took:.2f} s, {1e6 * took / revision:.1f} µs each")
+    await store.close()
+    await follower
+
+
+async def follow(store: Store) -> None:
+    async for _ in store.watch("/", await store.revision()):
+        pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--keys", type=int, default=20_000)
+    parser.add_argument("--uvloop", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        if arguments.uvloop:
+            import uvloop
+
+            uvloop.run(measure(arguments, Path(directory)))
+        else:
+            asyncio.run(measure(arguments, Path(directory)))
+
+
+if __name__ == "__main__":
+    main()
