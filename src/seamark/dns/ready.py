@@ -1,0 +1,135 @@
+"""Answers kept as bytes under the bytes of their question, until a fact they rest on changes.
+
+The key is the whole query without its two octets of identity: name with its spelling, type, flags and EDNS, so that a
+repeated question needs no parsing at all.  What a change touched is dropped at once and nothing else is; there is no
+time after which an answer would be looked at again, because none can be wrong.
+
+Negative answers carry the zone's serial, which moves with every change anywhere.  They are kept apart and have it
+brought up to date when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from seamark.dns.zone import SERIAL, ClusterZone, Fact
+from seamark.metrics import Value
+
+# A query that is longer than a name, a question and ordinary EDNS can be is not worth remembering.
+_LONGEST_KEY = 400
+_LONGEST_KEPT = 64 * 1024
+
+
+class Ready:
+    """One question's answer without the identity; with several addresses, one form per address that comes first.
+
+    ``hits`` chooses the form and is what the metrics are made from: the hot path adds one and does nothing else.
+    """
+
+    __slots__ = ("counted", "facts", "forms", "hits", "serial", "serial_at", "series", "size", "spread")
+
+    def __init__(self, forms: Sequence[bytes], facts: frozenset[Fact], series: Value, turn: int) -> None:
+        self.forms = list(forms)
+        self.spread = len(forms)
+        self.facts = facts
+        self.series = series
+        self.hits = turn
+        self.counted = turn
+        self.size = sum(map(len, forms))
+        self.serial = 0
+        self.serial_at = 0
+
+    def settle(self) -> None:
+        """Hand the hits since the last time to the series they belong to."""
+        self.series.add(self.hits - self.counted)
+        self.counted = self.hits
+
+
+class ReadyAnswers:
+    """The answers of one transport, bounded in number and bytes; the oldest go first."""
+
+    def __init__(self, zone: ClusterZone, *, entries: int, octets: int) -> None:
+        self.plain: dict[bytes, Ready] = {}  # read directly by the hot path
+        self._dated: dict[bytes, Ready] = {}
+        self._zone = zone
+        self._entries = entries
+        self._octets = octets
+        self._held = 0
+        self._by_fact: dict[Fact, set[bytes]] = {}
+
+    def __len__(self) -> int:
+        return len(self.plain) + len(self._dated)
+
+    def negative(self, key: bytes) -> bytes | None:
+        """A kept negative answer, with today's serial."""
+        entry = self._dated.get(key)
+        if entry is None:
+            return None
+        entry.hits += 1
+        serial = self._zone.serial
+        form = entry.forms[0]
+        if entry.serial != serial:
+            at = entry.serial_at
+            form = entry.forms[0] = form[:at] + serial.to_bytes(4, "big") + form[at + 4 :]
+            entry.serial = serial
+        return form
+
+    def keep(
+        self,
+        key: bytes,
+        forms: Sequence[bytes],
+        facts: Iterable[Fact],
+        series: Value,
+        *,
+        serial_at: int | None = None,
+        turn: int = 0,
+    ) -> None:
+        """Remember an answer in all its forms; ``serial_at`` says where in it the serial stands."""
+        entry = Ready(forms, frozenset(facts) - {SERIAL}, series, turn)
+        if len(key) > _LONGEST_KEY or entry.size > _LONGEST_KEPT:
+            return
+        self._drop(key)
+        if serial_at is None:
+            shelf = self.plain
+        else:
+            shelf = self._dated
+            entry.serial, entry.serial_at = self._zone.serial, serial_at
+        shelf[key] = entry
+        self._held += entry.size + len(key)
+        for fact in entry.facts:
+            self._by_fact.setdefault(fact, set()).add(key)
+        if len(shelf) > self._entries:
+            self._drop(next(iter(shelf)))
+        while self._held > self._octets:
+            larger = max(self.plain, self._dated, key=len)
+            self._drop(next(iter(larger)))
+
+    def forget(self, touched: Iterable[Fact]) -> None:
+        """Drop every answer that rests on one of these facts."""
+        for fact in touched:
+            keys = self._by_fact.get(fact)
+            if keys:
+                for key in list(keys):
+                    self._drop(key)
+
+    def clear(self) -> None:
+        for key in [*self.plain, *self._dated]:
+            self._drop(key)
+
+    def settle(self) -> None:
+        """Bring the series up to date with the hits."""
+        for shelf in (self.plain, self._dated):
+            for entry in shelf.values():
+                entry.settle()
+
+    def _drop(self, key: bytes) -> None:
+        entry = self.plain.pop(key, None) or self._dated.pop(key, None)
+        if entry is None:
+            return
+        entry.settle()
+        self._held -= entry.size + len(key)
+        for fact in entry.facts:
+            keys = self._by_fact[fact]
+            keys.discard(key)
+            if not keys:
+                del self._by_fact[fact]

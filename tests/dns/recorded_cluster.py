@@ -1,0 +1,159 @@
+"""Recorded scenarios of CoreDNS, their objects turned into what a control plane would make of them.
+
+The tests of this directory ask without an API server and controllers; what those would add (addresses, EndpointSlices)
+is made here, by the few rules that the recordings exercise.  ``replay_dns.py`` asks the same of the real thing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from seamark.dns.config import ZoneConfig
+from seamark.dns.objects import EndpointSlice, Pod, Service
+from seamark.dns.zone import ClusterZone
+
+CONFORMANCE = Path(__file__).parent.parent / "conformance"
+FILES = sorted((CONFORMANCE / "dns").glob("*.json"))
+
+
+def _load_replay() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("replay_dns", CONFORMANCE / "replay_dns.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+replay = _load_replay()
+
+
+def load(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
+
+
+class RecordedCluster:
+    """A zone filled from a scenario's objects."""
+
+    def __init__(self, doc: dict[str, Any], *, clock: Any = lambda: 1_700_000_000.0) -> None:
+        self.zone = ClusterZone(clock=clock)
+        self.services: list[dict[str, Any]] = []
+        self._next = 10
+        objects = doc["objects"]
+        kubernetes = {"name": "https", "port": 443, "protocol": "TCP"}
+        self._service({"metadata": {"name": "kubernetes", "namespace": "default"}, "spec": {"ports": [kubernetes]}})
+        self.zone.put_namespace("default")
+        pods = [o for o in objects if o["kind"] == "Pod"]
+        terminating = {step["delete"][3] for step in doc.get("after") or () if "delete" in step}
+        for obj in objects:
+            match obj["kind"]:
+                case "Namespace":
+                    self.zone.put_namespace(obj["metadata"]["name"])
+                case "Service":
+                    self._service(obj)
+                    self._select(obj, pods, terminating)
+                case "Endpoints":
+                    self._mirror(obj)
+                case "EndpointSlice":
+                    self.zone.put_slice(msgspec.convert(obj, EndpointSlice))
+                case "Pod":
+                    self.zone.put_pod(msgspec.convert(obj, Pod))
+                    if obj["metadata"]["name"] in terminating:
+                        metadata = {**obj["metadata"], "deletionTimestamp": "2030-01-01T00:00:00Z"}
+                        self.zone.put_pod(msgspec.convert({**obj, "metadata": metadata}, Pod))
+
+    def _service(self, obj: dict[str, Any]) -> None:
+        spec = obj["spec"]
+        if spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
+            self._next += 1
+            four, six = f"10.96.0.{self._next}", f"fd00:96::{self._next:x}"
+            dual = spec.get("ipFamilyPolicy") == "RequireDualStack"
+            addresses = [four, six] if dual else [six] if spec.get("ipFamilies") == ["IPv6"] else [four]
+            obj = {**obj, "spec": {**spec, "clusterIP": addresses[0], "clusterIPs": addresses}}
+        self.services.append(obj)
+        self.zone.put_service(msgspec.convert(obj, Service))
+
+    def _select(self, service: dict[str, Any], pods: list[dict[str, Any]], terminating: set[str]) -> None:
+        name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
+        selector = service["spec"].get("selector")
+        if not selector:
+            return
+        publish = service["spec"].get("publishNotReadyAddresses", False)
+        endpoints: dict[str, list[dict[str, Any]]] = {"IPv4": [], "IPv6": []}
+        for pod in pods:
+            labels = pod["metadata"].get("labels", {})
+            if pod["metadata"]["namespace"] != namespace or not selector.items() <= labels.items():
+                continue
+            ready = any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"]["conditions"])
+            ready = publish or (ready and pod["metadata"]["name"] not in terminating)
+            for ip in pod["status"]["podIPs"]:
+                endpoint = {
+                    "addresses": [ip["ip"]],
+                    "conditions": {"ready": ready},
+                    "targetRef": {"kind": "Pod", "name": pod["metadata"]["name"]},
+                }
+                if pod["spec"].get("subdomain") == name:
+                    endpoint["hostname"] = pod["spec"]["hostname"]
+                endpoints["IPv6" if ":" in ip["ip"] else "IPv4"].append(endpoint)
+        if service["spec"].get("ipFamilyPolicy") != "RequireDualStack":
+            endpoints["IPv6"] = []
+        for family, found in endpoints.items():
+            self._slice(f"{name}-{family.lower()}", namespace, name, found, service["spec"].get("ports"))
+
+    def _mirror(self, obj: dict[str, Any]) -> None:
+        name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+        for number, subset in enumerate(obj["subsets"]):
+            found = [
+                {"addresses": [a["ip"]], "conditions": {"ready": ready}, "hostname": a.get("hostname")}
+                for field, ready in (("addresses", True), ("notReadyAddresses", False))
+                for a in subset.get(field) or ()
+            ]
+            self._slice(f"{name}-{number}", namespace, name, found, subset.get("ports"))
+
+    def _slice(self, name: str, namespace: str, service: str, endpoints: list[Any], ports: list[Any] | None) -> None:
+        obj = {
+            "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
+            "endpoints": endpoints,
+            "ports": [{"name": "", **p} for p in ports or ()],
+        }
+        self.zone.put_slice(msgspec.convert(obj, EndpointSlice))
+
+    def places(self) -> Any:
+        """The replayer's table of chosen addresses."""
+        places = replay.Places.__new__(replay.Places)
+        places.known, places.back, places.back_name, places.back_label = {}, {}, {}, {}
+        for service in self.services:
+            for ip in service["spec"].get("clusterIPs") or []:
+                address = ipaddress.ip_address(ip)
+                version = "6" if address.version == 6 else ""
+                at = f"({service['metadata']['name']}/{service['metadata']['namespace']})"
+                dash = ip.replace(".", "-").replace(":", "-")
+                reverse = address.reverse_pointer + "."
+                places.known |= {f"$IP{version}{at}": ip, f"$REV{version}{at}": reverse, f"$DASH{version}{at}": dash}
+                places.back[ip] = f"$IP{version}{at}"
+                places.back_name[reverse] = f"$REV{version}{at}"
+                places.back_label[dash] = f"$DASH{version}{at}"
+        return places
+
+
+def zone_config(doc: dict[str, Any]) -> ZoneConfig:
+    config = doc["config"]
+    return ZoneConfig(
+        zones=(config["zone"], *config["reverse"]),
+        pods=config["pods"],
+        ttl=config["ttl"],
+        fallthrough=tuple(config["fallthrough"]),
+    )
+
+
+def packet_of(question: dict[str, Any], places: Any) -> bytes:
+    if "raw" in question:
+        return bytes.fromhex(question["raw"].replace(" ", ""))
+    return replay.pack_query(question, places.fill(question["name"]))

@@ -1,0 +1,72 @@
+"""What CoreDNS was recorded to answer, asked of the responder without a socket.  Forwarding is tested over sockets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import recorded_cluster
+from recorded_cluster import RecordedCluster, packet_of, replay, zone_config
+
+from seamark.dns.answers import Authority
+from seamark.dns.measures import Measures
+from seamark.dns.ready import ReadyAnswers
+from seamark.dns.responder import Responder
+from seamark.metrics import Registry
+
+_FORWARDED = ("fwd/", "fall/PTR-known", "fall/PTR-unknown", "fall/reverse-A")
+_FOLLOWED = ("ext/A", "ext/AAAA", "ext/alias", "ext/back", "ext/mixed-case")
+
+
+def _responder(cluster: RecordedCluster, doc: dict[str, Any]) -> Responder:
+    config = zone_config(doc)
+    return Responder(
+        Authority(cluster.zone, config),
+        ready=ReadyAnswers(cluster.zone, entries=1000, octets=1 << 20),
+        ready_stream=ReadyAnswers(cluster.zone, entries=1000, octets=1 << 20),
+        measures=Measures(Registry()),
+        synced=lambda: True,
+        falls_through=config.falls_through,
+    )
+
+
+def _cases() -> list[Any]:
+    cases = []
+    for path in recorded_cluster.FILES:
+        doc = recorded_cluster.load(path)
+        for question in doc["questions"]:
+            needs_upstream = doc["profile"] == "kubeadm" and question["id"].startswith(_FORWARDED + _FOLLOWED)
+            if not needs_upstream:
+                cases.append(pytest.param(path, question, id=f"{path.stem}:{question['id']}"))
+    return cases
+
+
+@pytest.fixture(scope="module")
+def served() -> dict[Any, tuple[Responder, Any]]:
+    """A responder and the table of addresses for each file."""
+    found = {}
+    for path in recorded_cluster.FILES:
+        doc = recorded_cluster.load(path)
+        cluster = RecordedCluster(doc)
+        found[path] = (_responder(cluster, doc), cluster.places())
+    return found
+
+
+@pytest.mark.parametrize(("path", "question"), _cases())
+def test_reply_is_the_recorded_one(path: Any, question: dict[str, Any], served: Any) -> None:
+    responder, places = served[path]
+    packet = packet_of(question, places)
+    datagram = question.get("transport") != "tcp"
+    for _ in range(2):  # the second time it may come from the ready answers
+        reply = _ask(responder, packet, datagram)
+        got = {"silence": True} if reply is None else replay.read_reply(reply, places)
+        assert replay.compare(question, question["expect"], got) == []
+
+
+def _ask(responder: Responder, packet: bytes, datagram: bool) -> bytes | None:
+    entry = responder.ready[datagram].plain.get(packet[2:])
+    if entry is not None:
+        return packet[:2] + entry.forms[0]
+    reply = responder.respond(packet, datagram=datagram)
+    assert reply is None or isinstance(reply, bytes)
+    return reply
