@@ -1,1 +1,3 @@
 """Kubernetes service discovery as a Python package."""
+
+__version__ = "0.1.0"

@@ -334,6 +334,11 @@ class Connection(asyncio.Protocol):
             self.transport.write(self._head(answer, f"Content-Length: {len(text)}\r\n") + text)
         self.transport.close()
 
+    @property
+    def in_request(self) -> bool:
+        """Whether part of a request has come, but not all of it."""
+        return bool(self._url or self._headers or self._body)
+
     def finish_soon(self) -> None:
         """Shutting down: an idle connection closes now, a busy one after its answer."""
         self._keep_alive = False

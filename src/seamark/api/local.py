@@ -16,11 +16,11 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Change, Listing, PatchType, Propagation
 from seamark.api import apply, patch, subresources
-from seamark.api.body import conform_patched
 from seamark.api.cache import Cache, Collection, Event
 from seamark.api.context import User, Writing
 from seamark.api.delete import Deleter
 from seamark.api.options import DeleteOptions, ListOptions
+from seamark.api.patched import conform_patched
 from seamark.api.read import Reader, missing
 from seamark.api.select import Selection, select
 from seamark.api.watch import Watches, seen

@@ -49,7 +49,7 @@ def parse(path: str, kinds: Kinds) -> Target | None:
         group, rest = parts[1], parts[2:]
     else:
         return None
-    if not kinds.has_group(group):
+    if group and group not in kinds.groups:
         return None
     if len(rest) < 2:
         raise not_found()
@@ -64,10 +64,10 @@ def _object(kinds: Kinds, group: str, version: str, parts: list[str], watch: boo
     namespace = ""
     # `namespaces/NS/pods` leads into a namespace; `namespaces/NS/status` is the Namespace's own subresource.
     if len(parts) >= 3 and parts[0] == "namespaces":
-        inner = kinds.find(group, version, parts[2])
+        inner = kinds.by_plural(group, version, parts[2])
         if inner is not None and inner.resource.namespaced:
             namespace, parts = parts[1], parts[2:]
-    kind = kinds.find(group, version, parts[0]) if parts else None
+    kind = kinds.by_plural(group, version, parts[0]) if parts else None
     if kind is None:
         raise not_found()
     name = parts[1] if len(parts) > 1 else ""

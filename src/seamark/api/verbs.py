@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from seamark import errors
-from seamark.api import apply, body, managed, patch, reviews, subresources
+from seamark.api import apply, body, managed, patch, patched, reviews, subresources
 from seamark.api.auth import Authenticator
 from seamark.api.cache import Cache, Entry
 from seamark.api.context import User, Writing
@@ -16,6 +16,7 @@ from seamark.api.delete import Deleter
 from seamark.api.http import Request, Response, Streaming
 from seamark.api.negotiate import LIST, SINGLE, Representation, negotiate
 from seamark.api.options import (
+    DeleteOptions,
     Query,
     WriteOptions,
     delete_options,
@@ -33,6 +34,7 @@ from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds import decode, shapes, times
 from seamark.kinds.kind import Kind
+from seamark.kinds.resource import Resource
 from seamark.kinds.table import Kinds
 
 Answer = Response | Streaming
@@ -209,14 +211,14 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
         options = patch_options(call.query, apply=False)
-        document = body.read_patch(call.request.body)
+        document = patched.read_patch(call.request.body)
         shape = shapes.of(kind.shape)
         warnings: list[str] = []
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
-            patched = patch.apply_patch(type, document, current, shape)
-            return body.conform_patched(patched, kind, options.field_validation, warnings)
+            result = patch.apply_patch(type, document, current, shape)
+            return patched.conform_patched(result, kind, options.field_validation, warnings)
 
         sub = target.subresource.name if target.subresource else ""
         how = self._how(call, options)
@@ -227,7 +229,7 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
         options = patch_options(call.query, apply=True)
-        config, warnings = body.read_applied(call.request.body, kind, options.field_validation)
+        config, warnings = patched.read_applied(call.request.body, kind, options.field_validation)
         sub = target.subresource.name if target.subresource else ""
         self._check_applied(config["metadata"], target)
         how = self._how(call, options)
@@ -279,7 +281,7 @@ class Verbs:
     async def delete(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
-        options = delete_options(call.query, body.read_delete_options(call.request))
+        options = self._delete_options(call)
         how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
         deleted = await self._deleter.delete(kind, target.namespace, target.name, options, how)
         if deleted.gone and not kind.delete_answers_object:
@@ -291,7 +293,7 @@ class Verbs:
     async def delete_collection(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(LIST))
-        options = delete_options(call.query, body.read_delete_options(call.request))
+        options = self._delete_options(call)
         selection = select(kind, target.namespace, "", list_options(call.query, watch=False))
         await self._reader.wait("")
         page = self._reader.list(selection, list_options({}, watch=False))
@@ -311,11 +313,15 @@ class Verbs:
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "UpdateOptions")
         how = self._how(call, options)
-        given = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
+        patching = call.request.method == "PATCH"
+        if patching:
+            given = patched.read_patch(call.request.body)
+        else:
+            given, _ = self._read_as(call, subresources.SCALE, subresources.SCALE_SHAPE, options)
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
-            if call.request.method == "PATCH":
+            if patching:
                 type = PATCH_TYPES.get(call.media_type())
                 if type is None:
                     raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
@@ -331,7 +337,7 @@ class Verbs:
         target = call.target
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "CreateOptions")
-        binding = body.read_any(call.request, "v1", "Binding", options.field_validation)
+        binding, _ = self._read_as(call, subresources.BINDING, subresources.BINDING_SHAPE, options)
         name = target.name or binding["metadata"].get("name", "")
         await subresources.bind(self._writer, self._kinds, target.namespace, name, binding, self._how(call, options))
         return self._shown(renderer, success(code=201), 201, [])
@@ -341,7 +347,7 @@ class Verbs:
         target = call.target
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "CreateOptions")
-        eviction = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
+        eviction, _ = self._read_as(call, subresources.EVICTION, subresources.EVICTION_SHAPE, options)
         deleting = delete_options({}, eviction.get("deleteOptions") or {})
         how = self._how(call, options)
         await self._deleter.delete(target.kind, target.namespace, target.name, deleting, how)
@@ -350,9 +356,22 @@ class Verbs:
     # --- parts -------------------------------------------------------------------------------------
 
     def _read(self, call: Call, kind: Kind, options: WriteOptions) -> tuple[Object, list[str]]:
+        return self._read_as(call, kind.resource, kind.shape, options)
+
+    def _read_as(self, call: Call, resource: Resource, shape: str, options: WriteOptions) -> tuple[Object, list[str]]:
         return body.read_object(
-            call.request.body, call.request.headers.get("content-type", ""), kind, options.field_validation
+            call.request.body,
+            call.request.headers.get("content-type", ""),
+            resource=resource,
+            shape=shapes.of(shape),
+            field_validation=options.field_validation,
         )
+
+    @staticmethod
+    def _delete_options(call: Call) -> DeleteOptions:
+        data = call.request.body
+        given = body.read_delete_options(data, call.request.headers.get("content-type", "")) if data else None
+        return delete_options(call.query, given)
 
     def _how(self, call: Call, options: WriteOptions) -> Writing:
         return Writing(

@@ -70,8 +70,11 @@ class Writer:
 
     # --- create ------------------------------------------------------------------------------------
 
-    async def create(self, kind: Kind, obj: Object, namespace: str, how: Writing) -> Written:
-        """A new object, from one already checked against its shape; ``obj`` is edited."""
+    async def create(self, kind: Kind, obj: Object, namespace: str, how: Writing, *, tracked: bool = False) -> Written:
+        """A new object, from one already checked against its shape; ``obj`` is edited.
+
+        ``tracked`` says that its managedFields are already right (server-side apply does its own).
+        """
         meta = obj["metadata"]
         self._place(kind, meta, namespace)
         kind.default(obj)
@@ -80,16 +83,16 @@ class Writer:
             if generated:
                 meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
             try:
-                return await self._create(kind, obj, how)
+                return await self._create(kind, obj, how, tracked)
             except errors.AlreadyExists:
                 if not generated or attempt == GENERATE_ATTEMPTS - 1:
                     raise
         raise AssertionError("the loop above returns or raises")
 
-    async def _create(self, kind: Kind, obj: Object, how: Writing) -> Written:
+    async def _create(self, kind: Kind, obj: Object, how: Writing, tracked: bool) -> Written:
         resource, meta = kind.resource, obj["metadata"]
         self.admission.create(kind, obj)
-        self._stamp(meta, how.now)
+        self._stamp(meta, how.now, tracked=tracked)
         kind.prepare_create(obj)
         name = meta.get("name", "")
         while True:
@@ -98,7 +101,8 @@ class Writer:
             if wrong:
                 raise refuse(resource, name, wrong)
             warnings = kind.warnings(obj, None)
-            self._track(kind, obj, None, how, "")
+            if not tracked:
+                self._track(kind, obj, None, how, "")
             inner = kind.to_stored(obj)
             path = f"{meta['namespace']}/{name}" if resource.namespaced else name
             if how.dry_run:
@@ -132,11 +136,13 @@ class Writer:
         return "".join(self._random.choices(SUFFIX_LETTERS, k=SUFFIX_LENGTH))
 
     @staticmethod
-    def _stamp(meta: Object, now: str) -> None:
+    def _stamp(meta: Object, now: str, *, tracked: bool) -> None:
         meta["uid"] = str(uuid4())
         meta["creationTimestamp"] = now
-        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"):
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
             meta.pop(key, None)
+        if not tracked:
+            meta.pop("managedFields", None)
 
     def _must_be_absent(self, kind: Kind, path: str, name: str) -> None:
         entry = self._cache.of(kind.resource).get(path)

@@ -1,0 +1,100 @@
+"""What every cluster has from its first moment: the system namespaces, the service ranges and the API's own Service.
+
+All of it is made through the write path like anybody's objects, and made again when it is missing or wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.config import ServiceNetwork
+from seamark.errors import Object
+from seamark.kinds import addresses
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_CIDRS, SERVICES, Resource
+
+log = logging.getLogger("seamark.api")
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+REPAIR_SECONDS = 10.0
+
+
+async def make_namespaces(cluster: Cluster) -> None:
+    for name in SYSTEM_NAMESPACES:
+        await _ensure(cluster, NAMESPACES, {"metadata": {"name": name}})
+
+
+async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
+    cidrs = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": list(network.ranges)}}
+    await _ensure(cluster, SERVICE_CIDRS, cidrs)
+
+
+async def keep_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:
+    """Keep ``default/kubernetes`` pointing at this server, until cancelled."""
+    while True:
+        try:
+            await make_own_service(cluster, network, address, port)
+        except errors.ApiError as error:
+            log.warning("default/kubernetes could not be kept right: %s", error.message)
+        await asyncio.sleep(REPAIR_SECONDS)
+
+
+async def make_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:
+    """The Service, Endpoints and EndpointSlice through which Pods find the API server."""
+    meta: Object = {"name": "kubernetes", "namespace": "default"}
+    service = {
+        "metadata": {**meta, "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": addresses.first_of(network.ranges[0]),
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
+            "sessionAffinity": "None",
+        },
+    }
+    await _ensure(cluster, SERVICES, service)
+    if not address:
+        return
+    subset = {"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}
+    skip = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    await _ensure(cluster, ENDPOINTS, {"metadata": {**meta, "labels": skip}, "subsets": [subset]}, compare="subsets")
+    slice_ = {
+        "metadata": {**meta, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+    await _ensure(cluster, ENDPOINT_SLICES, slice_, compare="endpoints", also="ports")
+
+
+async def _ensure(cluster: Cluster, resource: Resource, wanted: Object, *, compare: str = "", also: str = "") -> None:
+    """Create what is missing; where ``compare`` names a field, put back what is different there."""
+    meta = wanted["metadata"]
+    namespace = meta.get("namespace", "")
+    try:
+        found = await cluster.get(resource, meta["name"], namespace=namespace)
+    except errors.NotFound:
+        try:
+            await cluster.create(resource, wanted, namespace=namespace)
+        except errors.AlreadyExists:
+            return  # another server sharing the store was faster
+        return
+    if any(field and found.get(field) != wanted.get(field) for field in (compare, also)):
+        fields = {field: wanted[field] for field in (compare, also) if field}
+        await cluster.update(resource, {**found, **fields}, namespace=namespace)
+
+
+def advertised_address(bound: str) -> str:
+    """An address under which others find this host; endpoints may not be loopback ones.  "" if there is none."""
+    if bound not in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost"):
+        return bound
+    # Connecting a UDP socket sends nothing: it only asks the routing table which of our addresses would be used.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return ""
+        address = str(probe.getsockname()[0])
+    return "" if address.startswith("127.") else address

@@ -1,0 +1,83 @@
+"""Sockets: accept connections, hand them to the HTTP protocol, stop without losing anything.
+
+Stopping: no new connections, watches end cleanly, requests under way finish, idle connections close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+
+from seamark.api.http import Connection, Handler
+
+# A connection that has asked nothing for this long is closed; one in the middle of a request gets less.
+IDLE_SECONDS = 300.0
+HALF_REQUEST_SECONDS = 60.0
+SWEEP_SECONDS = 15.0
+FINISH_SECONDS = 0.8
+
+
+class Listener:
+    """One listening address."""
+
+    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None) -> None:
+        self._handler = handler
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self.connections: set[Connection] = set()
+        self.address = ("", 0)
+
+    async def open(self, host: str, port: int) -> None:
+        """Raises OSError if the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            self._connection, host, port, ssl=self._tls, backlog=1024, ssl_handshake_timeout=30 if self._tls else None
+        )
+        bound = self._server.sockets[0].getsockname()
+        self.address = (bound[0], bound[1])
+
+    def _connection(self) -> Connection:
+        return Connection(self._handler, self.connections)
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'https' if self._tls else 'http'}://{shown}:{port}"
+
+    async def sweep(self) -> None:
+        """Close what nobody uses any more, for as long as this runs."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = time.monotonic()
+            for connection in list(self.connections):
+                transport = connection.transport
+                if transport is None or connection.busy:
+                    keep_alive(transport)
+                elif now - connection.last_active > (HALF_REQUEST_SECONDS if connection.in_request else IDLE_SECONDS):
+                    transport.close()
+
+    async def close(self) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self.connections):
+            connection.finish_soon()
+        deadline = time.monotonic() + FINISH_SECONDS
+        while self.connections and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        self._server = None
+
+
+def keep_alive(transport: asyncio.Transport | None) -> None:
+    """Let the kernel find out that the other side of a quiet watch is gone."""
+    if transport is None:
+        return
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,0 +1,135 @@
+"""The API server put together: store → cache → reads, writes, watches → HTTP.
+
+Everything is built here and handed what it needs; nothing looks for its collaborators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from seamark.api.application import Application
+from seamark.api.auth import Authenticator
+from seamark.api.bookmark import bookmark
+from seamark.api.cache import Cache
+from seamark.api.context import User
+from seamark.api.delete import Deleter
+from seamark.api.describe import Descriptions
+from seamark.api.documents import Check, Documents
+from seamark.api.listener import Listener
+from seamark.api.local import LocalCluster
+from seamark.api.read import Reader
+from seamark.api.reserve import Reservations
+from seamark.api.reviews import REVIEWS
+from seamark.api.verbs import Verbs
+from seamark.api.watch import Watches
+from seamark.api.write import Writer
+from seamark.config import ServiceNetwork
+from seamark.kinds import times
+from seamark.kinds.kind import Kind
+from seamark.kinds.table import KINDS, Kinds
+from seamark.metrics import Registry
+from seamark.store.protocol import Store
+
+
+class ApiServer:
+    """One API server over one store.  ``await load()``, then ``listen()``, then ``follow()`` for as long as it lives."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        network: ServiceNetwork,
+        tokens: dict[str, User],
+        metrics: Registry,
+        max_in_flight: int = 600,
+        checks: dict[str, Check] | None = None,
+        kinds: Iterable[Kind] = KINDS,
+        clock: Callable[[], float] = time.time,
+        chance: random.Random | None = None,
+    ) -> None:
+        chosen = tuple(kinds)
+        chance = chance or random.Random()
+        self._store = store
+        self._clock = clock
+        self.kinds = Kinds(chain(chosen, REVIEWS))
+        self.cache = Cache(store, chosen)
+        self.reader = Reader(self.cache, store)
+        reservations = Reservations(self.cache, network, chance, lambda: times.text(clock()))
+        self.writer = Writer(self.cache, store, reservations, chance)
+        self.deleter = Deleter(self.cache, store, reservations)
+        self.watches = Watches(self.cache, store, bookmark)
+        authenticator = Authenticator(tokens)
+        verbs = Verbs(
+            kinds=self.kinds,
+            cache=self.cache,
+            reader=self.reader,
+            writer=self.writer,
+            deleter=self.deleter,
+            watches=self.watches,
+            authenticator=authenticator,
+            clock=clock,
+        )
+        self.documents = Documents(
+            metrics=metrics,
+            checks={"store": self._check_store, **(checks or {})},
+            described=Descriptions(self.kinds).answer,
+        )
+        self.application = Application(
+            verbs=verbs,
+            kinds=self.kinds,
+            documents=self.documents,
+            authenticator=authenticator,
+            metrics=metrics,
+            max_in_flight=max_in_flight,
+        )
+        self.listener: Listener | None = None
+        metrics.measured("seamark_api_watches", "Open watches.", lambda: float(len(self.watches.open)))
+        metrics.measured(
+            "seamark_store_revision", "The revision the cache has seen.", lambda: float(self.cache.revision)
+        )
+        metrics.measured(
+            "seamark_api_objects",
+            "Objects in memory, all kinds.",
+            lambda: float(sum(len(c.entries) for c in self.cache.collections)),
+        )
+
+    def _check_store(self) -> str | None:
+        return None if self.cache.lost is None else f"the store was lost: {self.cache.lost}"
+
+    def cluster(self, component: str) -> LocalCluster:
+        """The cluster as one of this process's own components sees it."""
+        return LocalCluster(
+            kinds=self.kinds,
+            cache=self.cache,
+            reader=self.reader,
+            writer=self.writer,
+            deleter=self.deleter,
+            watches=self.watches,
+            component=component,
+            clock=self._clock,
+        )
+
+    async def load(self) -> None:
+        """Read the state; the store must be open."""
+        await self.cache.load()
+
+    async def follow(self) -> None:
+        """Keep the cache current; ends only with an error or when the store closes."""
+        await self.cache.follow()
+
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
+        self.listener = Listener(self.application, tls=tls)
+        await self.listener.open(host, port)
+        return self.listener
+
+    async def close(self) -> None:
+        """Stop accepting, end watches cleanly, finish what is under way."""
+        self.watches.end_all()
+        if self.listener is not None:
+            await self.listener.close()
+        await asyncio.sleep(0)

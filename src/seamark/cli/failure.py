@@ -1,0 +1,11 @@
+"""An expected failure of a command: one line for a person, and the exit code for a script."""
+
+from __future__ import annotations
+
+
+class Failure(Exception):
+    """``code`` 1: it could not be done; 2: the command line or the configuration is wrong."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,201 @@
+"""The composition root: builds the parts, starts them, watches over them, stops them.
+
+Every long-lived part is a named task of one group; if one dies, all stop and its error is the daemon's.  Parts are told
+what they need to know when they are built, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import ipaddress
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from seamark.api import bootstrap
+from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
+from seamark.api.certificates import Authority, kubeconfig, write_private
+from seamark.api.context import User
+from seamark.api.server import ApiServer
+from seamark.config import Config, check_network
+from seamark.kinds import addresses
+from seamark.metrics import Registry
+from seamark.store.opening import open_store
+from seamark.store.protocol import StoreError
+
+log = logging.getLogger("seamark")
+
+
+class StartError(Exception):
+    """Seamark cannot start; the text is one line that says why and what to do."""
+
+
+class Daemon:
+    """One running Seamark."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.metrics = Registry()
+        self.data_dir = Path(config.data_dir)
+        self.api: ApiServer
+        self.url = ""
+        self.kubeconfig_path = self.data_dir / "kubeconfig"
+        self._tasks: asyncio.TaskGroup
+        self._stopping = asyncio.Event()
+
+    # --- life --------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Daemon]:
+        """Everything is up inside the block; leaving it stops everything in the right order."""
+        try:
+            check_network(self.config.network)
+        except ValueError as error:
+            raise StartError(str(error)) from error
+        with _locked(self.data_dir):
+            store = open_store(self.config.store_url)
+            try:
+                await store.open()
+                async with asyncio.TaskGroup() as tasks:
+                    self._tasks = tasks
+                    background = await self._start(store)
+                    try:
+                        yield self
+                    finally:
+                        await self._stop(background)
+            finally:
+                await store.close()
+
+    async def _start(self, store: Any) -> list[asyncio.Task[None]]:
+        authority = Authority(self.data_dir / "pki")
+        authority.prepare(self._server_names())
+        admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
+        tokens = {authority.admin_token: admin}
+        if self.config.api.token_file:
+            tokens |= read_token_file(Path(self.config.api.token_file))
+        self.api = ApiServer(
+            store,
+            network=self.config.network,
+            tokens=tokens,
+            metrics=self.metrics,
+            max_in_flight=self.config.api.max_in_flight,
+        )
+        await self.api.load()
+        background = [self._spawn("follow the store", self.api.follow())]
+        cluster = self.api.cluster("apiserver")
+        await bootstrap.make_namespaces(cluster)
+        await bootstrap.make_ranges(cluster, self.config.network)
+        await self._listen(authority)
+        background += self._serve(cluster)
+        return background
+
+    async def _listen(self, authority: Authority) -> None:
+        host, port = self.config.api.host, self.config.api.port
+        plain = self.config.api.plain_http
+        try:
+            listener = await self.api.listen(host, port, None if plain else authority.tls())
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StartError(f"cannot listen on {host}:{port}: {reason}; choose another with --api-port") from error
+        self.url = listener.url
+        ca = None if plain else authority.ca_pem
+        text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
+        write_private(self.kubeconfig_path, text.encode())
+
+    def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
+        listener = self.api.listener
+        assert listener is not None
+        address = self.config.api.advertise or bootstrap.advertised_address(self.config.api.host)
+        port = listener.address[1]
+        own = bootstrap.keep_own_service(cluster, self.config.network, address, port)
+        return [self._spawn("sweep idle connections", listener.sweep()), self._spawn("keep default/kubernetes", own)]
+
+    async def _stop(self, background: list[asyncio.Task[None]]) -> None:
+        await self.api.close()
+        for task in reversed(background):
+            task.cancel()
+
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._tasks.create_task(work, name=name)
+
+    # --- waiting -----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask the daemon to end; safe from a signal handler."""
+        self._stopping.set()
+
+    async def wait(self) -> None:
+        await self._stopping.wait()
+
+    def _server_names(self) -> list[str]:
+        """Every name and address a client may know this server by."""
+        first = [addresses.first_of(cidr) for cidr in self.config.network.ranges]
+        names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        names += [f"kubernetes.default.svc.{self.config.cluster_domain}", *first]
+        names += [n for n in (self.config.api.host, self.config.api.advertise, _host_name()) if _nameable(n)]
+        return list(dict.fromkeys(names))
+
+
+def _host_name() -> str:
+    return socket.gethostname().lower()
+
+
+def _nameable(name: str) -> bool:
+    """Whether a certificate can carry it."""
+    if not name or name in ("0.0.0.0", "::"):
+        return False
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name.isascii() and not name.startswith("-") and "_" not in name
+    return True
+
+
+@contextmanager
+def _locked(directory: Path) -> Any:
+    """Hold the data directory: two daemons on one would take turns destroying each other's certificates."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock: IO[str] = (directory / "lock").open("a+")
+    except OSError as error:
+        raise StartError(f"cannot use the data directory {directory}: {error.strerror}; see --data-dir") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            owner = lock.read().strip() or "another process"
+            raise StartError(
+                f"the data directory {directory} is in use by {owner}; stop it or give --data-dir"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"pid {os.getpid()}")
+        lock.flush()
+        yield
+
+
+async def run(config: Config, ready: Callable[[Daemon], Awaitable[None]]) -> None:
+    """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up."""
+    daemon = Daemon(config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stop)
+    try:
+        async with daemon.running():
+            await ready(daemon)
+            await daemon.wait()
+    except* StoreError as group:
+        raise StartError(str(_first(group))) from group
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
