@@ -20,15 +20,6 @@ from seamark.store.protocol import (
     Write,
     prefix_end,
 )
-from seamark.store.sqlite import SqliteStore
-
-
-@pytest.fixture(params=["sqlite"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    store = SqliteStore(None)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def changes_until(watch: AsyncIterator[Batch], revision: int) -> list[Change]:

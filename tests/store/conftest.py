@@ -1,0 +1,35 @@
+"""The engines the contract is held against."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from seamark.store.protocol import Store
+from seamark.store.sqlite import SqliteStore
+
+# Calling a place gives a store there, not yet opened; calling it again gives another one of the same state.
+Place = Callable[[], Store]
+
+
+@pytest.fixture(params=["sqlite"])
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Place]:
+    """Finds an empty place for a store, of each engine in turn."""
+    numbers = itertools.count()
+
+    def file() -> Place:
+        path = tmp_path / f"store-{next(numbers)}.db"
+        return lambda: SqliteStore(path, durable=False, history_seconds=None)
+
+    return file
+
+
+@pytest.fixture
+async def store(new_place: Callable[[], Place]) -> AsyncIterator[Store]:
+    store = new_place()()
+    await store.open()
+    yield store
+    await store.close()
