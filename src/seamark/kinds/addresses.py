@@ -27,6 +27,7 @@ Family = Literal["IPv4", "IPv6"]
 _digits = re.compile(r"[0-9]+", re.ASCII)
 _hex = re.compile(r"[0-9a-fA-F]+", re.ASCII)
 _MAPPED_BITS = 96  # ::ffff:0:0/96 is IPv4 in IPv6's clothes
+_LONGEST = 64  # no address is longer, and what is longer should not be remembered
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -35,6 +36,7 @@ class Parsed(msgspec.Struct, frozen=True):
     address: Address
     mapped: bool = False
     padded: bool = False  # with zeros that only a sloppy reader skips
+    unfit: tuple[str, ...] = ()  # why it cannot be where traffic goes to
 
 
 class ParsedNetwork(msgspec.Struct, frozen=True):
@@ -95,21 +97,49 @@ def _read(text: str) -> tuple[Address, bool] | None:
     return None
 
 
-@lru_cache(maxsize=8192)
 def parse(text: str) -> Parsed | None:
     """Read an address sloppily; None if it is none."""
+    return _parse(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=8192)
+def _parse(text: str) -> Parsed | None:
     found = _read(text)
     if found is None:
         return None
     address, padded = found
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return Parsed(address.ipv4_mapped, mapped=True, padded=padded)
-    return Parsed(address, padded=padded)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    address = mapped or address
+    return Parsed(address, mapped=mapped is not None, padded=padded, unfit=_unfit(address, text))
+
+
+def _unfit(address: Address, text: str) -> tuple[str, ...]:
+    sentences = []
+    if address.is_unspecified:
+        sentences.append(f"may not be unspecified ({text})")
+    if address.is_loopback:
+        sentences.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        sentences.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if _is_link_local_multicast(address):
+        sentences.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return tuple(sentences)
+
+
+def _is_link_local_multicast(address: Address) -> bool:
+    octets = address.packed
+    if address.version == 4:
+        return octets[:3] == b"\xe0\x00\x00"
+    return octets[0] == 0xFF and octets[1] & 0x0F == 0x02
+
+
+def parse_network(text: str) -> ParsedNetwork | None:
+    """Read a CIDR sloppily; None if it is none."""
+    return _parse_network(text) if len(text) <= _LONGEST else None
 
 
 @lru_cache(maxsize=1024)
-def parse_network(text: str) -> ParsedNetwork | None:
-    """Read a CIDR sloppily; None if it is none."""
+def _parse_network(text: str) -> ParsedNetwork | None:
     before, slash, after = text.partition("/")
     found = _read(before)
     if found is None or not slash:
@@ -162,7 +192,6 @@ def canonical(text: str) -> str:
 # --- mistakes --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=8192)
 def ip_mistakes(text: str) -> tuple[str, ...]:
     """What is wrong with this as an address in an older field; empty if nothing."""
     parsed = parse(text)
@@ -204,30 +233,10 @@ def canonical_cidr_mistakes(text: str) -> tuple[str, ...]:
     return (f"must be in canonical form ({show(str(parsed.network))})",)
 
 
-@lru_cache(maxsize=8192)
 def endpoint_ip_mistakes(text: str) -> tuple[str, ...]:
     """Why this address cannot be where traffic goes to; empty if it can."""
     parsed = parse(text)
-    if parsed is None:
-        return ("must be a valid IP address",)
-    address = parsed.address
-    sentences = []
-    if address.is_unspecified:
-        sentences.append(f"may not be unspecified ({text})")
-    if address.is_loopback:
-        sentences.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
-    if address.is_link_local:
-        sentences.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if _is_link_local_multicast(address):
-        sentences.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-    return tuple(sentences)
-
-
-def _is_link_local_multicast(address: Address) -> bool:
-    octets = address.packed
-    if address.version == 4:
-        return octets[:3] == b"\xe0\x00\x00"
-    return octets[0] == 0xFF and octets[1] & 0x0F == 0x02
+    return ("must be a valid IP address",) if parsed is None else parsed.unfit
 
 
 def refuse_ip(path: str, value: str, accepted: Collection[str] = ()) -> Errors:
@@ -282,5 +291,7 @@ def cidr_warnings(path: str, value: str) -> list[str]:
             f"use {show(printed)}"
         )
     if not warnings and parsed.network.version == 6 and printed != value:
-        warnings.append(f"{path}: IPv6 CIDR value {show(value)} should be in RFC 5952 canonical format ({show(printed)})")
+        warnings.append(
+            f"{path}: IPv6 CIDR value {show(value)} should be in RFC 5952 canonical format ({show(printed)})"
+        )
     return warnings

@@ -61,6 +61,8 @@ class Kind:
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
     delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
 
+    request_warning: ClassVar[str] = ""  # said in answer to every request for this kind, reads too
+
     # A second view on objects stored as another kind (events.k8s.io on Events); None for all others.
     stored_as: ClassVar[Resource | None] = None
 
