@@ -1,0 +1,253 @@
+"""Who we are to a server: tokens, token files, certificates, passwords, and plugins that make them on demand.
+
+A :class:`Credentials` is asked before every request for the current :class:`Identity`, and told when the server did not
+accept it, so that what can be renewed is renewed once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from seamark.errors import Unauthorized
+
+Clock = Callable[[], float]
+
+log = logging.getLogger(__name__)
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A client certificate and its key, in PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a request carries (``authorization``) and what its connection shows (``certificate``)."""
+
+    authorization: str = ""
+    certificate: Certificate | None = None
+
+
+ANONYMOUS = Identity()
+
+
+class Credentials(Protocol):
+    async def current(self) -> Identity:
+        """Who we are now; ``Unauthorized`` if that cannot be found out."""
+        ...
+
+    def refused(self, identity: Identity) -> bool:
+        """The server answered 401 to this identity: whether asking again may give another one."""
+        ...
+
+
+class Fixed:
+    """An identity that does not change."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+
+    async def current(self) -> Identity:
+        return self._identity
+
+    def refused(self, identity: Identity) -> bool:
+        return False
+
+
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+class Files:
+    """An identity in files that somebody else keeps fresh, as the kubelet does with the tokens of Pods.
+
+    They are read again every ``period`` seconds.  If that fails, what was read before counts on: the writer may be
+    half way, and the server will say when it no longer accepts it.
+    """
+
+    def __init__(
+        self,
+        *,
+        token: Path | None = None,
+        certificate: tuple[Path, Path] | None = None,
+        fixed: Identity = ANONYMOUS,
+        period: float = 60.0,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._token = token
+        self._certificate = certificate
+        self._fixed = fixed
+        self._period = period
+        self._clock = clock
+        self._read_at = 0.0
+        self._identity: Identity | None = None
+
+    async def current(self) -> Identity:
+        if self._identity is None or self._clock() - self._read_at >= self._period:
+            self._read_at = self._clock()
+            try:
+                self._identity = self._read()
+            except Unauthorized as error:
+                if self._identity is None:
+                    raise
+                log.warning("%s; using what it said before", error)
+        return self._identity
+
+    def refused(self, identity: Identity) -> bool:
+        if self._identity == identity:
+            self._read_at = -self._period
+        return True
+
+    def _read(self) -> Identity:
+        authorization, certificate = self._fixed.authorization, self._fixed.certificate
+        try:
+            if self._token is not None:
+                authorization = bearer(self._token.read_text().strip())
+            if self._certificate is not None:
+                certificate = Certificate(*(path.read_bytes() for path in self._certificate))
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unauthorized(f"cannot read who we are: {error}") from error
+        if self._token is not None and authorization == bearer(""):
+            raise Unauthorized(f"the token file {self._token} is empty")
+        return Identity(authorization, certificate)
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """An exec plugin, as a kubeconfig describes it; ``cluster`` is what it is told of the cluster, if anything."""
+
+    command: str
+    api_version: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    interactive_mode: str = "IfAvailable"
+    install_hint: str = ""
+    cluster: Mapping[str, Any] | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    expiration_timestamp: datetime | None = None
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    status: _Status | None = None
+
+
+class Exec:
+    """An identity made by a plugin (client.authentication.k8s.io), until it expires or the server refuses it.
+
+    ``certificate`` is one from the kubeconfig, shown if the plugin gives none of its own.
+    """
+
+    def __init__(
+        self,
+        plugin: Plugin,
+        *,
+        certificate: Certificate | None = None,
+        now: Clock = time.time,
+        terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
+    ) -> None:
+        self._plugin = plugin
+        self._certificate = certificate
+        self._now = now
+        self._terminal = terminal
+        self._lock = asyncio.Lock()
+        self._identity: Identity | None = None
+        self._expires: float | None = None
+
+    async def current(self) -> Identity:
+        # Requests that find the identity expired together wait for one plugin run, not one each.
+        async with self._lock:
+            if self._identity is None or (self._expires is not None and self._now() >= self._expires):
+                self._identity, self._expires = await self._run()
+            return self._identity
+
+    def refused(self, identity: Identity) -> bool:
+        if self._identity == identity:
+            self._identity = None
+        return True
+
+    async def _run(self) -> tuple[Identity, float | None]:
+        plugin = self._plugin
+        interactive = plugin.interactive_mode != "Never" and self._terminal()
+        if plugin.interactive_mode == "Always" and not interactive:
+            raise Unauthorized(
+                f"the credential plugin {plugin.command} has interactiveMode Always and there is no terminal to ask on"
+            )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                plugin.command,
+                *plugin.args,
+                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._question(interactive)},
+                stdin=None if interactive else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None if interactive else asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            hint = f"; {plugin.install_hint.strip()}" if plugin.install_hint else ""
+            raise Unauthorized(f"cannot run the credential plugin {plugin.command}: {error.strerror}{hint}") from error
+        try:
+            output, complaint = await process.communicate()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if process.returncode:
+            said = (complaint or b"").decode(errors="replace").strip()
+            raise Unauthorized(
+                f"the credential plugin {plugin.command} failed with exit status {process.returncode}"
+                + (f": {said}" if said else "")
+            )
+        return self._understood(output)
+
+    def _question(self, interactive: bool) -> str:
+        spec: dict[str, Any] = {"interactive": interactive}
+        if self._plugin.cluster is not None:
+            spec["cluster"] = self._plugin.cluster
+        question = {"kind": "ExecCredential", "apiVersion": self._plugin.api_version, "spec": spec}
+        return msgspec.json.encode(question).decode()
+
+    def _understood(self, output: bytes) -> tuple[Identity, float | None]:
+        plugin = self._plugin
+        try:
+            answer = msgspec.json.decode(output, type=_ExecCredential)
+        except msgspec.DecodeError as error:
+            raise Unauthorized(f"the credential plugin {plugin.command} printed no ExecCredential: {error}") from error
+        if (answer.kind, answer.api_version) != ("ExecCredential", plugin.api_version):
+            raise Unauthorized(
+                f"the credential plugin {plugin.command} printed {answer.kind} of {answer.api_version}, "
+                f"but the kubeconfig asks for ExecCredential of {plugin.api_version}"
+            )
+        status = answer.status or _Status()
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise Unauthorized(f"the credential plugin {plugin.command} gave only one of certificate and key")
+        if not (status.token or status.client_certificate_data):
+            raise Unauthorized(f"the credential plugin {plugin.command} gave neither a token nor a certificate")
+        certificate = self._certificate
+        if status.client_certificate_data:
+            certificate = Certificate(status.client_certificate_data.encode(), status.client_key_data.encode())
+        expires = status.expiration_timestamp
+        if expires is not None and expires.tzinfo is None:
+            expires = expires.replace(tzinfo=UTC)
+        identity = Identity(bearer(status.token) if status.token else "", certificate)
+        return identity, expires.timestamp() if expires is not None else None

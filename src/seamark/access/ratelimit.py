@@ -1,0 +1,59 @@
+"""A token bucket: so many at once, then so many a second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+
+class TokenBucket:
+    """Holds up to ``burst`` tokens and gains ``rate`` a second; begins full."""
+
+    __slots__ = ("_burst", "_clock", "_rate", "_tokens", "_updated")
+
+    def __init__(self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._updated = clock()
+
+    def take(self) -> bool:
+        """Take a token if there is one."""
+        self._refill()
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def reserve(self) -> float:
+        """Take a token even if there is none yet, and say in how many seconds it may be used."""
+        self._refill()
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._tokens = min(float(self._burst), self._tokens + (now - self._updated) * self._rate)
+        self._updated = now
+
+
+class RateLimit:
+    """Makes callers wait their turn; they go on in the order they came."""
+
+    def __init__(
+        self,
+        *,
+        rate: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._bucket = TokenBucket(rate=rate, burst=burst, clock=clock)
+        self._sleep = sleep
+
+    async def wait(self) -> None:
+        delay = self._bucket.reserve()
+        if delay:
+            await self._sleep(delay)

@@ -1,0 +1,300 @@
+"""The ``Cluster`` seam over HTTPS, against any Kubernetes API server.
+
+Answers are decoded straight into the type asked for.  Lists are read in pages of one version; a list whose version
+expires half way is read again in one piece.  Failures are those of :mod:`seamark.errors`, connection failures included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as _random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, Self, TypeVar
+
+import msgspec
+
+from seamark import errors
+from seamark.access.backoff import Random
+from seamark.access.cluster import Change, Listing, PatchType, Propagation
+from seamark.access.kubeconfig import Connection
+from seamark.access.ratelimit import RateLimit
+from seamark.access.transport import Request, Transport
+from seamark.errors import Object
+from seamark.kinds.resource import Resource
+
+T = TypeVar("T")
+
+PAGE = 500
+
+# A watch is ended by the server after 5 to 10 minutes, so that watches spread over its replicas again and again.
+WATCH_SECONDS = 300
+_GRACE = 30.0
+
+_PATCHES: Mapping[PatchType, str] = {
+    "json": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    metadata: _Metadata
+    items: list[T] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Decoders(Generic[T]):
+    """The decoders of one type, made once."""
+
+    def __init__(self, as_: type[T]) -> None:
+        self.name = getattr(as_, "__name__", str(as_))
+        self.one = msgspec.json.Decoder(as_)
+        self.page = msgspec.json.Decoder(_Page[as_])  # type: ignore[valid-type]  # a type known only at run time
+
+
+_event = msgspec.json.Decoder(_Event)
+_versioned = msgspec.json.Decoder(_Versioned)
+
+
+class RemoteCluster:
+    """A cluster behind an API server.  Use it as an async context manager, or ``close`` it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        agent: str = "seamark",
+        limit: RateLimit | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Random = _random.random,
+    ) -> None:
+        self.connection = connection
+        self._transport = Transport(connection, agent=agent, limit=limit, sleep=sleep, random=random)
+        self._random = random
+        self._decoders: dict[type[Any], _Decoders[Any]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: type[Any] = dict) -> Any:
+        path = resource.path(namespace=namespace, name=name)
+        body = await self._transport.send(Request("GET", path))
+        decoders = self._of(as_)
+        with self._understanding(path, decoders.name):
+            return decoders.one.decode(body)
+
+    async def list(
+        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: type[Any] = dict
+    ) -> Listing[Any]:
+        selection = _selection(labels, fields)
+        path = resource.path(namespace=namespace)
+        page = await self._page(path, (*selection, ("limit", str(PAGE))), as_)
+        items, version = page.items or [], page.metadata.resource_version
+        try:
+            while page.metadata.continue_:
+                more = (*selection, ("limit", str(PAGE)), ("continue", page.metadata.continue_))
+                page = await self._page(path, more, as_)
+                items += page.items or ()
+        except (errors.Expired, errors.Gone):
+            # Paging took longer than the server remembers; all at once cannot expire.
+            page = await self._page(path, selection, as_)
+            items, version = page.items or [], page.metadata.resource_version
+        if as_ is dict:
+            # The items of a list do not say what they are, but somebody who asked for whole objects may want to know.
+            for item in items:
+                item.setdefault("kind", resource.kind)
+                item.setdefault("apiVersion", resource.api_version)
+        return Listing(items, version)
+
+    async def _page(self, path: str, query: tuple[tuple[str, str], ...], as_: type[T]) -> _Page[T]:
+        body = await self._transport.send(Request("GET", path, query))
+        decoders = self._of(as_)
+        with self._understanding(path, f"a list of {decoders.name}"):
+            page: _Page[T] = decoders.page.decode(body)
+            return page
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        since: str,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        as_: type[Any] = dict,
+    ) -> AsyncIterator[Change[Any]]:
+        path = resource.path(namespace=namespace)
+        seconds = int(WATCH_SECONDS * (1 + self._random()))
+        query = (
+            *_selection(labels, fields),
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", since),
+            ("timeoutSeconds", str(seconds)),
+        )
+        decoders = self._of(as_)
+        stream = self._transport.stream(Request("GET", path, query), lifetime=seconds + _GRACE)
+        try:
+            async for lines in stream:
+                if not lines:
+                    yield Change("BOOKMARK", None, since)
+                for line in lines:
+                    with self._understanding(path, decoders.name):
+                        change = _change(line, decoders.one)
+                    yield change
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]  # an async generator, which has it
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def create(
+        self, resource: Resource, object: Any, *, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> Object:
+        where = namespace or _metadata_of(object, "namespace")
+        path = resource.path(namespace=where, name=name, subresource=subresource)
+        return await self._write("POST", path, object)
+
+    async def update(self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "") -> Object:
+        name = _metadata_of(object, "name")
+        if not name:
+            raise errors.BadRequest(f"an update of {resource.qualified} needs metadata.name")
+        where = namespace or _metadata_of(object, "namespace")
+        return await self._write("PUT", resource.path(namespace=where, name=name, subresource=subresource), object)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        *,
+        namespace: str = "",
+        type: PatchType = "merge",
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        query = [("fieldManager", field_manager)] if field_manager else []
+        if force:
+            query.append(("force", "true"))
+        path = resource.path(namespace=namespace, name=name, subresource=subresource)
+        return await self._write("PATCH", path, patch, query=tuple(query), content_type=_PATCHES[type])
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        version: str = "",
+        grace_seconds: int | None = None,
+        propagation: Propagation | None = None,
+    ) -> None:
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        preconditions = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        path = resource.path(namespace=namespace, name=name)
+        await self._transport.send(Request("DELETE", path, body=msgspec.json.encode(options)))
+
+    async def delete_all(
+        self,
+        resource: Resource,
+        *,
+        namespace: str,
+        labels: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})})
+        path = resource.path(namespace=namespace)
+        await self._transport.send(Request("DELETE", path, _selection(labels, ""), body=body))
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        content: Any,
+        *,
+        query: tuple[tuple[str, str], ...] = (),
+        content_type: str = "application/json",
+    ) -> Object:
+        body = msgspec.json.encode(content)
+        answer = await self._transport.send(Request(method, path, query, body, content_type))
+        with self._understanding(path, "an object"):
+            return self._of(dict).one.decode(answer)
+
+    # --- decoding ----------------------------------------------------------------------------------
+
+    def _of(self, as_: type[T]) -> _Decoders[T]:
+        decoders = self._decoders.get(as_)
+        if decoders is None:
+            decoders = self._decoders[as_] = _Decoders(as_)
+        return decoders
+
+    @contextmanager
+    def _understanding(self, path: str, what: str) -> Iterator[None]:
+        try:
+            yield
+        except msgspec.DecodeError as error:
+            server = self.connection.server
+            raise errors.InternalError(f"{server} answered {path} with what is not {what}: {error}") from error
+
+
+def _selection(labels: str, fields: str) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value)
+
+
+def _metadata_of(obj: Any, name: str) -> str:
+    """A piece of metadata of an object about to be written, whether a dict or a struct."""
+    if isinstance(obj, Mapping):
+        return str((obj.get("metadata") or {}).get(name) or "")
+    return str(getattr(getattr(obj, "metadata", None), name, None) or "")
+
+
+def _change(line: bytes, decoder: msgspec.json.Decoder[T]) -> Change[T]:
+    event = _event.decode(line)
+    match event.type:
+        case "ADDED" | "MODIFIED" | "DELETED":
+            obj = decoder.decode(event.object)
+            return Change(event.type, obj, _version(obj) or _versioned.decode(event.object).metadata.resource_version)
+        case "BOOKMARK":
+            return Change("BOOKMARK", None, _versioned.decode(event.object).metadata.resource_version)
+        case "ERROR":
+            raise errors.from_status(msgspec.json.decode(event.object))
+        case other:
+            raise msgspec.DecodeError(f"a watch event of type {other!r}")
+
+
+def _version(obj: Any) -> str:
+    """The version where the projection has it, which saves looking through the line once more."""
+    if isinstance(obj, dict):
+        return str(obj["metadata"].get("resourceVersion", ""))
+    metadata = getattr(obj, "metadata", None)
+    return getattr(metadata, "resource_version", "") or getattr(metadata, "resourceVersion", "")
