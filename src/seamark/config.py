@@ -1,8 +1,16 @@
-"""What can be set: nested frozen structs, each component is handed its own section only."""
+"""Settings: nested frozen structs; defaults, a TOML file, the environment and flags meet here and nowhere else.
+
+Each component is handed its own section.  An unknown key is refused: a typo must not silently mean the default.
+"""
 
 from __future__ import annotations
 
+import os
+import tomllib
+from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -10,39 +18,116 @@ SMALLEST_RANGE = 8  # addresses
 SHORTEST_IPV6_PREFIX = 64
 
 
-class ServiceNetwork(msgspec.Struct, frozen=True):
-    """Where cluster IPs and node ports come from.  The first range's family is the default."""
+class ConfigError(Exception):
+    """A setting is wrong; one line: which, where, what to do."""
+
+
+class ServiceNetwork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The addresses and node ports that Services get.  The first range's family is the cluster's default."""
 
     ranges: tuple[str, ...] = ("10.96.0.0/16", "fd00:96::/112")
     node_ports: tuple[int, int] = (30000, 32767)
 
 
-def check_service_network(network: ServiceNetwork) -> None:
-    """Raise one clear line if Services could not live on this."""
-    if not 1 <= len(network.ranges) <= 2:
-        raise ValueError(f"service ranges: one, or one of each IP family, is needed, not {len(network.ranges)}")
-    families = set()
-    for text in network.ranges:
-        parsed = _network(text)
-        if parsed.version == 6 and parsed.prefixlen < SHORTEST_IPV6_PREFIX:
-            raise ValueError(
-                f"service range {text}: too large, an IPv6 prefix must have {SHORTEST_IPV6_PREFIX} bits or more"
-            )
-        if parsed.num_addresses < SMALLEST_RANGE:
-            raise ValueError(f"service range {text}: too small, at least {SMALLEST_RANGE} addresses are needed")
-        if parsed.version in families:
-            raise ValueError(f"service range {text}: there is already a range of IPv{parsed.version}")
-        families.add(parsed.version)
-    first, last = network.node_ports
-    if not 1 <= first <= last <= 65535:
-        raise ValueError(f"node ports {first}-{last}: must lie between 1 and 65535, the lower number first")
+class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the API server listens and whom it knows."""
+
+    host: str = "127.0.0.1"
+    port: int = 6443
+    plain_http: bool = False
+    token_file: str = ""
+    advertise: str = ""
+    max_in_flight: int = 600
 
 
-def _network(text: str) -> IPv4Network | IPv6Network:
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything."""
+
+    data_dir: str = ""
+    store: str = ""
+    cluster_domain: str = "cluster.local"
+    api: ApiSettings = ApiSettings()
+    network: ServiceNetwork = ServiceNetwork()
+
+    @property
+    def store_url(self) -> str:
+        """The store asked for, or the file in the data directory."""
+        return self.store or f"sqlite://{Path(self.data_dir).absolute()}/store.db"
+
+
+def default_data_dir() -> str:
+    """Where state lives unless told otherwise: the XDG state directory."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return str(Path(base) / "seamark")
+
+
+# Flag (as argparse names it) → where it goes.
+FLAGS: Mapping[str, tuple[str, ...]] = {
+    "data_dir": ("data_dir",),
+    "store": ("store",),
+    "api_host": ("api", "host"),
+    "api_port": ("api", "port"),
+    "plain_http": ("api", "plain_http"),
+    "token_file": ("api", "token_file"),
+    "service_range": ("network", "ranges"),
+    "node_port_range": ("network", "node_ports"),
+}
+
+
+def from_options(options: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Config:
+    """Defaults, then the file, then ``SEAMARK_…`` variables, then flags; later ones win."""
+    raw: dict[str, Any] = {}
+    path = options.get("config") or environ.get("SEAMARK_CONFIG")
+    if path:
+        raw = _read(Path(path))
+    for flag, place in FLAGS.items():
+        value = options.get(flag)
+        if value is None:
+            value = environ.get(f"SEAMARK_{flag.upper()}")
+        if value is not None:
+            _set(raw, place, _shaped(flag, value))
+    raw.setdefault("data_dir", default_data_dir())
     try:
-        return ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"service range {text}: {error}") from None
+        config = msgspec.convert(raw, Config, strict=False)
+    except msgspec.ValidationError as error:
+        where = f" in {path}" if path else ""
+        raise ConfigError(f"bad setting{where}: {error}") from error
+    _check(config)
+    return config
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def _set(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
+    for part in place[:-1]:
+        raw = raw.setdefault(part, {})
+    raw[place[-1]] = value
+
+
+def _shaped(flag: str, value: Any) -> Any:
+    """Flags that are written as one word and mean several."""
+    if flag == "service_range":
+        return tuple(part.strip() for part in value.split(","))
+    if flag == "node_port_range":
+        low, dash, high = value.partition("-")
+        if not dash or not low.isdigit() or not high.isdigit():
+            raise ConfigError(f"--node-port-range {value}: expected LOW-HIGH, for example 30000-32767")
+        return (int(low), int(high))
+    return value
+
+
+def _check(config: Config) -> None:
+    if config.api.plain_http and config.api.host not in ("127.0.0.1", "::1", "localhost"):
+        raise ConfigError("--plain-http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
+    if not 0 <= config.api.port <= 65535:
+        raise ConfigError(f"--api-port {config.api.port}: a port is between 0 and 65535")
     try:
         check_service_network(config.network)
     except ValueError as error:
