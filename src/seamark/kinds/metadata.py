@@ -33,7 +33,11 @@ def dns_label(name: str, *, prefix: bool = False) -> list[str]:
     """What is wrong with this as an RFC 1123 label; empty if nothing."""
     name = _masked(name, prefix)
     wrong = [_length(63)] if len(name) > 63 else []
-    if not _label.fullmatch(name):
+    if _label.fullmatch(name):
+        return wrong
+    if _subdomain.fullmatch(name):
+        wrong.append("must not contain dots")
+    else:
         wrong.append(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
             f"end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
