@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.age import age
 from seamark.kinds.fields import Errors, forbidden, invalid, too_long
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CONFIGMAPS
+from seamark.kinds.times import age
 
 MAX_SIZE = 1024 * 1024
 
@@ -79,7 +79,7 @@ class ConfigMapKind(Kind):
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]
         entries = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
-        return [meta.get("name", ""), entries, age(meta.get("creationTimestamp"), now)]
+        return [meta.get("name", ""), entries, age(now, meta.get("creationTimestamp"))]
 
 
 CONFIG_MAP = ConfigMapKind()

@@ -6,10 +6,10 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import workload
-from seamark.kinds.age import age
 from seamark.kinds.fields import Errors, invalid, not_supported
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import DEPLOYMENTS
+from seamark.kinds.times import age
 
 
 class DeploymentKind(Kind):
@@ -73,7 +73,7 @@ class DeploymentKind(Kind):
             f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
             status.get("updatedReplicas", 0),
             status.get("availableReplicas", 0),
-            age(meta.get("creationTimestamp"), now),
+            age(now, meta.get("creationTimestamp")),
             *workload.container_cells(spec["template"]),
             workload.selector_text(spec.get("selector")),
         ]

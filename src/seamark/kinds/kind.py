@@ -60,6 +60,7 @@ class Kind:
     create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
     delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
+    graceful: ClassVar[bool] = False  # deletion is announced (deletionTimestamp) before the object goes
 
     request_warning: ClassVar[str] = ""  # said in answer to every request for this kind, reads too
 
@@ -112,6 +113,15 @@ class Kind:
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         return []
+
+    # --- other subresources that change the object (finalize, resize, ephemeralcontainers) ------------
+
+    def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
+        """Keep everything of ``old`` but what this subresource is for."""
+        self.prepare_update(obj, old)
+
+    def validate_subresource(self, name: str, obj: Object, old: Object) -> Errors:
+        return self.validate_update(obj, old)
 
     # --- deletion ----------------------------------------------------------------------------------
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from seamark.errors import Forbidden, Object
 from seamark.kinds import metadata
-from seamark.kinds.age import age
 from seamark.kinds.fields import Errors, invalid
 from seamark.kinds.kind import Column, Kind, Subresource
 from seamark.kinds.resource import NAMESPACES
+from seamark.kinds.times import age
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"
@@ -79,11 +79,10 @@ class NamespaceKind(Kind):
 
     # --- the finalize subresource --------------------------------------------------------------------
 
-    def prepare_finalize(self, obj: Object, old: Object) -> None:
-        """``namespaces/finalize`` sets the spec, finalizers included, and nothing of the status."""
+    def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
         obj["status"] = old["status"]
 
-    def validate_finalize(self, obj: Object, old: Object) -> Errors:
+    def validate_subresource(self, name: str, obj: Object, old: Object) -> Errors:
         return _finalizer_mistakes(obj, "spec.finalizers[{}]")
 
     # --- deletion ------------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ class NamespaceKind(Kind):
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]
-        return [meta.get("name", ""), obj["status"].get("phase", ""), age(meta.get("creationTimestamp"), now)]
+        return [meta.get("name", ""), obj["status"].get("phase", ""), age(now, meta.get("creationTimestamp"))]
 
 
 def _label_with_name(obj: Object) -> None:

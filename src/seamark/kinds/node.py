@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_network
 from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import metadata
-from seamark.kinds.age import UNKNOWN, age
+from seamark.kinds.addresses import both_families, cidr_mistakes
 from seamark.kinds.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.kind import Column, Kind, Subresource
-from seamark.kinds.quantity import number
+from seamark.kinds.podspec_resources import quantity_mistakes
 from seamark.kinds.resource import NODES
+from seamark.kinds.times import age
 
+UNKNOWN = "<unknown>"
 NOT_READY = "node.kubernetes.io/not-ready"
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -83,7 +84,7 @@ class NodeKind(Kind):
             meta.get("name", ""),
             _state(obj),
             ",".join(_roles(meta)) or "<none>",
-            age(meta.get("creationTimestamp"), now),
+            age(now, meta.get("creationTimestamp")),
             info.get("kubeletVersion", ""),
             _address(status, "InternalIP"),
             _address(status, "ExternalIP"),
@@ -128,34 +129,17 @@ def _resource_mistakes(status: Object) -> Errors:
     errors: Errors = []
     for key in ("capacity", "allocatable"):
         for name, quantity in sorted((status.get(key) or {}).items()):
-            path = f"status.{key}.{name}"
-            if number(quantity) < 0:
-                errors.append(invalid(path, quantity, "must be greater than or equal to 0"))
-            if is_counted(name) and number(quantity) % 1:
-                errors.append(invalid(path, quantity, "must be an integer"))
+            errors += quantity_mistakes(name, quantity, f"status.{key}.{name}")
     return errors
-
-
-def is_counted(name: str) -> bool:
-    """Whether a resource comes in whole numbers only: Pods, and the extended resources of other domains."""
-    if "/" not in name:
-        return name == "pods"
-    return "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def _pod_range_mistakes(ranges: list[str]) -> Errors:
     errors: Errors = []
     path = "spec.podCIDRs"
-    families = []
     for i, text in enumerate(ranges):
-        try:
-            families.append(ip_network(text, strict=False).version)
-        except ValueError:
-            errors.append(
-                invalid(f"{path}[{i}]", text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
-            )
+        errors += [invalid(f"{path}[{i}]", text, sentence) for sentence in cidr_mistakes(text)]
     if len(ranges) > 1:
-        if len(ranges) > 2 or len(set(families)) < 2:
+        if len(ranges) > 2 or not both_families(ranges):
             errors.append(invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
         errors += [duplicate(f"{path}[{i}]", text) for i, text in enumerate(ranges) if text in ranges[:i]]
     return errors

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.age import age
+from seamark.kinds import pod_row
+from seamark.kinds.addresses import ip_warnings
 from seamark.kinds.fields import Errors
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.metadata import dns_label
+from seamark.kinds.pod_admission import check_runtime, prioritize, tolerate_briefly
+from seamark.kinds.pod_status import agree_on_addresses, keep_observed_generations, status_mistakes
 from seamark.kinds.podspec_defaults import default_pod, default_spec
 from seamark.kinds.podspec_resources import quality_of_service
-from seamark.kinds.podspec_validation import spec_mistakes
+from seamark.kinds.podspec_scheduling import merge_label_keys
+from seamark.kinds.podspec_update import ephemeral_mistakes, prepare_resize, resize_mistakes, update_mistakes
+from seamark.kinds.podspec_validation import new_pod_mistakes
+from seamark.kinds.podspec_warnings import spec_warnings
 from seamark.kinds.resource import PODS
 
 _STREAM = ("create", "get")
@@ -25,6 +32,7 @@ class PodKind(Kind):
     short_names = ("po",)
     categories = ("all",)
     delete_answers_object = True
+    graceful = True
     subresources = (
         Subresource("attach", _STREAM, "PodAttachOptions"),
         Subresource("binding", ("create",), "Binding"),
@@ -37,73 +45,130 @@ class PodKind(Kind):
         Subresource("resize", _CHANGE, "Pod"),
         Subresource("status", _CHANGE, "Pod"),
     )
-    columns = (
-        Column("Name", format="name"),
-        Column("Ready"),
-        Column("Status"),
-        Column("Restarts"),
-        Column("Age"),
-        Column("IP", priority=1),
-        Column("Node", priority=1),
-        Column("Nominated Node", priority=1),
-        Column("Readiness Gates", priority=1),
-    )
+    columns = pod_row.COLUMNS
     field_names = (
         "spec.nodeName",
+        "spec.host",  # what spec.nodeName was called before v1
         "spec.restartPolicy",
         "spec.schedulerName",
         "spec.serviceAccountName",
         "spec.hostNetwork",
         "status.phase",
         "status.podIP",
+        "status.podIPs",
         "status.nominatedNodeName",
     )
 
+    # --- create ------------------------------------------------------------------------------------
+
     def default(self, obj: Object) -> None:
-        spec = obj.setdefault("spec", {})
+        spec = obj["spec"]
         default_spec(spec)
         default_pod(spec)
         if status := obj.get("status"):
-            _agree_on_addresses(status)
+            agree_on_addresses(status)
 
     def prepare_create(self, obj: Object) -> None:
-        spec = obj["spec"]
-        obj["metadata"]["generation"] = 1
-        _tolerate_briefly(spec)
-        spec["priority"] = 0
-        spec["preemptionPolicy"] = "PreemptLowerPriority"
-        obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+        spec, meta = obj["spec"], obj["metadata"]
+        tolerate_briefly(spec)
+        prioritize(obj)
+        check_runtime(obj)
+        meta["generation"] = 1
+        status: Object = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+        if spec.get("schedulingGates"):
+            status["conditions"] = [_gated(meta.get("creationTimestamp"))]
+        obj["status"] = status
+        if spec.get("affinity") or spec.get("topologySpreadConstraints"):
+            merge_label_keys(obj)
 
     def validate(self, obj: Object) -> Errors:
-        return spec_mistakes(obj["spec"], "spec")
+        return new_pod_mistakes(obj)
+
+    # --- update ------------------------------------------------------------------------------------
 
     def prepare_update(self, obj: Object, old: Object) -> None:
         spec, before = obj["spec"], old["spec"]
-        _tolerate_briefly(spec)
+        tolerate_briefly(spec)
         for field in ("priority", "preemptionPolicy"):
             if field not in spec and field in before:
                 spec[field] = before[field]
         obj["status"] = old["status"]
-        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + (spec != before)
+        _count_change(obj, old)
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return update_mistakes(obj, old)
+
+    def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
+        obj["status"] = old["status"]
+        if name == "resize":
+            prepare_resize(obj, old)
+        else:
+            containers = obj["spec"].get("ephemeralContainers")
+            obj["spec"] = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+            if containers:
+                obj["spec"]["ephemeralContainers"] = containers
+        _count_change(obj, old)
+
+    def validate_subresource(self, name: str, obj: Object, old: Object) -> Errors:
+        return resize_mistakes(obj, old) if name == "resize" else ephemeral_mistakes(obj, old)
+
+    # --- status ------------------------------------------------------------------------------------
+
+    def prepare_status(self, obj: Object, old: Object) -> None:
+        super().prepare_status(obj, old)
+        meta, status, before = obj["metadata"], obj["status"], old["status"]
+        # Old kubelets corrupt owners, and with them garbage collection.
+        meta.pop("ownerReferences", None)
+        if owners := old["metadata"].get("ownerReferences"):
+            meta["ownerReferences"] = owners
+        if not status.get("qosClass") and before.get("qosClass"):
+            status["qosClass"] = before["qosClass"]
+        keep_observed_generations(status, before)
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        return status_mistakes(obj, old)
+
+    # --- deletion ----------------------------------------------------------------------------------
 
     def grace_seconds(self, obj: Object, asked: int | None) -> int:
         spec = obj["spec"]
         if not spec.get("nodeName") or obj["status"].get("phase") in ("Failed", "Succeeded"):
-            return 0
+            return 0  # no kubelet has anything to stop
         grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
         return grace if grace >= 0 else 1
 
-    def prepare_status(self, obj: Object, old: Object) -> None:
-        super().prepare_status(obj, old)
-        status, before = obj["status"], old["status"]
-        if not status.get("qosClass") and before.get("qosClass"):
-            status["qosClass"] = before["qosClass"]
+    # --- what people see ---------------------------------------------------------------------------
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        if old is not None:
+            return []
+        name = obj["metadata"].get("name", "")
+        sentences = []
+        if wrong := dns_label(name):
+            # Go prints the list of reasons in brackets.
+            sentences.append(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS "
+                f"label is recommended: [{' '.join(wrong)}]"
+            )
+        return sentences + spec_warnings(obj["metadata"], obj["spec"], "")
+
+    def status_warnings(self, obj: Object) -> list[str]:
+        """Sentences about addresses that not every program reads alike."""
+        status = obj["status"]
+        return [
+            sentence
+            for field in ("podIPs", "hostIPs")
+            for i, entry in enumerate(status.get(field) or ())
+            for sentence in ip_warnings(f"status.{field}[{i}].ip", entry.get("ip", ""))
+        ]
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         spec, status = obj["spec"], obj["status"]
         addresses = status.get("podIPs")
+        node = spec.get("nodeName", "")
         return {
-            "spec.nodeName": spec.get("nodeName", ""),
+            "spec.nodeName": node,
+            "spec.host": node,
             "spec.restartPolicy": spec.get("restartPolicy", ""),
             "spec.schedulerName": spec.get("schedulerName", ""),
             "spec.serviceAccountName": spec.get("serviceAccountName", ""),
@@ -113,41 +178,28 @@ class PodKind(Kind):
             "status.nominatedNodeName": status.get("nominatedNodeName", ""),
         }
 
-    def row(self, obj: Object, now: float) -> list[Any]:
-        meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
-        return [
-            meta.get("name", ""),
-            f"0/{len(spec['containers'])}",
-            status.get("phase", ""),
-            "0",
-            age(meta.get("creationTimestamp"), now),
-            status.get("podIP") or "<none>",
-            spec.get("nodeName") or "<none>",
-            status.get("nominatedNodeName") or "<none>",
-            "<none>",
-        ]
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        return pod_row.row(obj, now)
+
+    def row_conditions(self, obj: Object) -> Sequence[Object]:
+        return pod_row.conditions(obj)
 
 
-def _agree_on_addresses(status: Object) -> None:
-    """``podIP`` is the first of ``podIPs`` and ``hostIP`` of ``hostIPs``; where they differ the single one wins."""
-    for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
-        first, listed = status.get(one), status.get(many)
-        if first and (not listed or listed[0].get("ip") != first):
-            status[many] = [{"ip": first}]
-        elif listed and not first and listed[0].get("ip"):
-            status[one] = listed[0]["ip"]
+def _count_change(obj: Object, old: Object) -> None:
+    generation = old["metadata"].get("generation", 0) + (obj["spec"] != old["spec"])
+    if generation:
+        obj["metadata"]["generation"] = generation
 
 
-def _tolerate_briefly(spec: Object) -> None:
-    """Every Pod outlasts five minutes of trouble with its node, unless it says something about such trouble itself."""
-    tolerations = spec.get("tolerations") or []
-    missing = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-        if not any(t.get("key", "") in (key, "") and t.get("effect", "") in ("NoExecute", "") for t in tolerations)
-    ]
-    if missing:
-        spec["tolerations"] = [*tolerations, *missing]
+def _gated(now: str | None) -> Object:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
 
 
 POD = PodKind()
