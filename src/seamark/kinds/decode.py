@@ -7,45 +7,30 @@ compiled once, on first use, into nested functions; paths exist only as linked t
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Callable
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds import quantity, times
+from seamark.kinds.scalars import CONVERTERS, GO_NAMES, ZERO_VALUES, DecodeError, Mismatch, found
 from seamark.kinds.shape import Field, ListOf, MapOf, Scalar, Shape, Type, Zero
+
+__all__ = ["DecodeError", "compile_shape", "conform", "found", "path_text"]
 
 # Where in the object we are: the way there, and the last step: a field's name, a list's index or a map's key.
 At = tuple["At", str | int | tuple[str]] | None
 Convert = Callable[[Any, At, list[str]], Any]
-Fill = Callable[[], Any]
-
-INT32 = (-(2**31), 2**31 - 1)
-INT64 = (-(2**63), 2**63 - 1)
-
-# Python encodes nested values recursively; what nobody could encode again is better refused.
-DEEPEST = 200
-
-
-class DecodeError(ValueError):
-    """The value does not have its type; the text is what Go's decoder would say."""
-
-
-class _Mismatch(Exception):
-    """A value of the wrong type, before anyone knew which field it was for."""
-
-    def __init__(self, found: str, go_type: str) -> None:
-        super().__init__(found)
-        self.found, self.go_type = found, go_type
 
 
 def conform(value: Any, shape: Shape) -> tuple[Object, list[str]]:
-    """The object in its normal form, in new containers (but ``any`` values), and the paths of its unknown fields in order."""
+    """The object in its normal form, and the paths of its unknown fields in the order they appear.
+
+    The containers are new; only values of type ``any`` are shared with what was given.
+    """
     unknown: list[str] = []
     convert = _compiled.get(shape.name) or compile_shape(shape)
     try:
         obj: Object = convert(value, None, unknown)
-    except _Mismatch as wrong:
+    except Mismatch as wrong:
         raise DecodeError(f"json: cannot unmarshal {wrong.found} into Go value of type {wrong.go_type}") from None
     return obj, unknown
 
@@ -72,39 +57,12 @@ def _field_path(at: At) -> str:
     return ".".join(reversed(names))
 
 
-def found(value: Any) -> str:
-    """What Go calls a JSON value of this kind."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int | float):
-        return "number"
-    return "array" if isinstance(value, list) else "object"
-
-
 # --- structs ---------------------------------------------------------------------------------------
 
 _compiled: dict[str, Convert] = {}
 
-
-class _Step:
-    """How one field is converted.  Compiled when first met: a Pod has 150 shapes, most Pods use ten."""
-
-    __slots__ = ("_convert", "field", "keep")
-
-    def __init__(self, field: Field) -> None:
-        self.field = field
-        containers = isinstance(field.type, ListOf | MapOf)
-        # Whether an empty value stays; lists and maps that are filled are filled with null.
-        self.keep = field.zero in (Zero.KEEP, Zero.NULL) or (field.zero is Zero.FILL and not containers)
-        self._convert: Convert | None = None
-
-    @property
-    def convert(self) -> Convert:
-        if self._convert is None:
-            self._convert = _converter(self.field.type, self.field.go_type)
-        return self._convert
+# Scalars that are right if their class is; everything else has a converter.
+_PLAIN: dict[str, type] = {"string": str, "bool": bool, "int32": int, "int64": int}
 
 
 def compile_shape(shape: Shape) -> Convert:
@@ -112,79 +70,77 @@ def compile_shape(shape: Shape) -> Convert:
     known = _compiled.get(shape.name)
     if known is not None:
         return known
-    strings = {
-        name: field.zero is not Zero.DROP
+    plain = {
+        name: _PLAIN[field.type.name]
         for name, field in shape.fields.items()
-        if isinstance(field.type, Scalar) and field.type.name == "string"
+        if isinstance(field.type, Scalar) and field.type.name in _PLAIN
     }
-    steps = {name: _Step(field) for name, field in shape.fields.items()}
-    fills = [(name, _filler(field)) for name, field in shape.fields.items() if field.zero in (Zero.FILL, Zero.NULL)]
-    go_type = f"v1.{shape.go_name}"
+    steps: dict[str, Convert] = {}
+    for name, field in shape.fields.items():
+        steps[name] = _on_first_use(steps, name, field)
+    kept = frozenset(name for name, field in shape.fields.items() if _keeps_empty(field))
+    fills = [(name, *_fill(field)) for name, field in shape.fields.items() if field.zero in (Zero.FILL, Zero.NULL)]
+    go_name = shape.go_name
 
     def convert(value: Any, at: At, unknown: list[str]) -> Object:
         if value.__class__ is not dict:
-            raise _Mismatch(found(value), go_type)
+            raise Mismatch(found(value), f"v1.{go_name}")
         out: Object = {}
         for name, item in value.items():
-            if item is None:
-                if name not in steps:
-                    unknown.append(path_text((at, name)))
-                continue
-            # Strings are most of all fields, so they are checked here, without a call.
-            if item.__class__ is str and name in strings:
-                if item or strings[name]:
+            kind = item.__class__
+            # Most fields are plain scalars: they are checked here, without a call.
+            if plain.get(name) is kind and (kind is not int or -2147483648 <= item <= 2147483647):
+                if item or name in kept:
                     out[name] = item
                 continue
             step = steps.get(name)
             if step is None:
                 unknown.append(path_text((at, name)))
-                continue
-            try:
-                item = step.convert(item, (at, name), unknown)
-            except _Mismatch as wrong:
-                raise DecodeError(
-                    f"json: cannot unmarshal {wrong.found} into Go struct field "
-                    f"{shape.go_name}.{_field_path((at, name))} of type {wrong.go_type}"
-                ) from None
-            if item or (item is not None and step.keep):
-                out[name] = item
-        for name, fill in fills:
+            elif item is not None:
+                try:
+                    item = step(item, (at, name), unknown)
+                except Mismatch as wrong:
+                    raise DecodeError(
+                        f"json: cannot unmarshal {wrong.found} into Go struct field "
+                        f"{go_name}.{_field_path((at, name))} of type {wrong.go_type}"
+                    ) from None
+                if item or (item is not None and name in kept):
+                    out[name] = item
+        for name, zero, make in fills:
             if name not in out:
-                out[name] = fill()
+                out[name] = make({}, None, unknown) if make else zero
         return out
 
     _compiled[shape.name] = convert
     return convert
 
 
-def _filler(field: Field) -> Fill:
-    """What stands where nothing was given."""
+def _on_first_use(steps: dict[str, Convert], name: str, field: Field) -> Convert:
+    """Compiles a field's converter when it is first met: a Pod has 150 shapes, most Pods use ten."""
+
+    def convert(value: Any, at: At, unknown: list[str]) -> Any:
+        steps[name] = _converter(field.type, field.go_type)
+        return steps[name](value, at, unknown)
+
+    return convert
+
+
+def _keeps_empty(field: Field) -> bool:
+    """Whether an empty value stays; lists and maps that are filled are filled with null."""
+    containers = isinstance(field.type, ListOf | MapOf)
+    return field.zero in (Zero.KEEP, Zero.NULL) or (field.zero is Zero.FILL and not containers)
+
+
+def _fill(field: Field) -> tuple[Any, Convert | None]:
+    """What stands where nothing was given: a value, or what makes one of an empty struct."""
     if field.zero is Zero.NULL or isinstance(field.type, ListOf | MapOf):
-        return _nothing
+        return None, None
     if isinstance(field.type, Scalar):
-        zero = _ZERO_VALUES.get(field.type.name)
-        return lambda: zero
-    shape = field.type
-    return lambda: compile_shape(shape)({}, None, [])
+        return ZERO_VALUES.get(field.type.name), None
+    return None, compile_shape(field.type)
 
 
-def _nothing() -> None:
-    return None
-
-
-_ZERO_VALUES: dict[str, Any] = {
-    "string": "",
-    "int32": 0,
-    "int64": 0,
-    "float64": 0,
-    "bool": False,
-    "bytes": "",
-    "quantity": "0",
-    "int-or-string": 0,
-}
-
-
-# --- lists, maps and scalars -----------------------------------------------------------------------
+# --- lists and maps ---------------------------------------------------------------------------------
 
 
 def _converter(type_: Type, go_type: str = "") -> Convert:
@@ -194,7 +150,7 @@ def _converter(type_: Type, go_type: str = "") -> Convert:
         return _list_converter(type_.of, go_type)
     if isinstance(type_, MapOf):
         return _map_converter(type_.of, go_type)
-    return _SCALARS[type_.name](go_type)
+    return CONVERTERS[type_.name](go_type)
 
 
 def _go_name(type_: Type) -> str:
@@ -204,201 +160,46 @@ def _go_name(type_: Type) -> str:
         return "[]" + _go_name(type_.of)
     if isinstance(type_, MapOf):
         return "map[string]" + _go_name(type_.of)
-    return _GO_NAMES.get(type_.name, type_.name)
+    return GO_NAMES.get(type_.name, type_.name)
 
 
-def _zero_element(of: Type) -> Fill:
-    """A null inside a list or map is its element's zero value."""
-    return _filler(Field(of, Zero.FILL))
+_STRINGS = {str}
+
+
+def _element(of: Type, go_type: str) -> tuple[Convert, Convert]:
+    """What converts a value inside a list or map, and what stands for a null there: the type's zero value."""
+    zero, make = _fill(Field(of, Zero.FILL))
+    return (
+        _converter(of, go_type if isinstance(of, Scalar) else ""),
+        lambda value, at, unknown: make({}, None, unknown) if make else zero,
+    )
 
 
 def _list_converter(of: Type, go_type: str) -> Convert:
     go_type = go_type or "[]" + _go_name(of)
-    convert_element = _converter(of, go_type[2:] if isinstance(of, Scalar) and go_type.startswith("[]") else "")
-    zero = _zero_element(of)
+    element, null = _element(of, go_type[2:] if go_type.startswith("[]") else "")
     only_strings = isinstance(of, Scalar) and of.name == "string"
 
     def convert(value: Any, at: At, unknown: list[str]) -> list[Any]:
         if value.__class__ is not list:
-            raise _Mismatch(found(value), go_type)
-        if only_strings and all(item.__class__ is str for item in value):
-            return list(value)
-        return [
-            zero() if item is None else convert_element(item, (at, index), unknown) for index, item in enumerate(value)
-        ]
+            raise Mismatch(found(value), go_type)
+        if only_strings and _STRINGS.issuperset(map(type, value)):
+            return value.copy()
+        return [(null if item is None else element)(item, (at, index), unknown) for index, item in enumerate(value)]
 
     return convert
 
 
 def _map_converter(of: Type, go_type: str) -> Convert:
     go_type = go_type or "map[string]" + _go_name(of)
-    named = isinstance(of, Scalar) and go_type.startswith("map[string]")
-    convert_element = _converter(of, go_type.removeprefix("map[string]") if named else "")
-    zero = _zero_element(of)
+    element, null = _element(of, go_type.removeprefix("map[string]") if go_type.startswith("map[string]") else "")
     only_strings = isinstance(of, Scalar) and of.name == "string"
 
     def convert(value: Any, at: At, unknown: list[str]) -> Object:
         if value.__class__ is not dict:
-            raise _Mismatch(found(value), go_type)
-        if only_strings and all(item.__class__ is str for item in value.values()):
-            return dict(value)
-        return {
-            key: zero() if item is None else convert_element(item, (at, (key,)), unknown) for key, item in value.items()
-        }
+            raise Mismatch(found(value), go_type)
+        if only_strings and _STRINGS.issuperset(map(type, value.values())):
+            return value.copy()
+        return {key: (null if item is None else element)(item, (at, (key,)), unknown) for key, item in value.items()}
 
     return convert
-
-
-def _string(go_type: str) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> str:
-        if value.__class__ is not str:
-            raise _Mismatch(found(value), go_type or "string")
-        return value  # type: ignore[no-any-return]  # its class was just compared
-
-    return convert
-
-
-def _integer(name: str, limits: tuple[int, int]) -> Callable[[str], Convert]:
-    smallest, largest = limits
-
-    def make(go_type: str) -> Convert:
-        def convert(value: Any, at: At, unknown: list[str]) -> int:
-            if value.__class__ is int and smallest <= value <= largest:
-                return value  # type: ignore[no-any-return]  # its class was just compared
-            what = found(value)
-            # Go reads integers only: neither 80.5 nor 80.0.
-            raise _Mismatch(f"number {value}" if what == "number" else what, go_type or name)
-
-        return convert
-
-    return make
-
-
-def _float(go_type: str) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> float:
-        if found(value) != "number":
-            raise _Mismatch(found(value), go_type or "float64")
-        return value  # type: ignore[no-any-return]  # a number, as just seen
-
-    return convert
-
-
-def _bool(go_type: str) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> bool:
-        if value.__class__ is not bool:
-            raise _Mismatch(found(value), go_type or "bool")
-        return value  # type: ignore[no-any-return]  # its class was just compared
-
-    return convert
-
-
-def _bytes(go_type: str) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> str:
-        if value.__class__ is not str:
-            raise _Mismatch(found(value), "[]uint8")
-        text: str = value.replace("\r", "").replace("\n", "")
-        try:
-            return binascii.b2a_base64(binascii.a2b_base64(text, strict_mode=True), newline=False).decode()
-        except (binascii.Error, ValueError):
-            raise DecodeError(f"illegal base64 data at input byte {_illegal_base64(value)}") from None
-
-    return convert
-
-
-_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-
-
-def _illegal_base64(text: str) -> int:
-    """The offset Go complains about: the first byte out of place, or the end of an unfinished group of four."""
-    group = 0
-    for offset, character in enumerate(text.encode().decode("latin-1")):
-        if character in "\r\n":
-            continue
-        if character == "=" and group >= 2:
-            rest = text[offset:].replace("\r", "").replace("\n", "")
-            padding = 4 - group
-            return offset + padding if rest.startswith("=" * padding) else offset + len(rest.rstrip())
-        if character not in _BASE64:
-            return offset
-        group = (group + 1) % 4
-    return len(text) - group
-
-
-def _time(go_type: str) -> Convert:
-    return _timestamp(times.canonical)
-
-
-def _microtime(go_type: str) -> Convert:
-    return _timestamp(times.canonical_micro)
-
-
-def _timestamp(canonical: Callable[[str], str | None]) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> str | None:
-        if value.__class__ is not str:
-            raise _Mismatch(found(value), "string")
-        try:
-            return canonical(value)
-        except times.TimeError as error:
-            raise DecodeError(str(error)) from None
-
-    return convert
-
-
-def _quantity(go_type: str) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> str:
-        try:
-            return quantity.canonical(value if value.__class__ is str else str(value))
-        except quantity.QuantityError as error:
-            raise DecodeError(str(error)) from None
-
-    return convert
-
-
-def _int_or_string(go_type: str) -> Convert:
-    integer = _integer("int32", INT32)("")
-
-    def convert(value: Any, at: At, unknown: list[str]) -> int | str:
-        return value if value.__class__ is str else integer(value, at, unknown)
-
-    return convert
-
-
-def _any(go_type: str) -> Convert:
-    def convert(value: Any, at: At, unknown: list[str]) -> Any:
-        level = [value]
-        for _ in range(DEEPEST):
-            level = [
-                child
-                for parent in level
-                if parent.__class__ is dict or parent.__class__ is list
-                for child in (parent.values() if parent.__class__ is dict else parent)
-            ]
-            if not level:
-                return value
-        raise DecodeError("exceeded max depth")
-
-    return convert
-
-
-_GO_NAMES = {
-    "time": "v1.Time",
-    "microtime": "v1.MicroTime",
-    "quantity": "resource.Quantity",
-    "bytes": "[]uint8",
-    "int-or-string": "intstr.IntOrString",
-    "any": "runtime.RawExtension",
-}
-
-_SCALARS: dict[str, Callable[[str], Convert]] = {
-    "string": _string,
-    "int32": _integer("int32", INT32),
-    "int64": _integer("int64", INT64),
-    "float64": _float,
-    "bool": _bool,
-    "bytes": _bytes,
-    "time": _time,
-    "microtime": _microtime,
-    "quantity": _quantity,
-    "int-or-string": _int_or_string,
-    "any": _any,
-}

@@ -12,7 +12,7 @@ The first word is the type (``[]`` a list of, ``{}`` a map to), the second the :
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import get_args
 
@@ -22,6 +22,27 @@ from seamark.kinds.shape import Field, ListOf, MapOf, Scalar, ScalarName, Shape,
 
 _SCALARS: dict[str, Scalar] = {name: Scalar(name) for name in get_args(ScalarName)}
 _ZEROS: dict[str, Zero] = {zero.value: zero for zero in Zero}
+
+
+_GROUPS = {
+    "core": "",
+    "apps": "apps",
+    "authentication": "authentication.k8s.io",
+    "authorization": "authorization.k8s.io",
+    "autoscaling": "autoscaling",
+    "coordination": "coordination.k8s.io",
+    "discovery": "discovery.k8s.io",
+    "events": "events.k8s.io",
+    "networking": "networking.k8s.io",
+    "policy": "policy",
+    "meta": "",
+}
+
+
+def group_version(name: str) -> tuple[str, str]:
+    """The API group and version a shape's name belongs to: ``io.k8s.api.apps.v1.Deployment`` → ``apps``, ``v1``."""
+    package, version, _ = name.rsplit(".", 2)
+    return _GROUPS[package.rsplit(".", 1)[-1]], version
 
 
 class Shapes(Mapping[str, Shape]):
@@ -45,6 +66,17 @@ class Shapes(Mapping[str, Shape]):
 
     def __len__(self) -> int:
         return len(self._facts)
+
+    @cached_property
+    def kinds(self) -> Mapping[tuple[str, str], str]:
+        """The shapes that travel on their own, by apiVersion and kind."""
+        found: dict[tuple[str, str], str] = {}
+        for name, facts in self._facts.items():
+            kind = name.rsplit(".", 1)[-1]
+            if {"apiVersion", "kind", "metadata"} <= facts.keys() or kind == "DeleteOptions":
+                group, version = group_version(name)
+                found[f"{group}/{version}" if group else version, kind] = name
+        return found
 
     def _field(self, text: str) -> Field:
         type_word, zero_word, *rest = text.split(" ")

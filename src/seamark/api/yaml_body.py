@@ -1,0 +1,119 @@
+"""YAML bodies, read as Kubernetes reads them: as another spelling of JSON.
+
+Nothing becomes a date or a base-60 number, keys are always texts, and the first document is the body.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+# Aliases may repeat a part many times over; what they expand to must stay within reason.
+LARGEST_EXPANSION = 400_000
+
+
+class YamlFault(ValueError):
+    """The text is not YAML, or not YAML that means JSON."""
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with JSON's types only, remembering keys that a mapping repeats."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  # PyYAML's own name and form
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.repeated: list[str] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        self.flatten_mapping(node)
+        mapping: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = _key(self.construct_object(key_node, deep=True))
+            if key in mapping:
+                self.repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
+            mapping[key] = self.construct_object(value_node, deep=True)
+        return mapping
+
+
+_DECIMAL = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+
+# What plain text means, tried in this order, by the characters it may begin with.
+for _tag, _pattern, _first in (
+    ("bool", "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("int", r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)", "-+0123456789"),
+    ("float", rf"{_DECIMAL}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.0123456789"),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("merge", "<<", "<"),
+):
+    for _character in _first:
+        _Loader.yaml_implicit_resolvers.setdefault(_character, []).append(
+            (f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"))
+        )
+
+
+def _key(key: Any) -> str:
+    """Keys that are not texts become what JSON would print."""
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int | float):
+        return str(key)
+    raise YamlFault(f"error converting YAML to JSON: unsupported map key of type: {type(key).__name__}")
+
+
+def read(body: bytes) -> tuple[Any, list[str]]:
+    """The first document's value and sentences about keys given more than once."""
+    try:
+        loader = _Loader(body.decode())
+        try:
+            value = loader.get_data() if loader.check_node() else None
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise YamlFault(f"error converting YAML to JSON: yaml: {_sentence(error)}") from error
+    except RecursionError as error:
+        raise YamlFault("error converting YAML to JSON: yaml: exceeded max depth") from error
+    except ValueError as error:
+        raise YamlFault(f"error converting YAML to JSON: yaml: {error}") from error
+    _check(value)
+    warnings = [f"yaml: unmarshal errors:\n  {sentence}" for sentence in loader.repeated]
+    return value, warnings
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return " ".join(str(error).split())
+
+
+def _check(value: Any) -> None:
+    """Refuse what JSON cannot say; aliases even make a small text mean a huge value, or one that contains itself."""
+    waiting, seen = [value], 0
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting.extend(part)
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+        elif isinstance(part, str) and not part.isascii():
+            _check_text(part)
+        elif isinstance(part, float) and part - part != 0:
+            raise YamlFault("error converting YAML to JSON: json: unsupported value: " + str(part))
+        elif not isinstance(part, str | int | float | None):
+            raise YamlFault(f"error converting YAML to JSON: unsupported value of type {type(part).__name__}")
+        seen += 1
+        if seen + len(waiting) > LARGEST_EXPANSION:
+            raise YamlFault("error converting YAML to JSON: yaml: document contains excessive aliasing")
+
+
+def _check_text(text: str) -> None:
+    """An escape can spell half a surrogate pair, which no UTF-8 text can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise YamlFault(f"error converting YAML to JSON: yaml: {error.reason}") from error
