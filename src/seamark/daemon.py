@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from seamark.api import bootstrap
+from seamark.api.allocate import first_address
 from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.context import User
 from seamark.api.server import ApiServer
-from seamark.config import Config, check_network
-from seamark.kinds import addresses
+from seamark.config import Config
 from seamark.metrics import Registry
 from seamark.store.opening import open_store
-from seamark.store.protocol import StoreError
+from seamark.store.protocol import Store, StoreError
 
 log = logging.getLogger("seamark")
 
@@ -54,14 +54,10 @@ class Daemon:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Daemon]:
         """Everything is up inside the block; leaving it stops everything in the right order."""
-        try:
-            check_network(self.config.network)
-        except ValueError as error:
-            raise StartError(str(error)) from error
         with _locked(self.data_dir):
-            store = open_store(self.config.store_url)
+            store = _store(self.config.store_url)
+            await store.open()
             try:
-                await store.open()
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
                     background = await self._start(store)
@@ -72,7 +68,7 @@ class Daemon:
             finally:
                 await store.close()
 
-    async def _start(self, store: Any) -> list[asyncio.Task[None]]:
+    async def _start(self, store: Store) -> list[asyncio.Task[None]]:
         authority = Authority(self.data_dir / "pki")
         authority.prepare(self._server_names())
         admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
@@ -135,11 +131,18 @@ class Daemon:
 
     def _server_names(self) -> list[str]:
         """Every name and address a client may know this server by."""
-        first = [addresses.first_of(cidr) for cidr in self.config.network.ranges]
+        first = [first_address(cidr) for cidr in self.config.network.ranges]
         names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
         names += [f"kubernetes.default.svc.{self.config.cluster_domain}", *first]
         names += [n for n in (self.config.api.host, self.config.api.advertise, _host_name()) if _nameable(n)]
         return list(dict.fromkeys(names))
+
+
+def _store(url: str) -> Store:
+    try:
+        return open_store(url)
+    except StoreError as error:
+        raise StartError(str(error)) from error
 
 
 def _host_name() -> str:
@@ -190,8 +193,12 @@ async def run(config: Config, ready: Callable[[Daemon], Awaitable[None]]) -> Non
         async with daemon.running():
             await ready(daemon)
             await daemon.wait()
-    except* StoreError as group:
-        raise StartError(str(_first(group))) from group
+    except BaseExceptionGroup as group:
+        # The group is how tasks end together; what ended them is what a person wants to read.
+        cause = _first(group)
+        if isinstance(cause, StoreError):
+            raise StartError(str(cause)) from group
+        raise cause from group
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

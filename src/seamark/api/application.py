@@ -149,7 +149,7 @@ class Application:
             case "get":
                 return verbs.get(call)
             case "list":
-                return verbs.list(call)
+                return verbs.list_or_watch(call)
             case "create":
                 return verbs.create(call)
             case "update":

@@ -11,9 +11,9 @@ import socket
 
 from seamark import errors
 from seamark.access.cluster import Cluster
+from seamark.api.allocate import first_address
 from seamark.config import ServiceNetwork
 from seamark.errors import Object
-from seamark.kinds import addresses
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_CIDRS, SERVICES, Resource
 
 log = logging.getLogger("seamark.api")
@@ -49,7 +49,7 @@ async def make_own_service(cluster: Cluster, network: ServiceNetwork, address: s
         "metadata": {**meta, "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {
             "type": "ClusterIP",
-            "clusterIP": addresses.first_of(network.ranges[0]),
+            "clusterIP": first_address(network.ranges[0]),
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
             "sessionAffinity": "None",
         },

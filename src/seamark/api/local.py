@@ -20,7 +20,7 @@ from seamark.api.cache import Cache, Collection, Event
 from seamark.api.context import User, Writing
 from seamark.api.delete import Deleter
 from seamark.api.options import DeleteOptions, ListOptions
-from seamark.api.patched import conform_patched
+from seamark.api.body import conform_patched
 from seamark.api.read import Reader, missing
 from seamark.api.select import Selection, select
 from seamark.api.watch import Watches, seen
@@ -72,7 +72,7 @@ class LocalCluster:
         await self._cache.freshen()
         kind = self._kind(resource)
         options = ListOptions(labels=labels, fields=fields)
-        page = self._reader.list(select(kind, namespace, "", options), options)
+        page = self._reader.page(select(kind, namespace, "", options), options)
         decoded = self._decoder(resource, as_)
         return Listing([decoded(entry.tail) for entry in page.entries], page.listing["resourceVersion"])
 
@@ -226,7 +226,7 @@ class LocalCluster:
         deleting = DeleteOptions(
             grace_seconds=given.get("gracePeriodSeconds"), propagation=given.get("propagationPolicy", "")
         )
-        for entry in self._reader.list(select(kind, namespace, "", chosen), chosen).entries:
+        for entry in self._reader.page(select(kind, namespace, "", chosen), chosen).entries:
             try:
                 await self._deleter.delete(kind, entry.namespace, entry.name, deleting, self._how())
             except errors.NotFound:

@@ -133,7 +133,7 @@ class Reader:
             bool(options.limit) and not options.match and options.version not in ("", "0")
         )
 
-    def list(self, selection: Selection, options: ListOptions) -> Page:
+    def page(self, selection: Selection, options: ListOptions) -> Page:
         """From memory."""
         collection = self._cache.of(selection.kind.resource)
         revision, after = self._cache.revision, ""
@@ -182,7 +182,7 @@ class Reader:
                 listing["remainingItemCount"] = left
         return listing
 
-    async def list_past(self, selection: Selection, options: ListOptions) -> Page:
+    async def past_page(self, selection: Selection, options: ListOptions) -> Page:
         """From the store's history."""
         token = _decode_continue(options.continue_) if options.continue_ else None
         revision = token.rv if token else parse_version(options.version)
@@ -227,4 +227,4 @@ class Reader:
 
 
 def render_page(page: Page, renderer: Renderer) -> list[bytes]:
-    return renderer.list(page.entries, page.listing)
+    return renderer.many(page.entries, page.listing)

@@ -73,7 +73,7 @@ class Renderer:
 
     # --- lists -------------------------------------------------------------------------------------
 
-    def list(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
+    def many(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
         """The answer to a list, in pieces; ``listing`` is its metadata."""
         if self.direct:
             resource = self.kind.resource

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import msgspec
 
 from seamark import errors
-from seamark.api import apply, body, managed, patch, patched, reviews, subresources
+from seamark.api import apply, body, managed, patch, reviews, subresources
 from seamark.api.auth import Authenticator
 from seamark.api.cache import Cache, Entry
 from seamark.api.context import User, Writing
@@ -34,12 +35,13 @@ from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds import decode, shapes, times
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import Resource
 from seamark.kinds.table import Kinds
 
 Answer = Response | Streaming
 
-PATCH_TYPES: dict[str, patch.PatchType] = {
+PatchType = Literal["json", "merge", "strategic"]
+
+PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
@@ -110,7 +112,7 @@ class Verbs:
             return self._shown(renderer, subresources.scale_of(target.kind, renderer.object(entry)), 200, [])
         return self._answer(renderer, entry, 200, [])
 
-    def list(self, call: Call) -> Answer | Awaitable[Answer]:
+    def list_or_watch(self, call: Call) -> Answer | Awaitable[Answer]:
         """List or watch."""
         target = call.target
         options = list_options(call.query, watch=target.watch)
@@ -123,16 +125,16 @@ class Verbs:
         renderer = self._renderer(call, call.accept(LIST))
         if self._reader.in_memory(selection, options):
             if not self._reader.must_wait(options.version):
-                return self._listed(renderer, render_page(self._reader.list(selection, options), renderer))
+                return self._listed(renderer, render_page(self._reader.page(selection, options), renderer))
 
             async def later() -> Answer:
                 await self._reader.wait(options.version)
-                return self._listed(renderer, render_page(self._reader.list(selection, options), renderer))
+                return self._listed(renderer, render_page(self._reader.page(selection, options), renderer))
 
             return later()
 
         async def past() -> Answer:
-            page = await self._reader.list_past(selection, options)
+            page = await self._reader.past_page(selection, options)
             return self._listed(renderer, render_page(page, renderer))
 
         return past()
@@ -211,14 +213,14 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
         options = patch_options(call.query, apply=False)
-        document = patched.read_patch(call.request.body)
+        document = body.read_patch(call.request.body)
         shape = shapes.of(kind.shape)
         warnings: list[str] = []
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
             result = patch.apply_patch(type, document, current, shape)
-            return patched.conform_patched(result, kind, options.field_validation, warnings)
+            return body.conform_patched(result, kind, options.field_validation, warnings)
 
         sub = target.subresource.name if target.subresource else ""
         how = self._how(call, options)
@@ -229,7 +231,7 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
         options = patch_options(call.query, apply=True)
-        config, warnings = patched.read_applied(call.request.body, kind, options.field_validation)
+        config, warnings = body.read_applied(call.request.body, kind, options.field_validation)
         sub = target.subresource.name if target.subresource else ""
         self._check_applied(config["metadata"], target)
         how = self._how(call, options)
@@ -296,7 +298,7 @@ class Verbs:
         options = self._delete_options(call)
         selection = select(kind, target.namespace, "", list_options(call.query, watch=False))
         await self._reader.wait("")
-        page = self._reader.list(selection, list_options({}, watch=False))
+        page = self._reader.page(selection, list_options({}, watch=False))
         how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
         for entry in page.entries:
             try:
@@ -313,15 +315,11 @@ class Verbs:
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "UpdateOptions")
         how = self._how(call, options)
-        patching = call.request.method == "PATCH"
-        if patching:
-            given = patched.read_patch(call.request.body)
-        else:
-            given, _ = self._read_as(call, subresources.SCALE, subresources.SCALE_SHAPE, options)
+        given = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
-            if patching:
+            if call.request.method == "PATCH":
                 type = PATCH_TYPES.get(call.media_type())
                 if type is None:
                     raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
@@ -337,7 +335,7 @@ class Verbs:
         target = call.target
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "CreateOptions")
-        binding, _ = self._read_as(call, subresources.BINDING, subresources.BINDING_SHAPE, options)
+        binding = body.read_any(call.request, "v1", "Binding", options.field_validation)
         name = target.name or binding["metadata"].get("name", "")
         await subresources.bind(self._writer, self._kinds, target.namespace, name, binding, self._how(call, options))
         return self._shown(renderer, success(code=201), 201, [])
@@ -347,7 +345,7 @@ class Verbs:
         target = call.target
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "CreateOptions")
-        eviction, _ = self._read_as(call, subresources.EVICTION, subresources.EVICTION_SHAPE, options)
+        eviction = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
         deleting = delete_options({}, eviction.get("deleteOptions") or {})
         how = self._how(call, options)
         await self._deleter.delete(target.kind, target.namespace, target.name, deleting, how)
@@ -356,22 +354,13 @@ class Verbs:
     # --- parts -------------------------------------------------------------------------------------
 
     def _read(self, call: Call, kind: Kind, options: WriteOptions) -> tuple[Object, list[str]]:
-        return self._read_as(call, kind.resource, kind.shape, options)
-
-    def _read_as(self, call: Call, resource: Resource, shape: str, options: WriteOptions) -> tuple[Object, list[str]]:
         return body.read_object(
-            call.request.body,
-            call.request.headers.get("content-type", ""),
-            resource=resource,
-            shape=shapes.of(shape),
-            field_validation=options.field_validation,
+            call.request.body, call.request.headers.get("content-type", ""), kind, options.field_validation
         )
 
     @staticmethod
     def _delete_options(call: Call) -> DeleteOptions:
-        data = call.request.body
-        given = body.read_delete_options(data, call.request.headers.get("content-type", "")) if data else None
-        return delete_options(call.query, given)
+        return delete_options(call.query, body.read_delete_options(call.request))
 
     def _how(self, call: Call, options: WriteOptions) -> Writing:
         return Writing(

@@ -26,6 +26,7 @@ class Kinds:
     def __init__(self, kinds: Iterable[Kind] = KINDS) -> None:
         self._by_plural: dict[tuple[str, str, str], Kind] = {}
         self._by_kind: dict[tuple[str, str], Kind] = {}
+        self.groups: set[str] = set()  # that have a kind here
         for kind in kinds:
             self.add(kind)
 
@@ -34,6 +35,7 @@ class Kinds:
         resource = kind.resource
         self._by_plural[resource.group, resource.version, resource.plural] = kind
         self._by_kind[resource.api_version, resource.kind] = kind
+        self.groups.add(resource.group)
 
     def by_plural(self, group: str, version: str, plural: str) -> Kind | None:
         return self._by_plural.get((group, version, plural))

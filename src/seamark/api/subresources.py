@@ -1,0 +1,51 @@
+"""Subresources that are no mere view of their object: scale and binding."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from seamark import errors
+from seamark.api import patch
+from seamark.api.context import Writing
+from seamark.api.write import Writer
+from seamark.errors import Object
+from seamark.kinds import binding as bindings
+from seamark.kinds import scale, shapes
+from seamark.kinds.decode import DecodeError, conform
+from seamark.kinds.kind import Kind
+from seamark.kinds.resource import PODS
+from seamark.kinds.table import Kinds
+
+SCALE_SHAPE = "io.k8s.api.autoscaling.v1.Scale"
+
+
+def scale_of(kind: Kind, obj: Object) -> Object:
+    return scale.of(kind, obj)
+
+
+def put_scale(kind: Kind, current: Object, given: Object) -> Object:
+    """The workload with the number of replicas a Scale asks for; the Scale's version must be the workload's."""
+    return scale.apply(kind, current, given)
+
+
+def patch_scale(kind: Kind, current: Object, type: Literal["json", "merge", "strategic"], document: Any) -> Object:
+    shape = shapes.of(SCALE_SHAPE)
+    patched = patch.apply_patch(type, document, scale.of(kind, current), shape)
+    try:
+        given, _ = conform(patched, shape)
+    except DecodeError as error:
+        raise errors.BadRequest(str(error)) from error
+    return scale.apply(kind, current, given)
+
+
+async def bind(writer: Writer, kinds: Kinds, namespace: str, name: str, binding: Object, how: Writing) -> None:
+    """Give a Pod its node, once."""
+    pods = kinds.by_plural(PODS.group, PODS.version, PODS.plural)
+    assert pods is not None, "Pods are always served"
+
+    def make(old: Object) -> Object:
+        pod = bindings.bind({"kind": "Pod", "apiVersion": "v1", **old}, binding, how.now)
+        writer.admission.copy_topology(pod, pod["spec"]["nodeName"])
+        return pod
+
+    await writer.change(pods, namespace, name, make, how, subresource="binding")
