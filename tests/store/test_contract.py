@@ -334,6 +334,7 @@ async def test_compaction_forgets_the_past_and_keeps_what_is_current(store: Stor
     await store.commit([Write("/gone", None)])
     at = await store.commit([Write("/a", b"2")])
     last = await store.commit([Write("/a", b"3")])
+    await store.commit([Write("/elsewhere", b"")])
     await store.compact(at)
     for asked in (old, at - 1):
         with pytest.raises(Compacted) as compacted:
@@ -343,8 +344,8 @@ async def test_compaction_forgets_the_past_and_keeps_what_is_current(store: Stor
             await anext(store.watch("/", asked))
     rows = (await store.read("/", "0", revision=at)).rows
     assert rows == [Row("/a", b"2", at, old), Row("/b", b"1", old, old)]
-    assert await changes_until(store.watch("/", at), last) == [Change("/a", b"3", b"2", last)]
-    assert [row.value for row in (await store.read("/", "0")).rows] == [b"3", b"1"]
+    assert await changes_until(store.watch("/a", at), last) == [Change("/a", b"3", b"2", last)]
+    assert [row.value for row in (await store.read("/", "0")).rows] == [b"3", b"1", b""]
 
 
 async def test_compacting_up_to_now_and_twice(store: Store) -> None:

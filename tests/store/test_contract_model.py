@@ -207,6 +207,9 @@ class Contract(RuleBasedStateMachine):
         revision = sorted(self.model.states)[-1 - min(back, len(self.model.states) - 1)]
         self.run(self.store.compact(revision))
         self.model.compacted = max(self.model.compacted, revision)
+        for known in (known for known in self.model.states if known >= self.model.compacted):
+            rows = self.run(self.store.read("/", prefix_end(""), revision=known)).rows
+            assert {row.key: row for row in rows} == self.model.states[known]
 
     @rule()
     def reopen(self) -> None:

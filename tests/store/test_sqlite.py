@@ -14,6 +14,7 @@ import pytest
 
 from seamark.store.protocol import Batch, Change, Compacted, Mismatch, StoreError, Unavailable, Write
 from seamark.store.sqlite import SqliteStore, log
+from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, prepare
 from seamark.store.sqlite.group import ABSENT, MAX_KEYS, Version, first_row, settle
 
@@ -431,6 +432,20 @@ async def test_a_reader_that_fell_behind_the_history_is_told(path: Path) -> None
         await anext(watch)
     assert (compacted.value.asked, compacted.value.oldest) == (first, last)
     await store.close()
+
+
+async def test_what_a_read_has_shown_before_it_was_published_is_not_told_again() -> None:
+    async def read_log(prefix: str, after: int, until: int) -> Batch:
+        assert after == until  # nothing to replay: only to see that the revision exists
+        return Batch([], until)
+
+    feed = Feed(5, read_log=read_log, buffer=10)
+    watch = feed.watch("/", 7)
+    reading = asyncio.ensure_future(anext(watch))
+    await asyncio.sleep(0)
+    feed.publish(Batch([Change("/a", b"6", None, 6), Change("/a", b"7", b"6", 7)], 7))
+    feed.publish(Batch([Change("/a", b"8", b"7", 8)], 8))
+    assert await reading == Batch([Change("/a", b"8", b"7", 8)], 8)
 
 
 async def test_a_dropped_watch_is_forgotten(store: SqliteStore) -> None:
