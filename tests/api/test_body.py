@@ -315,8 +315,11 @@ def test_yaml_that_is_no_json_is_refused(text: str) -> None:
 
 def test_patch_documents() -> None:
     assert body.read_patch(b'[{"op": "add"}]') == [{"op": "add"}]
-    with pytest.raises(errors.BadRequest):
-        body.read_patch(b"{")
+    for bad in (b"{", b'{"a":' * 300 + b"1" + b"}" * 300):
+        with pytest.raises(errors.BadRequest):
+            body.read_patch(bad)
+        with pytest.raises(errors.BadRequest):
+            body.read_applied(bad, CONFIG_MAP, "")
 
 
 def test_patched_objects_are_conformed() -> None:

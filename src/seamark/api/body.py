@@ -24,6 +24,7 @@ from seamark.kinds import shapes
 from seamark.kinds.decode import DecodeError, conform, found
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
+from seamark.kinds.scalars import check_depth
 from seamark.kinds.shape import Shape
 
 JSON = "application/json"
@@ -219,9 +220,11 @@ def _mistakes_in_order(body: bytes, unknown: frozenset[str]) -> list[str]:
 def read_patch(body: bytes) -> Any:
     """The document of a JSON, merge or strategic merge patch."""
     try:
-        return _parse_json(body)
-    except Malformed as fault:
+        document = _parse_json(body)
+        check_depth(document)
+    except (Malformed, DecodeError) as fault:
         raise BadRequest(f"error decoding patch: {fault}") from fault
+    return document
 
 
 def conform_patched(patched: Object, kind: Kind, field_validation: str, warnings: list[str]) -> Object:
@@ -245,7 +248,8 @@ def read_applied(body: bytes, kind: Kind, field_validation: str) -> tuple[Object
     """What a client applies, as it was written: apply itself must know which fields were named."""
     try:
         config, repeated = _read_yaml_or_json(body)
-    except Malformed as fault:
+        check_depth(config)
+    except (Malformed, DecodeError) as fault:
         raise BadRequest(f"error decoding YAML: {fault}") from fault
     if config is None:
         config = {}

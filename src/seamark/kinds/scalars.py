@@ -165,19 +165,25 @@ def _quantity(go_type: str) -> Converter:
     return convert
 
 
+def check_depth(value: Any) -> None:
+    """Raises :class:`DecodeError` for a value nested so deep that nothing recursive should touch it."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for parent in level
+            if parent.__class__ is dict or parent.__class__ is list
+            for child in (parent.values() if parent.__class__ is dict else parent)
+        ]
+        if not level:
+            return
+    raise DecodeError("exceeded max depth")
+
+
 def _any(go_type: str) -> Converter:
     def convert(value: Any, at: Any, unknown: list[str]) -> Any:
-        level = [value]
-        for _ in range(DEEPEST):
-            level = [
-                child
-                for parent in level
-                if parent.__class__ is dict or parent.__class__ is list
-                for child in (parent.values() if parent.__class__ is dict else parent)
-            ]
-            if not level:
-                return value
-        raise DecodeError("exceeded max depth")
+        check_depth(value)
+        return value
 
     return convert
 

@@ -40,17 +40,21 @@ class TimeError(ValueError):
 
 def text(seconds: float) -> str:
     """``2026-01-02T03:04:05Z``: whole seconds, as in ``metadata.creationTimestamp``."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _print(datetime.fromtimestamp(int(seconds), UTC), "seconds")
 
 
 def micro_text(seconds: float) -> str:
     """``2026-01-02T03:04:05.000006Z``: with microseconds, as Leases and Events have it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _print(datetime.fromtimestamp(seconds, UTC), "microseconds")
 
 
 def now_text(clock: Callable[[], float] = time.time) -> str:
     """The timestamp of this moment."""
     return text(clock())
+
+
+def _print(moment: datetime, unit: str) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec=unit) + "Z"
 
 
 def parse(timestamp: str) -> float:
@@ -62,14 +66,14 @@ def parse(timestamp: str) -> float:
 def canonical(timestamp: str) -> str | None:
     """The same time in UTC and whole seconds, None for Go's zero time, or :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339, _ANY_FRACTION)
-    return None if moment == _ZERO else f"{moment:%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0")
+    return None if moment == _ZERO else _print(moment, "seconds")
 
 
 @lru_cache(maxsize=4096)
 def canonical_micro(timestamp: str) -> str | None:
     """The same time in UTC with six decimals, None for Go's zero time, or :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339_MICRO, _SIX_DIGITS)
-    return None if moment == _ZERO else f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0")
+    return None if moment == _ZERO else _print(moment, "microseconds")
 
 
 def _read(timestamp: str, layout: str, fraction: re.Pattern[str]) -> datetime:
