@@ -1,0 +1,87 @@
+"""A small kind with one field of every sort of ownership, and objects of it for property tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from seamark.kinds.shape import Field, ListOf, MapOf, Scalar, Shape, Zero
+
+STRING, INTEGER = Scalar("string"), Scalar("int32")
+
+PORT = Shape(
+    "test.Port",
+    {
+        "port": Field(INTEGER, Zero.KEEP),
+        "protocol": Field(STRING, Zero.KEEP, default="TCP"),
+        "name": Field(STRING, Zero.KEEP),
+        "tags": Field(ListOf(STRING, "set"), Zero.KEEP),
+    },
+)
+POINT = Shape("test.Point", {"x": Field(INTEGER, Zero.KEEP), "y": Field(INTEGER, Zero.KEEP)}, atomic=True)
+SPEC = Shape(
+    "test.Spec",
+    {
+        "size": Field(INTEGER, Zero.KEEP),
+        "ports": Field(ListOf(PORT, "map", ("port", "protocol")), Zero.KEEP, patch_strategy="merge", merge_key="port"),
+        "tags": Field(ListOf(STRING, "set"), Zero.KEEP, patch_strategy="merge"),
+        "steps": Field(ListOf(STRING), Zero.KEEP),
+        "selector": Field(MapOf(STRING, atomic=True), Zero.KEEP),
+        "limits": Field(MapOf(STRING), Zero.KEEP),
+        "points": Field(MapOf(PORT), Zero.KEEP),
+        "corner": Field(POINT, Zero.KEEP),
+    },
+)
+META = Shape(
+    "test.Meta",
+    {
+        "name": Field(STRING, Zero.DROP),
+        "labels": Field(MapOf(STRING), Zero.DROP),
+        "finalizers": Field(ListOf(STRING, "set"), Zero.DROP, patch_strategy="merge"),
+        "managedFields": Field(ListOf(Scalar("any")), Zero.DROP),
+    },
+)
+STATUS = Shape("test.Status", {"phase": Field(STRING, Zero.DROP)})
+THING = Shape(
+    "test.Thing",
+    {
+        "apiVersion": Field(STRING, Zero.DROP),
+        "kind": Field(STRING, Zero.DROP),
+        "metadata": Field(META, Zero.FILL),
+        "spec": Field(SPEC, Zero.FILL),
+        "status": Field(STATUS, Zero.FILL),
+    },
+)
+
+letters = st.sampled_from("abcd")
+numbers = st.integers(0, 2)
+tags = st.lists(letters, max_size=3, unique=True)
+
+
+def _unique(ports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({(port["port"], port.get("protocol", "TCP")): port for port in ports}.values())
+
+
+ports_values = st.fixed_dictionaries(
+    {"port": numbers}, optional={"protocol": st.sampled_from(["TCP", "UDP"]), "name": letters, "tags": tags}
+)
+specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": numbers,
+        "ports": st.lists(ports_values, max_size=3).map(_unique),
+        "tags": tags,
+        "steps": st.lists(letters, max_size=2),
+        "selector": st.dictionaries(letters, letters, max_size=2),
+        "limits": st.dictionaries(letters, letters, max_size=3),
+        "points": st.dictionaries(letters, ports_values, max_size=2),
+        "corner": st.fixed_dictionaries({"x": numbers}, optional={"y": numbers}),
+    },
+)
+metas = st.fixed_dictionaries(
+    {"name": st.just("thing")}, optional={"labels": st.dictionaries(letters, letters, max_size=3), "finalizers": tags}
+)
+things = st.builds(
+    lambda metadata, spec: {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": spec}, metas, specs
+)
