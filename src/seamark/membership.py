@@ -9,15 +9,13 @@ Pods and Nodes have no ``resourceVersion`` here: a heartbeat or an annotation th
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from enum import Enum
 from functools import lru_cache
-from typing import Literal
 
 import msgspec
 
-Family = Literal["IPv4", "IPv6"]
+from seamark.kinds import addresses
+from seamark.kinds.addresses import Family as Family
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
@@ -432,29 +430,8 @@ def addresses_by_family(ips: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
 
 @lru_cache(maxsize=1 << 16)
 def parse_ip(text: str) -> tuple[Family, str] | None:
-    """Family and canonical spelling of an address, read leniently; None if it is none.
-
-    Old objects may hold ``010.001.000.002`` (decimal, whatever the zeros say) or ``::ffff:10.1.0.2`` (an IPv4 address).
-    """
-    if ":" not in text:
-        try:
-            socket.inet_pton(socket.AF_INET, text)
-        except (OSError, ValueError):
-            return _parse_padded(text)
-        return "IPv4", text
-    if "%" in text:
+    """Family and canonical spelling of an address, read as sloppily as Kubernetes reads it; None if it is none."""
+    parsed = addresses.parse(text)
+    if parsed is None:
         return None
-    try:
-        address = ipaddress.IPv6Address(text)
-    except ValueError:
-        return None
-    if mapped := address.ipv4_mapped:
-        return "IPv4", str(mapped)
-    return "IPv6", str(address)
-
-
-def _parse_padded(text: str) -> tuple[Family, str] | None:
-    parts = text.split(".")
-    if len(parts) != 4 or not all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts):
-        return None
-    return "IPv4", ".".join(str(int(part)) for part in parts)
+    return ("IPv6" if parsed.address.version == 6 else "IPv4"), str(parsed.address)

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from seamark.controllers.views import Endpoint, Hints, Target
+from seamark.kinds.quantity import QuantityError, amount
 from seamark.membership import Node, Service
 
 DISTRIBUTIONS = frozenset(("PreferClose", "PreferSameZone", "PreferSameNode"))
@@ -68,14 +69,10 @@ def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
 
 
 def _milli_cpus(quantity: int | float | str | None) -> int:
-    """Thousandths of a CPU; 0 for what is no such quantity."""
-    text = str(quantity or "0")
-    number, factor = (text[:-1], 1.0) if text.endswith("m") else (text, 1000.0)
-    if number.endswith("k"):
-        number, factor = number[:-1], factor * 1000
+    """Thousandths of a CPU; 0 for what is no quantity."""
     try:
-        return math.ceil(float(number) * factor)
-    except ValueError:
+        return math.ceil(amount(str(quantity or "0")) * 1000)
+    except QuantityError:
         return 0
 
 

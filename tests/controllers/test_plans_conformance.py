@@ -1,0 +1,162 @@
+"""The pure plans against what the real controllers were recorded to do.
+
+Every recorded scenario is played into a cluster in memory; at each mark the plans are asked and carried out until they
+want nothing more, and the outcome is compared with the replay tool's own eyes.
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from memory_cluster import RESOURCES, MemoryCluster
+
+from seamark.controllers import endpoints, endpointslices, mirroring, slices_objects
+from seamark.controllers.hints import zone_shares
+from seamark.controllers.slices_state import Topology
+from seamark.controllers.views import LEADER_ANNOTATION, Endpoints, EndpointSlice
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from seamark.membership import Node, Pod, Service, selects
+
+HERE = Path(__file__).parent.parent / "conformance"
+PLURALS = {resource.plural: resource for resource in RESOURCES.values()}
+NS = "scenario"
+
+# A slice taken out of the controller's hands is not made up for at once: the controller's patience, not the plan's.
+NOT_THE_PLANS = {"slices/managed-by-taken-away"}
+
+spec = importlib.util.spec_from_file_location("replay_tool", HERE / "replay.py")
+replay = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(replay)
+
+
+def load(name):
+    document = json.loads((HERE / "controllers" / f"{name}.json").read_text())
+    return [
+        pytest.param(document["nodes"], case, id=case["name"])
+        for case in document["cases"]
+        if case["name"] not in NOT_THE_PLANS
+    ]
+
+
+@pytest.mark.parametrize(("nodes", "case"), load("hand") + load("random"))
+async def test_a_recorded_scenario(nodes, case):
+    cluster = MemoryCluster()
+    for node in nodes:
+        await cluster.create(NODES, node)
+    known = set()
+    states = []
+    for step in replay.substitute(case["steps"], NS):
+        if step == "settle" or "settle" in step:
+            await converge(cluster, known)
+            states.append(observe(cluster))
+        else:
+            await play(cluster, step)
+            # Recorded controllers see every step, not only the state at the mark.
+            if "delete" in step or "patch" in step or "patch_slices" in step or "delete_slices" in step:
+                await converge(cluster, known, services_only=True)
+    for position, (want, got) in enumerate(zip(case["expect"], states, strict=True)):
+        assert replay.difference(want, got, f"mark {position}") == []
+
+
+async def play(cluster, step):
+    if "create" in step:
+        await cluster.create(RESOURCES[step["create"]["kind"]], step["create"], namespace=NS)
+    elif "status" in step:
+        plural, name = step["status"].split("/")
+        await cluster.patch(PLURALS[plural], name, {"status": step["body"]}, namespace=NS)
+    elif "patch" in step:
+        plural, name = step["patch"].split("/")
+        await cluster.patch(PLURALS[plural], name, step["body"], namespace=NS)
+    elif "delete" in step:
+        plural, name = step["delete"].split("/")
+        await cluster.delete(PLURALS[plural], name, namespace=NS, grace_seconds=step.get("grace"))
+    elif "delete_slices" in step:
+        await cluster.delete_all(ENDPOINT_SLICES, namespace=NS, labels=step["delete_slices"])
+    elif "patch_slices" in step:
+        found = await cluster.list(ENDPOINT_SLICES, namespace=NS, labels=step["patch_slices"])
+        for obj in found.items:
+            await cluster.patch(ENDPOINT_SLICES, obj["metadata"]["name"], step["body"], namespace=NS)
+    else:
+        raise AssertionError(f"unknown step {step}")
+
+
+def observe(cluster):
+    state = {
+        "endpoints": sorted(
+            (replay.clean_endpoints(e, NS) for e in cluster.objects(ENDPOINTS, NS)), key=lambda e: e["name"]
+        ),
+        "endpointslices": replay.clean_slices(cluster.objects(ENDPOINT_SLICES, NS), NS),
+    }
+    return json.loads(json.dumps(state, sort_keys=True).replace(NS, "$NS"))
+
+
+async def views(cluster, resource, type_):
+    return (await cluster.list(resource, namespace="" if resource is NODES else NS, as_=type_)).items
+
+
+async def converge(cluster, known, *, services_only=False):
+    """Carry out the plans until they want nothing; ``known`` are the Services that have been seen."""
+    for _ in range(10):
+        before = cluster.version
+        services = await views(cluster, SERVICES, Service)
+        gone = known - {service.metadata.name for service in services}
+        known |= {service.metadata.name for service in services}
+        for endpoints_object in await views(cluster, ENDPOINTS, Endpoints):
+            if (
+                endpoints_object.metadata.name in gone
+                and LEADER_ANNOTATION not in endpoints_object.metadata.annotations
+            ):
+                await cluster.delete(ENDPOINTS, endpoints_object.metadata.name, namespace=NS)
+        if services_only:
+            return
+        for service in services:
+            await apply(cluster, service)
+        for endpoints_object in await views(cluster, ENDPOINTS, Endpoints):
+            await mirror(cluster, endpoints_object.metadata.name)
+        if cluster.version == before:
+            return
+    raise AssertionError("the plans never come to rest")
+
+
+async def apply(cluster, service):
+    pods = [pod for pod in await views(cluster, PODS, Pod) if selects(service, pod)]
+    nodes = {node.metadata.name: node for node in await views(cluster, NODES, Node)}
+    current = [e for e in await views(cluster, ENDPOINTS, Endpoints) if e.metadata.name == service.metadata.name]
+    await write(cluster, ENDPOINTS, endpoints.plan(service, pods, current[0] if current else None))
+    slices = [
+        s
+        for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice)
+        if slices_objects.ours(s) and slices_objects.service_name(s) == service.metadata.name
+    ]
+    plan = endpointslices.plan(
+        service, pods, slices, nodes=nodes, topology=Topology(shares=zone_shares(nodes.values()))
+    )
+    await write(cluster, ENDPOINT_SLICES, plan.changes)
+
+
+async def mirror(cluster, name):
+    services = {s.metadata.name: s for s in await views(cluster, SERVICES, Service)}
+    objects = {e.metadata.name: e for e in await views(cluster, ENDPOINTS, Endpoints)}
+    slices = [
+        s
+        for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice)
+        if mirroring.ours(s) and slices_objects.service_name(s) == name
+    ]
+    plan = mirroring.plan(services.get(name), objects.get(name), slices)
+    await write(cluster, ENDPOINT_SLICES, plan.changes)
+
+
+async def write(cluster, resource, changes):
+    for obj in changes.create:
+        await cluster.create(resource, obj, namespace=NS)
+    for obj in changes.update:
+        await cluster.update(resource, obj, namespace=NS)
+    for obj in changes.delete:
+        await cluster.delete(resource, obj.metadata.name, namespace=NS)
+
+
+def test_views_survive_the_wire():
+    raw = {"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": None, "ports": None}
+    assert msgspec.convert(raw, EndpointSlice).endpoints is None
