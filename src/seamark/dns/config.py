@@ -57,5 +57,61 @@ class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(within(name, labels_of(zone)) for zone in self.fallthrough)
 
 
+class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names in ``zone`` are asked of these: addresses, or the path of a resolv.conf that lists some."""
+
+    zone: str = "."
+    to: tuple[str, ...] = ("/etc/resolv.conf",)
+
+
+class ForwardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who is asked about other names.  No routes: nobody, and such questions are refused.
+
+    ``timeout`` is for one resolver, ``deadline`` for all; ``stale_seconds`` is how long an expired answer may still be
+    served when nobody upstream answers.
+    """
+
+    routes: tuple[Route, ...] = ()
+    timeout: float = 2.0
+    deadline: float = 5.0
+    most_failures: int = 2
+    probe_seconds: float = 0.5
+    most_concurrent: int = 1000
+    cache_entries: int = 10_000
+    longest_ttl: int = 3600
+    longest_negative_ttl: int = 1800
+    stale_seconds: float = 0.0
+
+
+class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A DNS server.
+
+    ``hosts`` are lines as in a hosts file; ``transfer_to`` are the addresses and networks that may have whole zones.
+    ``ready_policy`` says whether the server still calls itself ready when it has lost sight of the API for longer than
+    ``lost_after`` seconds; it answers from what it knows in any case.
+    """
+
+    listen: tuple[str, ...] = (":53",)
+    status: str = ""
+    workers: int = 1
+    zone: ZoneConfig = ZoneConfig()
+    forward: ForwardConfig = ForwardConfig()
+    hosts: tuple[str, ...] = ()
+    transfer_to: tuple[str, ...] = ()
+    shuffle: bool = True
+    ready_policy: ReadyPolicy = "synced"
+    lost_after: float = 60.0
+    tcp_connections: int = 1000
+    tcp_idle_seconds: float = 10.0
+    ready_answers: int = 20_000
+    ready_octets: int = 64 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise ValueError(f"at least one worker is needed, not {self.workers}")
+        if not self.listen:
+            raise ValueError("nowhere to listen: name at least one HOST:PORT")
+
+
 def _reverse_zone(zone: Labels) -> bool:
     return is_reverse(zone) or zone in (IPV4_REVERSE, IPV6_REVERSE)

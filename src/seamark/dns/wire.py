@@ -41,7 +41,11 @@ class Malformed(Exception):
 
 
 class Query(msgspec.Struct, frozen=True, gc=False):
-    """A query as far as it matters.  ``edns_size`` is None without EDNS; ``end`` is where its last record ends."""
+    """A query as far as it matters.
+
+    ``edns_size`` is None without EDNS; ``end`` is where its last record ends; ``serial`` is that of an SOA record in
+    the authority section, with which an incremental transfer is asked for.
+    """
 
     id: int
     flags: int
@@ -50,6 +54,7 @@ class Query(msgspec.Struct, frozen=True, gc=False):
     edns_version: int = 0
     dnssec_ok: bool = False
     end: int = 0
+    serial: int | None = None
 
     def limit(self, *, datagram: bool) -> int:
         """How long a reply may be."""
@@ -128,6 +133,7 @@ def _read_rest(
 ) -> Query:
     """Go over the other records for the sake of EDNS; fewer than announced are forgiven, broken ones are not."""
     size: int | None = None
+    serial: int | None = None
     version, dnssec_ok = 0, False
     for number in range(skip + additionals):
         if at == len(packet):
@@ -146,7 +152,9 @@ def _read_rest(
         if kind == Type.OPT and number >= skip:
             _check_options(data, question)
             size, version, dnssec_ok = klass, (ttl >> 16) & 0xFF, bool(ttl & _DO)
-    return Query(ident, flags, question, size, version, dnssec_ok, at)
+        elif kind == Type.SOA and number < skip and length > 20:
+            serial = int.from_bytes(data[-20:-16], "big")
+    return Query(ident, flags, question, size, version, dnssec_ok, at, serial)
 
 
 def _check_options(data: bytes, question: Question) -> None:

@@ -1,0 +1,210 @@
+"""One process's DNS server, put together: a zone that follows a cluster, a responder over it, sockets in front."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+
+from seamark.access.cluster import Cluster
+from seamark.access.informers import Informers
+from seamark.dns.addresses import Address, own_addresses, parse_listen
+from seamark.dns.answers import Authority
+from seamark.dns.config import DnsConfig
+from seamark.dns.feed import ZoneFeed
+from seamark.dns.forward import Forwarder
+from seamark.dns.measures import Measures
+from seamark.dns.ready import ReadyAnswers
+from seamark.dns.responder import Responder
+from seamark.dns.static import StaticRecords
+from seamark.dns.status import Page, StatusServer
+from seamark.dns.tcp import TcpListener, bind_tcp
+from seamark.dns.transfer import ZoneTransfers
+from seamark.dns.udp import UdpListener, bind_udp
+from seamark.dns.zone import ClusterZone, Touched
+from seamark.metrics import Registry
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS_AT_A_FREE_PORT = 20
+
+Pair = tuple[socket.socket, socket.socket]  # UDP and TCP at one address
+
+
+class ListenError(Exception):
+    """An address cannot be listened on; one line that says which and why."""
+
+
+def bind(listen: Sequence[str], *, shared: bool = False) -> list[Pair]:
+    """A pair of sockets for each address; port 0 becomes a port that is free for both."""
+    pairs: list[Pair] = []
+    try:
+        for text in listen:
+            for host, port in parse_listen(text):
+                pairs.append(_bind_pair(host, port, shared=shared))
+    except OSError as error:
+        for sock in (sock for pair in pairs for sock in pair):
+            sock.close()
+        raise ListenError(f"cannot listen on {text}: {error.strerror or error}") from error
+    return pairs
+
+
+def _bind_pair(host: str, port: int, *, shared: bool) -> Pair:
+    for _ in range(_ATTEMPTS_AT_A_FREE_PORT):
+        udp = bind_udp(host, port, shared=shared)
+        try:
+            return udp, bind_tcp(host, udp.getsockname()[1], shared=shared)
+        except OSError as error:
+            udp.close()
+            if port or error.errno != errno.EADDRINUSE:
+                raise
+    raise OSError(errno.EADDRINUSE, "no port is free for both UDP and TCP")
+
+
+class DnsServer:
+    """Answers from a cluster's state for as long as :meth:`running` lasts."""
+
+    def __init__(
+        self,
+        config: DnsConfig,
+        cluster: Cluster,
+        *,
+        informers: Informers | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        """``informers`` that somebody else runs are shared; without, the server runs its own."""
+        self.config = config
+        self.registry = registry or Registry()
+        self.addresses: list[Address] = []
+        self.zone = ClusterZone(clock=time.time, pod_names=config.zone.endpoint_pod_names)
+        self._own_informers = informers is None
+        self._informers = informers or Informers(cluster)
+        self._ready_answers = [
+            ReadyAnswers(self.zone, entries=config.ready_answers, octets=config.ready_octets) for _ in range(2)
+        ]
+        self.feed = ZoneFeed(cluster, self._informers, self.zone, config.zone, self._forget)
+        self._static = StaticRecords(config.hosts)
+        self._background: set[asyncio.Future[None]] = set()
+        self.status = StatusServer(ready=self._ready_page, metrics=self._metrics_page)
+        self._measure()
+
+    @asynccontextmanager
+    async def running(self, pairs: Sequence[Pair] | None = None) -> AsyncIterator[DnsServer]:
+        """Listening inside the block, on these sockets or on those of the configuration."""
+        pairs = bind(self.config.listen) if pairs is None else pairs
+        self.addresses = [udp.getsockname()[:2] for udp, _ in pairs]
+        forwarder = Forwarder(self.config.forward, self.registry, own_addresses=self.addresses)
+        self.responder = self._responder(forwarder)
+        async with asyncio.TaskGroup() as tasks:
+            following = [tasks.create_task(self.feed.run(), name="follow the cluster")]
+            if self._own_informers:
+                following.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
+            datagrams = [UdpListener(udp, self.responder, self._later) for udp, _ in pairs]
+            streams = [await self._listen_tcp(tcp) for _, tcp in pairs]
+            if self.config.status:
+                await self._listen_status()
+            try:
+                yield self
+            finally:
+                for datagram_listener in datagrams:
+                    datagram_listener.close()
+                for stream_listener in streams:
+                    await stream_listener.close()
+                await self.status.close()
+                for task in [*following, *self._background]:
+                    task.cancel()
+                await forwarder.close()
+
+    async def synced(self) -> None:
+        """Return once the cluster's state is known."""
+        await self.feed.complete.wait()
+
+    def ready(self) -> Page:
+        """Whether this server should be asked, and a sentence about it."""
+        if not self.feed.synced:
+            return 503, "the cluster's state is not known yet\n"
+        lag = self.feed.lag
+        if not lag:
+            return 200, "OK\n"
+        lost = lag > self.config.lost_after and self.config.ready_policy == "connected"
+        return 503 if lost else 200, f"the API has been out of sight for {lag:.0f} s; answering from what is known\n"
+
+    def metrics(self) -> str:
+        self.responder.settle()
+        return self.registry.text()
+
+    # --- parts -------------------------------------------------------------------------------------
+
+    def _responder(self, forwarder: Forwarder) -> Responder:
+        zone = self.config.zone
+        local = own_addresses(host for host, _ in self.addresses)
+        authority = Authority(self.zone, zone, local_addresses=local)
+        datagrams, streams = self._ready_answers
+        return Responder(
+            authority,
+            ready=datagrams,
+            ready_stream=streams,
+            measures=Measures(self.registry),
+            synced=lambda: self.feed.synced,
+            falls_through=zone.falls_through,
+            static=self._static,
+            upstream=forwarder,
+            transfers=ZoneTransfers(authority, self.zone, self.config.transfer_to),
+            shuffle=self.config.shuffle,
+        )
+
+    async def _listen_tcp(self, sock: socket.socket) -> TcpListener:
+        listener = TcpListener(
+            self.responder,
+            self._later,
+            connections=self.config.tcp_connections,
+            idle_seconds=self.config.tcp_idle_seconds,
+        )
+        await listener.start(sock)
+        return listener
+
+    async def _listen_status(self) -> None:
+        host, port = parse_listen(self.config.status)[0]
+        try:
+            await self.status.start(host, port)
+        except OSError as error:
+            raise ListenError(f"cannot serve the status on {self.config.status}: {error.strerror or error}") from error
+
+    def _forget(self, touched: Touched) -> None:
+        if touched:
+            for ready in self._ready_answers:
+                ready.forget(touched)
+
+    def _later(self, work: Awaitable[None]) -> None:
+        future = asyncio.ensure_future(work)
+        self._background.add(future)
+        future.add_done_callback(self._done)
+
+    def _done(self, future: asyncio.Future[None]) -> None:
+        self._background.discard(future)
+        if not future.cancelled() and (problem := future.exception()) is not None:
+            log.error("a query could not be answered", exc_info=problem)
+
+    # --- status ------------------------------------------------------------------------------------
+
+    async def _ready_page(self) -> Page:
+        return self.ready()
+
+    async def _metrics_page(self) -> str:
+        return self.metrics()
+
+    def _measure(self) -> None:
+        read = self.registry.measured
+        read("seamark_dns_synced", "1 once the cluster's state is known.", lambda: float(self.feed.synced))
+        read("seamark_dns_api_lag_seconds", "For how long the API has been out of sight.", lambda: self.feed.lag)
+        read("seamark_dns_services", "Services known.", lambda: float(len(self.zone.services)))
+        read("seamark_dns_serial", "The zone's serial: the time of its last change.", lambda: float(self.zone.serial))
+        read(
+            "seamark_dns_ready_answers",
+            "Answers kept as bytes.",
+            lambda: float(sum(map(len, self._ready_answers))),
+        )

@@ -1,0 +1,75 @@
+"""One of several processes behind one port: ``python -m seamark.dns.worker``, started by :mod:`seamark.dns.workers`.
+
+Its sockets and a channel to its supervisor are inherited; the configuration arrives as JSON on standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+
+import msgspec
+
+from seamark.dns.config import DnsConfig
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """What a worker is told: file descriptors of UDP and TCP sockets in turn, and of the channel."""
+
+    config: DnsConfig
+    descriptors: tuple[int, ...]
+    channel: int
+    kubeconfig: str = ""
+    context: str = ""
+
+
+async def work(assignment: Assignment) -> None:
+    """Serve until told to end by SIGTERM, or until the supervisor is gone."""
+    from seamark.access.kubeconfig import load
+    from seamark.access.remote import RemoteCluster
+    from seamark.dns.server import DnsServer
+
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    sockets = [socket.socket(fileno=descriptor) for descriptor in assignment.descriptors]
+    pairs = list(zip(sockets[::2], sockets[1::2], strict=True))
+    connection = load(assignment.kubeconfig or None, context=assignment.context)
+    async with RemoteCluster(connection, agent="seamark-dns") as cluster:
+        server = DnsServer(assignment.config, cluster)
+        async with server.running(pairs):
+            answering = asyncio.create_task(_answer_supervisor(server, assignment.channel, ended))
+            await ended.wait()
+            answering.cancel()
+
+
+async def _answer_supervisor(server: object, descriptor: int, ended: asyncio.Event) -> None:
+    """One line in, one JSON value out; the end of the channel is the end of the supervisor."""
+    from seamark.dns.server import DnsServer
+
+    assert isinstance(server, DnsServer)
+    reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=descriptor))
+    while line := await reader.readline():
+        match line.strip():
+            case b"ready":
+                reply = msgspec.json.encode(server.ready())
+            case b"metrics":
+                reply = msgspec.json.encode(server.metrics())
+            case _:
+                reply = b"null"
+        writer.write(reply + b"\n")
+        await writer.drain()
+    ended.set()
+
+
+def main() -> None:
+    import uvloop
+
+    assignment = msgspec.json.decode(sys.stdin.buffer.read(), type=Assignment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the supervisor's to handle
+    uvloop.run(work(assignment))
+
+
+if __name__ == "__main__":
+    main()
