@@ -7,5 +7,5 @@
 - ``labels``: inverted indexes of labels and selectors
 - ``backoff``, ``ratelimit``: how long to wait before trying again, how fast to go on
 - ``leader``: leader election on a Lease
-- ``events``: telling people what happened, with aggregation
+- ``events`` (by the rules of ``correlation``): telling people what happened
 """

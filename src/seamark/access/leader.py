@@ -1,0 +1,230 @@
+"""Leader election on a Lease: of several processes one does the work, and another takes over when it stops.
+
+The record is client-go's, so that Seamark's processes and Go's can compete for one Lease.  Clocks of different machines
+are never compared: a holder counts as gone when *we* have not seen its record change for the duration it promised, by
+our own clock.  A leader stops working when it could not renew for ``renew_deadline`` seconds, which is before anybody
+else may take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random as _random
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from seamark.access.backoff import Random
+from seamark.access.cluster import Cluster
+from seamark.errors import ApiError, NotFound, Object
+from seamark.kinds.resource import LEASES
+from seamark.kinds.times import micro_text
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[], Awaitable[None]]
+
+# How much longer than the retry period a waiting process may wait, at random, so that two do not always collide.
+_JITTER = 1.2
+
+# How long giving the lease back may take at shutdown; if it fails, the next leader waits for it to run out.
+_RELEASE_SECONDS = 5.0
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Seconds: ``duration`` is promised to others, ``renew_deadline`` is our own, ``retry_period`` lies in between."""
+
+    duration: int = 15
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.retry_period * _JITTER < self.renew_deadline < self.duration:
+            raise ValueError(
+                f"leader election needs {_JITTER} * retry_period < renew_deadline < duration, "
+                f"not {self.retry_period}, {self.renew_deadline} and {self.duration}"
+            )
+
+
+class LeaderElection:
+    """One process's part in an election."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        timing: Timing | None = None,
+        on_new_leader: Callable[[str], None] = lambda leader: None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Random = _random.random,
+    ) -> None:
+        if not identity:
+            raise ValueError("leader election needs an identity that no other process has")
+        self.identity = identity
+        self.leader = ""  # who holds the lease as far as we know
+        self.leading = False
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._timing = timing or Timing()
+        self._on_new_leader = on_new_leader
+        self._clock = clock
+        self._now = now
+        self._sleep = sleep
+        self._random = random
+        self._lease: Object | None = None
+        self._seen_at = 0.0
+
+    async def run(self, work: Work) -> None:
+        """Do the work whenever, and only while, we are the leader; return when the work returns.
+
+        If the lease is lost, the work is cancelled and done anew once the lease is ours again.  If this is cancelled,
+        or the work fails, the lease is given back for others to take at once.
+        """
+        while True:
+            await self._acquire()
+            log.info("%s leads %s/%s", self.identity, self._namespace, self._name)
+            try:
+                if await self._lead(work):
+                    return
+            finally:
+                if self.leading:
+                    await self._release()
+            log.warning("%s no longer leads %s/%s", self.identity, self._namespace, self._name)
+
+    async def _acquire(self) -> None:
+        while not await self._attempt():
+            await self._sleep(self._timing.retry_period * (1 + _JITTER * self._random()))
+        self.leading = True
+
+    async def _lead(self, work: Work) -> bool:
+        """Work until done, which is True, or until the lease is lost, which is False."""
+        working = asyncio.ensure_future(work())
+        renewing = asyncio.create_task(self._renew(), name=f"renewing {self._name}")
+        try:
+            await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                await working
+                return True
+            await renewing
+            return False
+        finally:
+            for task in (working, renewing):
+                task.cancel()
+            await asyncio.gather(working, renewing, return_exceptions=True)
+
+    async def _renew(self) -> None:
+        """Return when the lease is lost."""
+        timing = self._timing
+        renewed = self._clock()
+        while True:
+            deadline = renewed + timing.renew_deadline
+            await self._sleep(min(timing.retry_period, max(0.0, deadline - self._clock())))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, deadline - self._clock())):
+                    if await self._attempt():
+                        renewed = self._clock()
+                        continue
+            if self.leader != self.identity or self._clock() >= deadline:
+                self.leading = False
+                return
+
+    # --- the lease ---------------------------------------------------------------------------------
+
+    async def _attempt(self) -> bool:
+        """Take or renew the lease once; whether it is ours now."""
+        try:
+            if self.leading and self._lease is not None:
+                # Nobody else may write it meanwhile, so there is usually no need to read it first.
+                with contextlib.suppress(ApiError):
+                    return self._observe(await self._write(self._lease))
+            try:
+                lease = await self._cluster.get(LEASES, self._name, namespace=self._namespace)
+            except NotFound:
+                return self._observe(await self._create())
+            self._observe(lease)
+            if self._held_by_another():
+                return False
+            return self._observe(await self._write(lease))
+        except ApiError as error:
+            # A conflict is the usual way to lose a race; the rest is worth knowing.
+            level = logging.DEBUG if error.code == 409 else logging.WARNING
+            log.log(level, "cannot take or renew lease %s/%s: %s", self._namespace, self._name, error)
+            return False
+
+    def _held_by_another(self) -> bool:
+        spec = _spec(self._lease)
+        holder = spec.get("holderIdentity") or ""
+        if not holder or holder == self.identity:
+            return False
+        return self._clock() < self._seen_at + (spec.get("leaseDurationSeconds") or 0)
+
+    def _observe(self, lease: Object) -> bool:
+        """Take note of what the lease says; its time starts anew only when it has changed.  Whether it is ours."""
+        if _spec(lease) != _spec(self._lease):
+            self._seen_at = self._clock()
+        self._lease = lease
+        leader = _spec(lease).get("holderIdentity") or ""
+        if leader != self.leader:
+            self.leader = leader
+            if leader:
+                self._on_new_leader(leader)
+        return leader == self.identity
+
+    async def _create(self) -> Object:
+        now = micro_text(self._now())
+        return await self._cluster.create(
+            LEASES,
+            {
+                "apiVersion": LEASES.api_version,
+                "kind": LEASES.kind,
+                "metadata": {"name": self._name, "namespace": self._namespace},
+                "spec": {
+                    "holderIdentity": self.identity,
+                    "leaseDurationSeconds": self._timing.duration,
+                    "acquireTime": now,
+                    "renewTime": now,
+                    "leaseTransitions": 0,
+                },
+            },
+            namespace=self._namespace,
+        )
+
+    async def _write(self, lease: Object) -> Object:
+        """Make the lease ours, or ours for longer; a conflict if somebody else wrote it meanwhile."""
+        now = micro_text(self._now())
+        before = _spec(lease)
+        spec = {**before, "leaseDurationSeconds": self._timing.duration, "renewTime": now}
+        if before.get("holderIdentity") != self.identity:
+            transitions = (before.get("leaseTransitions") or 0) + 1
+            spec.update(holderIdentity=self.identity, acquireTime=now, leaseTransitions=transitions)
+        return await self._cluster.update(LEASES, {**lease, "spec": spec}, namespace=self._namespace)
+
+    async def _release(self) -> None:
+        """Give the lease back, so that the next leader need not wait for it to run out."""
+        self.leading = False
+        lease = self._lease
+        if lease is None:
+            return
+        now = micro_text(self._now())
+        # The duration must stay above zero to be valid; a second is no time to wait for.
+        spec = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now}
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                released = await self._cluster.update(LEASES, {**lease, "spec": spec}, namespace=self._namespace)
+        except (ApiError, TimeoutError) as error:
+            log.warning("cannot release lease %s/%s: %s", self._namespace, self._name, error or "no answer")
+            return
+        self._observe(released)
+
+
+def _spec(lease: Object | None) -> Object:
+    return (lease or {}).get("spec") or {}

@@ -1,0 +1,316 @@
+"""One leads at a time, another takes over, and the record is client-go's."""
+
+import asyncio
+import contextlib
+import logging
+
+import pytest
+from virtual_time import VirtualTime
+
+from seamark import errors
+from seamark.access.leader import LeaderElection, Timing
+from seamark.kinds.resource import LEASES
+
+
+class LeaseBox:
+    """A cluster with room for Leases, which checks versions and can be out of reach."""
+
+    def __init__(self):
+        self.leases = {}
+        self.version = 0
+        self.unreachable = set()  # of identities
+        self.writes = 0
+
+    def for_(self, identity):
+        return Client(self, identity)
+
+
+class Client:
+    def __init__(self, box, identity):
+        self.box = box
+        self.identity = identity
+
+    def _check(self, resource):
+        assert resource is LEASES
+        if self.identity in self.box.unreachable:
+            raise errors.ServiceUnavailable("cannot reach the server")
+
+    async def get(self, resource, name, *, namespace):
+        self._check(resource)
+        await asyncio.sleep(0)
+        if (namespace, name) not in self.box.leases:
+            raise errors.NotFound("not found")
+        return self.box.leases[namespace, name]
+
+    async def create(self, resource, lease, *, namespace):
+        self._check(resource)
+        await asyncio.sleep(0)
+        key = (namespace, lease["metadata"]["name"])
+        if key in self.box.leases:
+            raise errors.AlreadyExists("already exists")
+        return self._store(key, lease)
+
+    async def update(self, resource, lease, *, namespace):
+        self._check(resource)
+        await asyncio.sleep(0)
+        key = (namespace, lease["metadata"]["name"])
+        if self.box.leases[key]["metadata"]["resourceVersion"] != lease["metadata"]["resourceVersion"]:
+            raise errors.Conflict("changed")
+        return self._store(key, lease)
+
+    def _store(self, key, lease):
+        self.box.version += 1
+        self.box.writes += 1
+        stored = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.box.version)}}
+        self.box.leases[key] = stored
+        return stored
+
+
+class Process:
+    """A competitor; ``working`` says whether it does the work right now."""
+
+    def __init__(self, box, time, identity, skew=0.0, **more):
+        self.working = False
+        self.starts = 0
+        self.finish = asyncio.Event()
+        self.leaders = []
+        self.election = LeaderElection(
+            box.for_(identity),
+            namespace="kube-system",
+            name="controllers",
+            identity=identity,
+            clock=time,
+            now=lambda: 1_700_000_000 + time.now + skew,
+            sleep=time.sleep,
+            random=lambda: 0.5,
+            on_new_leader=self.leaders.append,
+            **more,
+        )
+
+    async def work(self):
+        self.working = True
+        self.starts += 1
+        try:
+            await self.finish.wait()
+        finally:
+            self.working = False
+
+    def start(self):
+        self.task = asyncio.create_task(self.election.run(self.work))
+        return self
+
+    async def stop(self):
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@pytest.fixture
+def time():
+    return VirtualTime()
+
+
+@contextlib.asynccontextmanager
+async def competing(*processes):
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            await process.stop()
+
+
+def lease_of(box):
+    return box.leases["kube-system", "controllers"]["spec"]
+
+
+async def test_the_first_one_leads_and_renews(time):
+    box = LeaseBox()
+    process = Process(box, time, "a")
+    async with competing(process):
+        await time.settle()
+        assert process.working
+        assert lease_of(box) == {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2023-11-14T22:13:20.000000Z",
+            "renewTime": "2023-11-14T22:13:20.000000Z",
+            "leaseTransitions": 0,
+        }
+        await time.pass_(60)
+        assert process.starts == 1
+        assert lease_of(box)["renewTime"] == "2023-11-14T22:14:20.000000Z"
+        assert lease_of(box)["acquireTime"] == "2023-11-14T22:13:20.000000Z"
+        assert box.writes == 31
+        assert process.leaders == ["a"]
+    # On the way out the lease is given back.
+    assert lease_of(box)["holderIdentity"] == ""
+    assert lease_of(box)["leaseDurationSeconds"] == 1
+
+
+async def test_never_two_at_once_and_a_release_is_taken_up(time):
+    box = LeaseBox()
+    a, b = Process(box, time, "a"), Process(box, time, "b")
+    a.start()
+    await time.settle()
+    b.start()
+    await time.pass_(120)
+    assert (a.working, b.working) == (True, False)
+    assert b.leaders == ["a"]
+    await a.stop()
+    await time.pass_(5)
+    assert b.working
+    assert b.leaders == ["a", "b"]
+    assert lease_of(box)["holderIdentity"] == "b"
+    assert lease_of(box)["leaseTransitions"] == 1
+    await b.stop()
+
+
+async def test_a_leader_out_of_reach_stops_before_another_starts(time):
+    box = LeaseBox()
+    a, b = Process(box, time, "a"), Process(box, time, "b")
+    async with competing(a, b):
+        await time.settle()
+        await time.pass_(20)
+        leader, other = (a, b) if a.working else (b, a)
+        box.unreachable.add(leader.election.identity)
+        stopped = started = None
+        begun = time.now
+        while started is None:
+            await time.pass_(0.25)
+            assert not (leader.working and other.working)
+            if stopped is None and not leader.working:
+                stopped = time.now - begun
+            if other.working:
+                started = time.now - begun
+        assert stopped <= 10.25
+        assert 13 <= started <= 15 + 2 * 2.2
+        # Back in reach, it finds the lease taken and waits.
+        box.unreachable.clear()
+        await time.pass_(60)
+        assert (leader.working, other.working) == (False, True)
+        assert leader.election.leader == other.election.identity
+        assert lease_of(box)["leaseTransitions"] == 1
+
+
+async def test_a_short_outage_is_survived(time, caplog):
+    box = LeaseBox()
+    process = Process(box, time, "a")
+    async with competing(process):
+        await time.settle()
+        box.unreachable.add("a")
+        with caplog.at_level(logging.WARNING):
+            await time.pass_(7)
+        assert "cannot take or renew lease kube-system/controllers: cannot reach the server" in caplog.text
+        box.unreachable.clear()
+        await time.pass_(60)
+        assert process.working
+        assert process.starts == 1
+
+
+async def test_clocks_of_different_machines_are_never_compared(time):
+    """A holder whose clock is an hour behind is not gone, and one an hour ahead does not hold for longer."""
+    for skew in (-3600, 3600):
+        box = LeaseBox()
+        holder, other = Process(box, time, "holder", skew=skew), Process(box, time, "other")
+        holder.start()
+        await time.settle()
+        other.start()
+        await time.pass_(60)
+        assert (holder.working, other.working) == (True, False)
+        box.unreachable.add("holder")
+        await time.pass_(25)
+        assert (holder.working, other.working) == (False, True)
+        await other.stop()
+        await holder.stop()
+
+
+async def test_a_lease_stolen_is_a_lease_lost_at_once(time):
+    box = LeaseBox()
+    process = Process(box, time, "a")
+    async with competing(process):
+        await time.settle()
+        thief = {**box.leases["kube-system", "controllers"]}
+        thief["spec"] = {**thief["spec"], "holderIdentity": "thief"}
+        await box.for_("thief").update(LEASES, thief, namespace="kube-system")
+        await time.pass_(2)
+        assert not process.working
+        # The thief never renews; in time the lease is ours again, and the work is done anew.
+        await time.pass_(20)
+        assert process.working
+        assert process.starts == 2
+        assert process.leaders == ["a", "thief", "a"]
+
+
+async def test_leases_keep_what_others_wrote_on_them(time):
+    box = LeaseBox()
+    box.leases["kube-system", "controllers"] = {
+        "metadata": {"name": "controllers", "resourceVersion": "9", "labels": {"team": "x"}},
+        "spec": {"holderIdentity": "gone", "leaseDurationSeconds": 15, "leaseTransitions": 4, "strategy": "y"},
+    }
+    process = Process(box, time, "a")
+    async with competing(process):
+        await time.pass_(14)
+        assert not process.working
+        await time.pass_(5)
+        assert process.working
+        assert lease_of(box)["strategy"] == "y"
+        assert lease_of(box)["leaseTransitions"] == 5
+        assert box.leases["kube-system", "controllers"]["metadata"]["labels"] == {"team": "x"}
+
+
+async def test_work_that_ends_ends_the_election(time):
+    box = LeaseBox()
+    process = Process(box, time, "a").start()
+    await time.settle()
+    process.finish.set()
+    await time.settle()
+    assert process.task.done()
+    assert lease_of(box)["holderIdentity"] == ""
+    await process.task
+
+
+async def test_work_that_fails_gives_the_lease_back(time):
+    box = LeaseBox()
+    election = Process(box, time, "a").election
+
+    async def fail():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await election.run(fail)
+    assert lease_of(box)["holderIdentity"] == ""
+
+
+async def test_a_request_that_hangs_does_not_keep_a_lost_lease(time):
+    """Real seconds here: what hangs is cut off by the event loop's own clock."""
+    box = LeaseBox()
+    timing = Timing(duration=1, renew_deadline=0.2, retry_period=0.05)
+    client = box.for_("a")
+    lost = asyncio.Event()
+
+    async def hang(*args, **more):
+        await asyncio.Event().wait()
+
+    async def work():
+        client.get = client.update = hang
+        try:
+            await asyncio.Event().wait()
+        finally:
+            lost.set()
+
+    election = LeaderElection(client, namespace="n", name="x", identity="a", timing=timing)
+    task = asyncio.create_task(election.run(work))
+    await asyncio.wait_for(lost.wait(), 20)
+    assert not election.leading
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_timing_must_leave_room():
+    with pytest.raises(ValueError, match="leader election needs"):
+        Timing(duration=10, renew_deadline=10)
+    with pytest.raises(ValueError, match="leader election needs"):
+        Timing(renew_deadline=2)
+    with pytest.raises(ValueError, match="needs an identity"):
+        LeaderElection(LeaseBox().for_(""), namespace="n", name="x", identity="")
