@@ -85,8 +85,13 @@ class Daemon:
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
         cluster = self.api.cluster("apiserver")
+        fresh = self.api.cache.revision <= 1
         await bootstrap.make_namespaces(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
+        if fresh:
+            # The first versions of a new cluster are nobody's business: a client that names one is told to list again.
+            await store.compact(self.api.cache.revision)
+            self.api.cache.settle()
         await self._listen(authority)
         background += self._serve(cluster)
         return background

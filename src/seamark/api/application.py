@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -20,7 +20,7 @@ from seamark.api.documents import Documents
 from seamark.api.http import MAX_BODY, Request, Response, Streaming
 from seamark.api.options import parse_query
 from seamark.api.target import Target, not_allowed, parse
-from seamark.api.verbs import Answer, Call, Verbs, verb_of
+from seamark.api.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.kinds.table import Kinds
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError
@@ -30,6 +30,14 @@ log = logging.getLogger("seamark.api")
 # Bodies below this are not worth compressing (Kubernetes' own threshold).
 GZIP_FROM = 128 * 1024
 RETRY_SECONDS = 1
+
+
+class Label(msgspec.Struct):
+    """What a request turned out to be about: for metrics, and for the warning that goes with every answer."""
+
+    verb: str = ""
+    resource: str = ""
+    warning: str = ""
 
 
 class Application:
@@ -60,17 +68,16 @@ class Application:
 
     def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
         began = time.perf_counter()
-        label = ["", ""]
+        label = Label()
         try:
             answer = self._route(request, label)
         except Exception as error:
             answer = refusal(error, request)
         if isinstance(answer, Response | Streaming):
-            self._count(label, answer.status, began)
-            return answer if isinstance(answer, Streaming) else self._compressed(request, answer)
+            return self._finished(request, answer, label, began)
         return self._later(request, answer, label, began)
 
-    async def _later(self, request: Request, answer: Awaitable[Answer], label: list[str], began: float) -> Answer:
+    async def _later(self, request: Request, answer: Awaitable[Answer], label: Label, began: float) -> Answer:
         self.in_flight += 1
         try:
             result = await answer
@@ -78,11 +85,17 @@ class Application:
             result = refusal(error, request)
         finally:
             self.in_flight -= 1
-        self._count(label, result.status, began)
-        return result if isinstance(result, Streaming) else self._compressed(request, result)
+        return self._finished(request, result, label, began)
 
-    def _count(self, label: list[str], status: int, began: float) -> None:
-        verb, resource = label
+    def _finished(self, request: Request, answer: Answer, label: Label, began: float) -> Answer:
+        self._count(label, answer.status, began)
+        if label.warning:
+            # A deprecated kind is warned about whatever the answer is, an error included.
+            answer.headers = (*warning_headers([label.warning]), *answer.headers)
+        return answer if isinstance(answer, Streaming) else self._compressed(request, answer)
+
+    def _count(self, label: Label, status: int, began: float) -> None:
+        verb, resource = label.verb, label.resource
         key = (verb, resource, status)
         measures = self._measures.get(key)
         if measures is None:
@@ -108,7 +121,7 @@ class Application:
 
     # --- routing -----------------------------------------------------------------------------------
 
-    def _route(self, request: Request, label: list[str]) -> Answer | Awaitable[Answer]:
+    def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
         if self.in_flight >= self._max_in_flight:
             raise errors.TooManyRequests(
                 "the server has received too many requests and has asked us to try again later",
@@ -118,7 +131,7 @@ class Application:
         user = self._authenticator.user(request)
         path = request.path
         if self._documents.serves(path):
-            label[:] = "get", "documents"
+            label.verb, label.resource = "get", "documents"
             if not auth.may(user, "get", path=path):
                 raise auth.forbid_path(user, request.method, path)
             return self._documents.answer(request)
@@ -128,9 +141,10 @@ class Application:
                 raise auth.forbid_path(user, request.method, path)
             return not_found_page()
         verb = verb_of(request.method, target)
-        label[:] = verb, target.kind.resource.qualified
+        label.verb, label.resource = verb, target.kind.resource.qualified
+        label.warning = target.kind.request_warning
         if verb == "list" and ("watch=" in request.query or target.watch):
-            label[0] = "watch"
+            label.verb = "watch"
         resource = target.kind.resource
         if not auth.may(user, verb, group=resource.group, resource=resource.plural):
             raise auth.forbid(user, verb, target)
@@ -225,6 +239,3 @@ def refusal(error: Exception, request: Request) -> Response:
         error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
     headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
     return Response(error.code, msgspec.json.encode(errors.status(error)), headers=headers)
-
-
-Serve = Callable[[Request], Answer | Awaitable[Answer]]

@@ -268,6 +268,12 @@ class Cache:
                 self.ports[int(key[len(PORTS_PREFIX) :])] = at
         self.revision = revision
 
+    def settle(self) -> None:
+        """Forget how the state came about so far: reads of older versions ask the store."""
+        for collection in self._by_prefix.values():
+            collection.events.clear()
+            collection.complete_since = collection.changed = self.revision
+
     async def _pages(self, start: str, end: str, revision: int) -> Any:
         while True:
             page = await self._store.read(start, end, revision=revision, limit=LOAD_PAGE)

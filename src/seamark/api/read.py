@@ -123,6 +123,7 @@ class Reader:
         """Whether the current state answers this list (once fresh enough)."""
         if options.continue_:
             token = _decode_continue(options.continue_)
+            # ``changed`` is never before the version the cache began with, so older tokens go to the store.
             return token.rv < 0 or self._cache.of(selection.kind.resource).changed <= token.rv
         return not self._exact(options)
 

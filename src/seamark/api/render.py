@@ -66,9 +66,9 @@ class Renderer:
 
     def encode(self, value: Any) -> bytes:
         if self.representation.yaml:
-            import yaml
+            from seamark.api import yaml_text
 
-            return yaml.safe_dump(value, sort_keys=True, allow_unicode=True).encode()
+            return yaml_text.dump(value)
         return msgspec.json.encode(value)
 
     # --- lists -------------------------------------------------------------------------------------

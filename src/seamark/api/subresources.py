@@ -48,4 +48,4 @@ async def bind(writer: Writer, kinds: Kinds, namespace: str, name: str, binding:
         writer.admission.copy_topology(pod, pod["spec"]["nodeName"])
         return pod
 
-    await writer.change(pods, namespace, name, make, how, subresource="binding")
+    await writer.edit(pods, namespace, name, make, how)

@@ -140,8 +140,7 @@ class Verbs:
         return past()
 
     def _listed(self, renderer: Renderer, pieces: list[bytes]) -> Answer:
-        headers = _warnings([renderer.kind.request_warning] if renderer.kind.request_warning else [])
-        return Response(200, pieces, renderer.representation.content_type, headers)
+        return Response(200, pieces, renderer.representation.content_type)
 
     # --- create ------------------------------------------------------------------------------------
 
@@ -220,7 +219,9 @@ class Verbs:
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
             result = patch.apply_patch(type, document, current, shape)
-            return body.conform_patched(result, kind, options.field_validation, warnings)
+            conformed = body.conform_patched(result, kind, options.field_validation, warnings)
+            self._check_name(conformed["metadata"], target)
+            return conformed
 
         sub = target.subresource.name if target.subresource else ""
         how = self._how(call, options)
@@ -378,14 +379,10 @@ class Verbs:
         return self._answer(renderer, written.entry, 201 if written.created else 200, warnings + written.warnings)
 
     def _answer(self, renderer: Renderer, entry: Entry, status: int, warnings: list[str]) -> Answer:
-        if renderer.kind.request_warning:
-            warnings = [renderer.kind.request_warning, *warnings]
-        return Response(status, renderer.one(entry), renderer.representation.content_type, _warnings(warnings))
+        return Response(status, renderer.one(entry), renderer.representation.content_type, warning_headers(warnings))
 
     def _shown(self, renderer: Renderer, obj: Object, status: int, warnings: list[str]) -> Answer:
-        if renderer.kind.request_warning:
-            warnings = [renderer.kind.request_warning, *warnings]
-        return Response(status, renderer.encode(obj), renderer.representation.content_type, _warnings(warnings))
+        return Response(status, renderer.encode(obj), renderer.representation.content_type, warning_headers(warnings))
 
 
 def success(*, details: Object | None = None, code: int | None = None) -> Object:
@@ -398,7 +395,7 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
     return answer
 
 
-def _warnings(sentences: list[str]) -> list[tuple[str, str]]:
+def warning_headers(sentences: list[str]) -> list[tuple[str, str]]:
     seen = dict.fromkeys(sentences)
     return [("Warning", '299 - "{}"'.format(s.replace("\\", "\\\\").replace('"', '\\"'))) for s in seen]
 

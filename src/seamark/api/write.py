@@ -1,7 +1,9 @@
 """The write path: how a request's object becomes state.  Two functions to read downward, ``create`` and ``change``.
 
-    create   admit → default → stamp → prepare → allocate → validate → track fields → commit
-    change   read → make the new object → default → carry over → prepare → allocate → validate → track → commit
+    create   default → track fields → admit → stamp → prepare → allocate → validate → commit
+    change   read → make the new object → default → track → carry over → prepare → allocate → validate → commit
+
+Fields are tracked before the cluster adds its own: what it allocates or carries over belongs to nobody.
 
 Everything up to the commit is plain computation on the event loop, so nothing can come between a check and what relies
 on it in this process; the commit's expectations guard against everyone else.  What is allocated (addresses, node ports)
@@ -35,6 +37,9 @@ SUFFIX_LENGTH = 5
 LONGEST_BASE = 63 - SUFFIX_LENGTH
 GENERATE_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 10
+
+# Subresources written as the whole object; all others (scale) are made of it and written like an update.
+EDITED_IN_FULL = frozenset({"finalize", "ephemeralcontainers", "resize"})
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -78,21 +83,24 @@ class Writer:
         meta = obj["metadata"]
         self._place(kind, meta, namespace)
         kind.default(obj)
+        if not tracked:
+            meta.pop("managedFields", None)
+            self._track(kind, obj, None, how, "")
         generated = not meta.get("name") and bool(meta.get("generateName"))
         for attempt in range(GENERATE_ATTEMPTS):
             if generated:
                 meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
             try:
-                return await self._create(kind, obj, how, tracked)
+                return await self._create(kind, obj, how)
             except errors.AlreadyExists:
                 if not generated or attempt == GENERATE_ATTEMPTS - 1:
                     raise
         raise AssertionError("the loop above returns or raises")
 
-    async def _create(self, kind: Kind, obj: Object, how: Writing, tracked: bool) -> Written:
+    async def _create(self, kind: Kind, obj: Object, how: Writing) -> Written:
         resource, meta = kind.resource, obj["metadata"]
         self.admission.create(kind, obj)
-        self._stamp(meta, how.now, tracked=tracked)
+        self._stamp(meta, how.now)
         kind.prepare_create(obj)
         name = meta.get("name", "")
         while True:
@@ -101,8 +109,6 @@ class Writer:
             if wrong:
                 raise refuse(resource, name, wrong)
             warnings = kind.warnings(obj, None)
-            if not tracked:
-                self._track(kind, obj, None, how, "")
             inner = kind.to_stored(obj)
             path = f"{meta['namespace']}/{name}" if resource.namespaced else name
             if how.dry_run:
@@ -136,13 +142,11 @@ class Writer:
         return "".join(self._random.choices(SUFFIX_LETTERS, k=SUFFIX_LENGTH))
 
     @staticmethod
-    def _stamp(meta: Object, now: str, *, tracked: bool) -> None:
+    def _stamp(meta: Object, now: str) -> None:
         meta["uid"] = str(uuid4())
         meta["creationTimestamp"] = now
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
             meta.pop(key, None)
-        if not tracked:
-            meta.pop("managedFields", None)
 
     def _must_be_absent(self, kind: Kind, path: str, name: str) -> None:
         entry = self._cache.of(kind.resource).get(path)
@@ -194,6 +198,22 @@ class Writer:
                     raise conflict(kind.resource, name) from None
         raise conflict(kind.resource, name)
 
+    async def edit(
+        self, kind: Kind, namespace: str, name: str, make: Callable[[Object], Object], how: Writing
+    ) -> Written:
+        """As :meth:`change`, for an edit the server itself makes and knows to be right (a Pod gets its node)."""
+        path = f"{namespace}/{name}" if kind.resource.namespaced else name
+        for _ in range(CONFLICT_ATTEMPTS):
+            entry = self._cache.of(kind.resource).get(path)
+            if entry is None:
+                raise missing(kind.resource, name)
+            old = entry.decode()
+            try:
+                return await self.put(kind, entry, old, make(old), how, [], [])
+            except Mismatch as error:
+                await self._cache.reach(error.found)
+        raise conflict(kind.resource, name)
+
     @staticmethod
     def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> bool:
         """Whether the write insists on the version it names; raises if that, or the uid, is another's."""
@@ -218,22 +238,25 @@ class Writer:
     async def _change(
         self, kind: Kind, entry: Entry, old: Object, new: Object, how: Writing, subresource: str, tracked: bool
     ) -> Written:
-        resource = kind.resource
         kind.default(new)
+        if not tracked:
+            self._track(kind, new, old, how, subresource)
         self._carry_over(new["metadata"], old["metadata"])
+        reserved = self._reservations.none()
         if subresource == "status":
             kind.prepare_status(new, old)
-            reserved = self._reservations.none()
-            wrong = metadata.validate_update(new["metadata"], old["metadata"]) + kind.validate_status(new, old)
+            wrong = kind.validate_status(new, old)
+        elif subresource in EDITED_IN_FULL:
+            kind.prepare_subresource(subresource, new, old)
+            wrong = kind.validate_subresource(subresource, new, old)
         else:
             kind.prepare_update(new, old)
             reserved = self._reservations.plan(kind, new, old, dry_run=how.dry_run)
-            wrong = metadata.validate_update(new["metadata"], old["metadata"]) + kind.validate_update(new, old)
+            wrong = kind.validate_update(new, old)
+        wrong = metadata.validate_update(new["metadata"], old["metadata"]) + wrong
         if wrong:
-            raise refuse(resource, entry.name, wrong)
+            raise refuse(kind.resource, entry.name, wrong)
         warnings = kind.warnings(new, old) if not subresource else []
-        if not tracked:
-            self._track(kind, new, old, how, subresource)
         return await self.put(kind, entry, old, new, how, reserved.writes, warnings)
 
     @staticmethod

@@ -152,15 +152,15 @@ def _validate_owners(owners: list[Any], path: str) -> Errors:
         if not version:
             errors.append(invalid(f"{at}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         if not owner.get("kind"):
-            errors.append(invalid(f"{at}.kind", "", "must not be empty"))
+            errors.append(required(f"{at}.kind", "must not be empty"))
         if not owner.get("name"):
-            errors.append(invalid(f"{at}.name", "", "must not be empty"))
+            errors.append(required(f"{at}.name", "must not be empty"))
         if not owner.get("uid"):
-            errors.append(invalid(f"{at}.uid", "", "must not be empty"))
+            errors.append(required(f"{at}.uid", "must not be empty"))
         if (group, owner.get("kind")) == ("", "Event"):
             errors.append(invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
-            controllers.append(owner.get("name", ""))
+            controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
         errors.append(
             invalid(
