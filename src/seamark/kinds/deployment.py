@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import workload
-from seamark.kinds.fields import Errors, invalid, not_supported
-from seamark.kinds.kind import Column, Kind
+from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
+from seamark.kinds.kind import Column
 from seamark.kinds.resource import DEPLOYMENTS
 from seamark.kinds.times import age
 
 
-class DeploymentKind(Kind):
+class DeploymentKind(workload.Workload):
     resource = DEPLOYMENTS
     singular = "deployment"
     shape = "io.k8s.api.apps.v1.Deployment"
     short_names = ("deploy",)
-    categories = ("all",)
     subresources = (workload.SCALE, workload.status_of("Deployment"))
     columns = (
         Column("Name", format="name"),
@@ -29,12 +29,19 @@ class DeploymentKind(Kind):
         Column("Images", priority=1),
         Column("Selector", priority=1),
     )
+    counts = (
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    )
 
-    def default(self, obj: Object) -> None:
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("replicas", 1)
-        spec.setdefault("revisionHistoryLimit", 10)
-        spec.setdefault("progressDeadlineSeconds", 600)
+    def default_spec(self, spec: Object) -> None:
+        super().default_spec(spec)
         strategy = spec.setdefault("strategy", {})
         if not strategy.get("type"):
             strategy["type"] = "RollingUpdate"
@@ -42,31 +49,32 @@ class DeploymentKind(Kind):
             rolling = strategy.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", "25%")
             rolling.setdefault("maxSurge", "25%")
-        workload.default_template(spec)
-        obj.setdefault("status", {})
-
-    def prepare_create(self, obj: Object) -> None:
-        workload.begin(obj, {})
+        spec.setdefault("revisionHistoryLimit", 10)
+        spec.setdefault("progressDeadlineSeconds", 600)
 
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]
+        ready, limit = spec.get("minReadySeconds", 0), spec.get("revisionHistoryLimit")
         errors = workload.not_negative(spec["replicas"], "spec.replicas")
-        errors += workload.selector_required(spec)
-        errors += workload.selected_template_mistakes(spec, "spec.template")
-        if spec["strategy"]["type"] not in ("Recreate", "RollingUpdate"):
-            errors.append(not_supported("spec.strategy", spec["strategy"], ("Recreate", "RollingUpdate")))
+        errors += workload.selector_mistakes(spec, "deployment")
+        errors += workload.replicated_template_mistakes(spec, "ReplicaSet")
+        errors += _strategy_mistakes(spec["strategy"])
+        errors += workload.not_negative(ready, "spec.minReadySeconds")
+        if limit is not None:
+            errors += workload.not_negative(limit, "spec.revisionHistoryLimit")
+        if (deadline := spec.get("progressDeadlineSeconds")) is not None:
+            path = "spec.progressDeadlineSeconds"
+            errors += workload.not_negative(deadline, path)
+            if deadline <= ready:
+                errors.append(invalid(path, deadline, "must be greater than minReadySeconds"))
         return errors
 
-    def prepare_update(self, obj: Object, old: Object) -> None:
-        workload.carry_on(obj, old)
+    def status_mistakes(self, status: Object) -> Errors:
+        parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+        errors = workload.not_more_than(status, parts, "replicas", "status.replicas")
+        return errors + workload.not_more_than(status, ("availableReplicas",), "readyReplicas", "readyReplicas")
 
-    def validate_update(self, obj: Object, old: Object) -> Errors:
-        errors = self.validate(obj)
-        if obj["spec"].get("selector") != old["spec"].get("selector"):
-            errors.append(invalid("spec.selector", obj["spec"].get("selector"), "field is immutable"))
-        return errors
-
-    def row(self, obj: Object, now: float) -> list[Any]:
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
         return [
             meta.get("name", ""),
@@ -75,8 +83,29 @@ class DeploymentKind(Kind):
             status.get("availableReplicas", 0),
             age(now, meta.get("creationTimestamp")),
             *workload.container_cells(spec["template"]),
-            workload.selector_text(spec.get("selector")),
+            workload.selector_cell(spec.get("selector")),
         ]
+
+
+def _strategy_mistakes(strategy: Object) -> Errors:
+    path, kind, rolling = "spec.strategy", strategy["type"], strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        if rolling is None:
+            return []
+        return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
+    if kind != "RollingUpdate":
+        # Kubernetes prints its own struct here, whose fields are in upper case.
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
+    path = f"{path}.rollingUpdate"
+    if rolling is None:
+        return [required(path, "this should be defaulted and never be nil")]
+    unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
+    errors = workload.share_mistakes(unavailable, f"{path}.maxUnavailable")
+    errors += workload.share_mistakes(surge, f"{path}.maxSurge")
+    if not workload.share_value(unavailable) and not workload.share_value(surge):
+        errors.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors + workload.more_than_all(unavailable, f"{path}.maxUnavailable")
 
 
 DEPLOYMENT = DeploymentKind()

@@ -5,18 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from seamark.kinds.configmap import CONFIG_MAP
+from seamark.kinds.controllerrevision import CONTROLLER_REVISION
+from seamark.kinds.daemonset import DAEMON_SET
 from seamark.kinds.deployment import DEPLOYMENT
+from seamark.kinds.endpoints import ENDPOINTS_KIND
+from seamark.kinds.endpointslice import ENDPOINT_SLICE
+from seamark.kinds.event import EVENT, NEW_EVENT
+from seamark.kinds.ipaddress import IP_ADDRESS
 from seamark.kinds.kind import Kind
+from seamark.kinds.lease import LEASE
 from seamark.kinds.namespace import NAMESPACE
 from seamark.kinds.node import NODE
 from seamark.kinds.pod import POD
+from seamark.kinds.replicaset import REPLICA_SET
+from seamark.kinds.replicationcontroller import REPLICATION_CONTROLLER
+from seamark.kinds.secret import SECRET
+from seamark.kinds.service import SERVICE
+from seamark.kinds.serviceaccount import SERVICE_ACCOUNT
+from seamark.kinds.servicecidr import SERVICE_CIDR
+from seamark.kinds.statefulset import STATEFUL_SET
 
 KINDS: tuple[Kind, ...] = (
+    # core
     CONFIG_MAP,
+    ENDPOINTS_KIND,
+    EVENT,
     NAMESPACE,
     NODE,
     POD,
+    REPLICATION_CONTROLLER,
+    SECRET,
+    SERVICE_ACCOUNT,
+    SERVICE,
+    # apps
+    CONTROLLER_REVISION,
+    DAEMON_SET,
     DEPLOYMENT,
+    REPLICA_SET,
+    STATEFUL_SET,
+    # events.k8s.io
+    NEW_EVENT,
+    # networking.k8s.io
+    IP_ADDRESS,
+    SERVICE_CIDR,
+    # coordination.k8s.io
+    LEASE,
+    # discovery.k8s.io
+    ENDPOINT_SLICE,
 )
 
 

@@ -1,23 +1,81 @@
-"""What workloads share: a selector, a template of Pods, a number of replicas."""
+"""What workloads share: a selector, a template of Pods, a number of replicas, a status that counts."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.fields import Errors, invalid, required
-from seamark.kinds.kind import Subresource
+from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
+from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.label_selector import label_selector_mistakes, readable
 from seamark.kinds.podspec_defaults import default_spec
 from seamark.kinds.podspec_validation import template_mistakes
-from seamark.kinds.selectors import from_label_selector
+from seamark.kinds.podspec_warnings import spec_warnings
 
 _CHANGE = ("get", "patch", "update")
+_percent = re.compile("[0-9]+%")
 SCALE = Subresource("scale", _CHANGE, "Scale", group="autoscaling", version="v1")
 
 
 def status_of(kind: str) -> Subresource:
     return Subresource("status", _CHANGE, kind)
+
+
+class Workload(Kind):
+    """A kind that keeps Pods made from a template.
+
+    ``counts`` are the numbers of its status in the order in which they are judged; none may be negative.
+    """
+
+    categories = ("all",)
+    new_status: ClassVar[Object] = {}
+    counts: ClassVar[tuple[str, ...]] = ()
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        self.default_spec(spec)
+        default_template(spec)
+
+    def default_spec(self, spec: Object) -> None:
+        """Fill in the spec, its template apart."""
+        spec.setdefault("replicas", 1)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+        obj["status"] = dict(self.new_status)
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        obj["status"] = old["status"]
+        generation = old["metadata"].get("generation", 0) + (obj["spec"] != old["spec"])
+        if generation:
+            obj["metadata"]["generation"] = generation
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self.validate(obj) + fixed_mistakes(obj, old, ("selector",))
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        status = obj["status"]
+        errors: Errors = []
+        for field in self.counts:
+            if status.get(field) is not None:
+                errors += not_negative(status[field], f"status.{field}")
+        errors += self.status_mistakes(status)
+        before, after = old["status"].get("collisionCount"), status.get("collisionCount")
+        if before is not None and (after is None or after < before):
+            errors.append(invalid("status.collisionCount", after or 0, "cannot be decremented"))
+        return errors
+
+    def status_mistakes(self, status: Object) -> Errors:
+        """How the numbers must fit together."""
+        return []
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        template = obj["spec"].get("template")
+        if template is None or (old is not None and template == old["spec"].get("template")):
+            return []
+        return spec_warnings(template.get("metadata") or {}, template["spec"], "spec.template")
 
 
 def default_template(spec: Object) -> None:
@@ -27,45 +85,115 @@ def default_template(spec: Object) -> None:
     default_spec(template.setdefault("spec", {}))
 
 
-def begin(obj: Object, status: Object) -> None:
-    """A new workload has generation 1 and nothing to report."""
-    obj["metadata"]["generation"] = 1
-    obj["status"] = status
-
-
-def carry_on(obj: Object, old: Object) -> None:
-    """An update keeps the status, and counts as a new generation if it changes the spec."""
-    obj["status"] = old["status"]
-    obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + (obj["spec"] != old["spec"])
-
-
 def not_negative(value: int, path: str) -> Errors:
     return [invalid(path, value, "must be greater than or equal to 0")] if value < 0 else []
 
 
-def selected_template_mistakes(spec: Object, path: str) -> Errors:
-    """What is wrong with a template that the workload's own selector must select."""
-    template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
+def not_more_than(status: Object, fields: Sequence[str], whole: str, said: str) -> Errors:
+    """None of these may be greater than ``whole``; ``said`` is how the sentence calls it."""
+    limit = status.get(whole, 0)
+    return [
+        invalid(f"status.{field}", status.get(field, 0), f"cannot be greater than {said}")
+        for field in fields
+        if status.get(field, 0) > limit
+    ]
+
+
+def fixed_mistakes(obj: Object, old: Object, fields: Sequence[str]) -> Errors:
+    """Parts of the spec that stay as they were made."""
+    after, before = obj["spec"], old["spec"]
+    return [
+        invalid(f"spec.{field}", after.get(field), "field is immutable")
+        for field in fields
+        if after.get(field) != before.get(field)
+    ]
+
+
+def selector_mistakes(spec: Object, what: str) -> Errors:
+    selector = spec.get("selector")
+    if selector is None:
+        return [required("spec.selector")]
+    errors = label_selector_mistakes(selector, "spec.selector")
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {what}"))
+    return errors
+
+
+def replicated_template_mistakes(spec: Object, what: str) -> Errors:
+    """The template of a Deployment or ReplicaSet, which its own selector must select; ``what`` names the kind."""
+    selector = readable(spec.get("selector"))
+    if selector is None:
+        return [invalid("spec.selector", spec.get("selector"), "invalid label selector")]
+    template = spec["template"]
+    errors = [] if selector.empty else unselected_mistakes(spec)
+    errors += template_mistakes(template, "spec.template")
+    return errors + lasting_mistakes(template["spec"], what)
+
+
+def unselected_mistakes(spec: Object) -> Errors:
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    selector = readable(spec.get("selector"))
+    if selector is None or selector.matches(labels or {}):
+        return []
+    sentence = "`selector` does not match template `labels`"
+    return [invalid("spec.template.metadata.labels", labels, sentence)]
+
+
+def lasting_mistakes(spec: Object, what: str) -> Errors:
+    """Pods of a workload run until they are told to stop."""
     errors: Errors = []
-    selector = from_label_selector(spec.get("selector"))
-    if not selector.empty and not selector.matches(labels):
-        errors.append(invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`"))
-    return errors + template_mistakes(template, path)
+    policy = spec.get("restartPolicy", "")
+    if policy != "Always":
+        errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if spec.get("activeDeadlineSeconds") is not None:
+        sentence = f"activeDeadlineSeconds in {what} is not Supported"
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", sentence))
+    return errors
 
 
-def selector_required(spec: Object, path: str = "spec.selector") -> Errors:
-    if spec.get("selector") is None:
-        return [required(path)]
+# --- numbers that may be percentages -----------------------------------------------------------------------------
+
+
+def share_mistakes(value: Any, path: str) -> Errors:
+    if isinstance(value, int):
+        return not_negative(value, path)
+    if _percent.fullmatch(value):
+        return []
+    sentence = (
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used "
+        "for validation is '[0-9]+%')"
+    )
+    return [invalid(path, value, sentence)]
+
+
+def share_value(value: Any) -> int:
+    """The number before the percent sign, or the number itself; 0 for what is neither."""
+    if isinstance(value, int):
+        return value
+    return int(value[:-1]) if _percent.fullmatch(value) else 0
+
+
+def more_than_all(value: Any, path: str) -> Errors:
+    if isinstance(value, str) and share_value(value) > 100:
+        return [invalid(path, value, "must not be greater than 100%")]
     return []
 
 
-def container_cells(template: Object) -> tuple[str, str]:
+# --- what people see ---------------------------------------------------------------------------------------------
+
+
+def container_cells(template: Object | None) -> tuple[str, str]:
     """The cells under CONTAINERS and IMAGES."""
-    containers: Sequence[dict[str, Any]] = (template.get("spec") or {}).get("containers") or ()
+    containers: Sequence[Object] = ((template or {}).get("spec") or {}).get("containers") or ()
     return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
 
 
-def selector_text(selector: Object | None) -> str:
-    """A ``matchLabels``/``matchExpressions`` selector as ``kubectl get`` and the scale subresource write it."""
-    return str(from_label_selector(selector))
+def selector_cell(selector: Object | None) -> str:
+    """The cell under SELECTOR."""
+    found = readable(selector)
+    return "<error>" if found is None else str(found) or "<none>"
+
+
+def labels_cell(labels: dict[str, str] | None) -> str:
+    """Plain pairs, as under NODE SELECTOR."""
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else "<none>"

@@ -16,7 +16,7 @@ def binding_mistakes(binding: Object) -> Errors:
     return errors
 
 
-def bind(pod: Object, binding: Object, *, now: str) -> Object:
+def bind(pod: Object, binding: Object, now: str) -> Object:
     """The Pod on the node the binding names; the Pod given is not edited.
 
     Kubernetes answers a bad binding with a bare 500, and everything that keeps the Pod from its node with a Conflict.

@@ -1,0 +1,80 @@
+"""ReplicationController: what ReplicaSets were before; its selector is plain pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds import workload
+from seamark.kinds.fields import Errors, invalid, required
+from seamark.kinds.podspec_validation import template_mistakes
+from seamark.kinds.replicaset import COLUMNS, COUNTS, counted_mistakes
+from seamark.kinds.resource import REPLICATION_CONTROLLERS
+from seamark.kinds.times import age
+
+
+class ReplicationControllerKind(workload.Workload):
+    resource = REPLICATION_CONTROLLERS
+    singular = "replicationcontroller"
+    shape = "io.k8s.api.core.v1.ReplicationController"
+    short_names = ("rc",)
+    subresources = (workload.SCALE, workload.status_of("ReplicationController"))
+    columns = COLUMNS
+    new_status = {"replicas": 0}  # noqa: RUF012 - declared in the base class
+    counts = COUNTS
+    field_names = ("status.replicas",)
+
+    def default(self, obj: Object) -> None:
+        spec, meta = obj["spec"], obj["metadata"]
+        self.default_spec(spec)
+        template = spec.get("template")
+        if template is None:
+            return
+        workload.default_template(spec)
+        if labels := template["metadata"].get("labels"):
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not meta.get("labels"):
+                meta["labels"] = dict(labels)
+
+    def validate(self, obj: Object) -> Errors:
+        spec = obj["spec"]
+        selector, template = spec.get("selector") or {}, spec.get("template")
+        errors = workload.not_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+        if not selector:
+            errors.append(required("spec.selector"))
+        errors += workload.not_negative(spec["replicas"], "spec.replicas")
+        if template is None:
+            errors.append(required("spec.template"))
+            return errors
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        if any(labels.get(key) != value for key, value in selector.items()):
+            sentence = "`selector` does not match template `labels`"
+            errors.append(invalid("spec.template.metadata.labels", labels or None, sentence))
+        errors += template_mistakes(template, "spec.template")
+        return errors + workload.lasting_mistakes(template["spec"], "ReplicationController")
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self.validate(obj)  # its selector, unlike those of others, may change
+
+    def status_mistakes(self, status: Object) -> Errors:
+        return counted_mistakes(status)
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        return {"status.replicas": str(obj["status"].get("replicas", 0))}
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
+        return [
+            meta.get("name", ""),
+            spec.get("replicas", 0),
+            status.get("replicas", 0),
+            status.get("readyReplicas", 0),
+            age(now, meta.get("creationTimestamp")),
+            *workload.container_cells(spec.get("template")),
+            workload.labels_cell(spec.get("selector")),
+        ]
+
+
+REPLICATION_CONTROLLER = ReplicationControllerKind()

@@ -1,0 +1,146 @@
+"""StatefulSet: Pods with names of their own, each with its own claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds import workload
+from seamark.kinds.fields import Errors, invalid, not_supported
+from seamark.kinds.kind import Column
+from seamark.kinds.label_selector import readable
+from seamark.kinds.metadata import dns_label, validate_annotations, validate_labels
+from seamark.kinds.podspec_annotations import annotation_mistakes
+from seamark.kinds.podspec_defaults import default_claim
+from seamark.kinds.resource import STATEFUL_SETS
+from seamark.kinds.times import age
+
+_FIXED = ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates")
+
+
+class StatefulSetKind(workload.Workload):
+    resource = STATEFUL_SETS
+    singular = "statefulset"
+    shape = "io.k8s.api.apps.v1.StatefulSet"
+    short_names = ("sts",)
+    subresources = (workload.SCALE, workload.status_of("StatefulSet"))
+    columns = (
+        Column("Name", format="name"),
+        Column("Ready"),
+        Column("Age"),
+        Column("Containers", priority=1),
+        Column("Images", priority=1),
+    )
+    new_status = {"replicas": 0, "availableReplicas": 0}  # noqa: RUF012 - declared in the base class
+    counts = (
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "collisionCount",
+    )
+
+    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
+        return dns_label(name, prefix=prefix)
+
+    def default_spec(self, spec: Object) -> None:
+        super().default_spec(spec)
+        if not spec.get("podManagementPolicy"):
+            spec["podManagementPolicy"] = "OrderedReady"
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+            strategy.setdefault("rollingUpdate", {})
+        if strategy["type"] == "RollingUpdate" and (rolling := strategy.get("rollingUpdate")) is not None:
+            rolling.setdefault("partition", 0)
+            rolling.setdefault("maxUnavailable", 1)
+        policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        for field in ("whenDeleted", "whenScaled"):
+            if not policy.get(field):
+                policy[field] = "Retain"
+        spec.setdefault("revisionHistoryLimit", 10)
+        for claim in spec.get("volumeClaimTemplates") or ():
+            default_claim(claim.setdefault("spec", {}))
+            status = claim.setdefault("status", {})
+            if not status.get("phase"):
+                status["phase"] = "Pending"
+
+    def validate(self, obj: Object) -> Errors:
+        spec = obj["spec"]
+        errors: Errors = []
+        policy = spec["podManagementPolicy"]
+        if policy not in ("OrderedReady", "Parallel"):
+            errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+        errors += _strategy_mistakes(spec["updateStrategy"])
+        for field in ("whenDeleted", "whenScaled"):
+            value = spec["persistentVolumeClaimRetentionPolicy"][field]
+            if value not in ("Retain", "Delete"):
+                path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+                errors.append(not_supported(path, value, ("Retain", "Delete")))
+        errors += workload.not_negative(spec["replicas"], "spec.replicas")
+        errors += workload.not_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+        if (ordinals := spec.get("ordinals")) is not None:
+            errors += workload.not_negative(ordinals.get("start", 0), "spec.ordinals.start")
+        errors += workload.selector_mistakes(spec, "statefulset")
+        return errors + _template_mistakes(spec)
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self.validate(obj) + workload.fixed_mistakes(obj, old, _FIXED)
+
+    def status_mistakes(self, status: Object) -> Errors:
+        parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+        errors = workload.not_more_than(status, parts, "replicas", "status.replicas")
+        ready = ("availableReplicas",)
+        return errors + workload.not_more_than(status, ready, "readyReplicas", "status.readyReplicas")
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
+        return [
+            meta.get("name", ""),
+            f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+            age(now, meta.get("creationTimestamp")),
+            *workload.container_cells(spec["template"]),
+        ]
+
+
+def _strategy_mistakes(strategy: Object) -> Errors:
+    path, kind, rolling = "spec.updateStrategy", strategy["type"], strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        if rolling is None:
+            return []
+        return [invalid(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'")]
+    if kind != "RollingUpdate":
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+    if rolling is None:
+        return []
+    path = f"{path}.rollingUpdate"
+    errors = workload.not_negative(rolling.get("partition", 0), f"{path}.partition")
+    if (unavailable := rolling.get("maxUnavailable")) is not None:
+        path = f"{path}.maxUnavailable"
+        errors += workload.share_mistakes(unavailable, path)
+        if not workload.share_value(unavailable):
+            errors.append(invalid(path, unavailable, "cannot be 0"))
+        errors += workload.more_than_all(unavailable, path)
+    return errors
+
+
+def _template_mistakes(spec: Object) -> Errors:
+    """Its containers are not judged: they may mount claims that only the Pods will have."""
+    selector = readable(spec.get("selector"))
+    if selector is None:
+        return [invalid("spec.selector", spec.get("selector"), "")]
+    template = spec["template"]
+    meta = template.get("metadata") or {}
+    annotations = meta.get("annotations") or {}
+    errors = [] if selector.empty else workload.unselected_mistakes(spec)
+    errors += validate_labels(meta.get("labels") or {}, "spec.template.labels")
+    errors += validate_annotations(annotations, "spec.template.annotations")
+    errors += annotation_mistakes(annotations, template["spec"], "spec.template.annotations")
+    return errors + workload.lasting_mistakes(template["spec"], "StatefulSet")
+
+
+STATEFUL_SET = StatefulSetKind()
