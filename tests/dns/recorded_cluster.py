@@ -40,34 +40,47 @@ def load(path: Path) -> dict[str, Any]:
 
 
 class RecordedCluster:
-    """A zone filled from a scenario's objects."""
+    """A scenario's objects, in the order in which they came to be, and what a control plane added to them."""
 
-    def __init__(self, doc: dict[str, Any], *, clock: Any = lambda: 1_700_000_000.0) -> None:
-        self.zone = ClusterZone(clock=clock)
+    def __init__(self, doc: dict[str, Any]) -> None:
+        self.objects: list[dict[str, Any]] = []
         self.services: list[dict[str, Any]] = []
         self._next = 10
-        objects = doc["objects"]
         kubernetes = {"name": "https", "port": 443, "protocol": "TCP"}
-        self._service({"metadata": {"name": "kubernetes", "namespace": "default"}, "spec": {"ports": [kubernetes]}})
-        self.zone.put_namespace("default")
-        pods = [o for o in objects if o["kind"] == "Pod"]
+        metadata = {"name": "kubernetes", "namespace": "default"}
+        self._service({"kind": "Service", "metadata": metadata, "spec": {"ports": [kubernetes]}})
+        self.objects.append({"kind": "Namespace", "metadata": {"name": "default"}})
+        pods = [o for o in doc["objects"] if o["kind"] == "Pod"]
         terminating = {step["delete"][3] for step in doc.get("after") or () if "delete" in step}
-        for obj in objects:
+        for obj in doc["objects"]:
             match obj["kind"]:
-                case "Namespace":
-                    self.zone.put_namespace(obj["metadata"]["name"])
                 case "Service":
                     self._service(obj)
                     self._select(obj, pods, terminating)
                 case "Endpoints":
                     self._mirror(obj)
-                case "EndpointSlice":
-                    self.zone.put_slice(msgspec.convert(obj, EndpointSlice))
                 case "Pod":
-                    self.zone.put_pod(msgspec.convert(obj, Pod))
+                    self.objects.append(obj)
                     if obj["metadata"]["name"] in terminating:
                         metadata = {**obj["metadata"], "deletionTimestamp": "2030-01-01T00:00:00Z"}
-                        self.zone.put_pod(msgspec.convert({**obj, "metadata": metadata}, Pod))
+                        self.objects.append({**obj, "metadata": metadata})
+                case "Namespace" | "EndpointSlice":
+                    self.objects.append(obj)
+
+    def zone(self) -> ClusterZone:
+        """A zone filled with them, without anybody who watches."""
+        zone = ClusterZone(clock=lambda: 1_700_000_000.0)
+        for obj in self.objects:
+            match obj["kind"]:
+                case "Namespace":
+                    zone.put_namespace(obj["metadata"]["name"])
+                case "Service":
+                    zone.put_service(msgspec.convert(obj, Service))
+                case "EndpointSlice":
+                    zone.put_slice(msgspec.convert(obj, EndpointSlice))
+                case "Pod":
+                    zone.put_pod(msgspec.convert(obj, Pod))
+        return zone
 
     def _service(self, obj: dict[str, Any]) -> None:
         spec = obj["spec"]
@@ -78,7 +91,7 @@ class RecordedCluster:
             addresses = [four, six] if dual else [six] if spec.get("ipFamilies") == ["IPv6"] else [four]
             obj = {**obj, "spec": {**spec, "clusterIP": addresses[0], "clusterIPs": addresses}}
         self.services.append(obj)
-        self.zone.put_service(msgspec.convert(obj, Service))
+        self.objects.append(obj)
 
     def _select(self, service: dict[str, Any], pods: list[dict[str, Any]], terminating: set[str]) -> None:
         name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
@@ -118,12 +131,9 @@ class RecordedCluster:
             self._slice(f"{name}-{number}", namespace, name, found, subset.get("ports"))
 
     def _slice(self, name: str, namespace: str, service: str, endpoints: list[Any], ports: list[Any] | None) -> None:
-        obj = {
-            "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
-            "endpoints": endpoints,
-            "ports": [{"name": "", **p} for p in ports or ()],
-        }
-        self.zone.put_slice(msgspec.convert(obj, EndpointSlice))
+        metadata = {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}}
+        ports = [{"name": "", **p} for p in ports or ()]
+        self.objects.append({"kind": "EndpointSlice", "metadata": metadata, "endpoints": endpoints, "ports": ports})
 
     def places(self) -> Any:
         """The replayer's table of chosen addresses."""

@@ -19,11 +19,11 @@ _FOLLOWED = ("ext/A", "ext/AAAA", "ext/alias", "ext/back", "ext/mixed-case")
 
 
 def _responder(cluster: RecordedCluster, doc: dict[str, Any]) -> Responder:
-    config = zone_config(doc)
+    config, zone = zone_config(doc), cluster.zone()
     return Responder(
-        Authority(cluster.zone, config),
-        ready=ReadyAnswers(cluster.zone, entries=1000, octets=1 << 20),
-        ready_stream=ReadyAnswers(cluster.zone, entries=1000, octets=1 << 20),
+        Authority(zone, config),
+        ready=ReadyAnswers(zone, entries=1000, octets=1 << 20),
+        ready_stream=ReadyAnswers(zone, entries=1000, octets=1 << 20),
         measures=Measures(Registry()),
         synced=lambda: True,
         falls_through=config.falls_through,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from seamark.dns.names import IPV4_REVERSE, IPV6_REVERSE, Labels, is_reverse, labels_of, within
+from seamark.dns.names import Labels, is_reverse_zone, labels_of, within
 
 PodMode = Literal["disabled", "insecure", "verified"]
 EndpointSource = Literal["auto", "endpointslices", "endpoints"]
@@ -38,7 +38,7 @@ class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"ttl must be from 0 to 3600 seconds, not {self.ttl}")
         if self.namespaces and self.namespace_labels:
             raise ValueError("choose namespaces by name or by labels, not both")
-        if not any(not _reverse_zone(zone) for zone in self.zone_labels):
+        if not any(not is_reverse_zone(zone) for zone in self.zone_labels):
             raise ValueError(
                 f"no zone for names among {', '.join(self.zones) or 'none'}: reverse zones need one to name things in"
             )
@@ -51,7 +51,7 @@ class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def primary(self) -> Labels:
         """The zone in which addresses are named: the first that is not a reverse zone."""
-        return next(zone for zone in map(labels_of, self.zones) if not _reverse_zone(zone))
+        return next(zone for zone in map(labels_of, self.zones) if not is_reverse_zone(zone))
 
     def falls_through(self, name: Labels) -> bool:
         return any(within(name, labels_of(zone)) for zone in self.fallthrough)
@@ -111,7 +111,3 @@ class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"at least one worker is needed, not {self.workers}")
         if not self.listen:
             raise ValueError("nowhere to listen: name at least one HOST:PORT")
-
-
-def _reverse_zone(zone: Labels) -> bool:
-    return is_reverse(zone) or zone in (IPV4_REVERSE, IPV6_REVERSE)

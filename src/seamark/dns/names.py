@@ -106,6 +106,10 @@ def is_reverse(name: Labels) -> bool:
     return len(name) > 2 and name[-2:] in (IPV4_REVERSE, IPV6_REVERSE)
 
 
+def is_reverse_zone(zone: Labels) -> bool:
+    return is_reverse(zone) or zone in (IPV4_REVERSE, IPV6_REVERSE)
+
+
 def parse(name: Labels, zone: Labels) -> Shape:
     """What ``name``, which lies within ``zone``, could be the name of."""
     inside = name[: len(name) - len(zone)]

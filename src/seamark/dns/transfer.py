@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from seamark.dns import wire
 from seamark.dns.answers import Authority
-from seamark.dns.names import IPV4_REVERSE, IPV6_REVERSE, Labels, is_reverse, reverse_labels, within
+from seamark.dns.names import Labels, is_reverse_zone, reverse_labels, within
 from seamark.dns.records import Question, Record, Spelled, Type, spell
 from seamark.dns.wire import Query
 from seamark.dns.zone import ClusterZone, port_of
@@ -60,7 +60,7 @@ class ZoneTransfers:
         yield Question.about((b"dns-version", *spelled), Type.TXT)
         for kind in (Type.A, Type.AAAA):
             yield Question.about((b"ns", b"dns", *spelled), kind)
-        if is_reverse(zone) or zone in (IPV4_REVERSE, IPV6_REVERSE):
+        if is_reverse_zone(zone):
             for address in sorted(self._zone.addresses()):
                 name = reverse_labels(address)
                 if within(name, zone):

@@ -1,0 +1,38 @@
+"""A DNS server on free ports over a cluster in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+from watched_cluster import WatchedCluster, namespace
+
+from seamark.dns.config import DnsConfig
+from seamark.dns.server import DnsServer
+
+Serve = Callable[..., AbstractAsyncContextManager[DnsServer]]
+
+
+@pytest.fixture
+def cluster() -> WatchedCluster:
+    made = WatchedCluster()
+    made.put(namespace("default"))
+    return made
+
+
+@pytest.fixture
+def serve(cluster: WatchedCluster) -> Serve:
+    """``async with serve(zone=…, forward=…) as server``: listening on loopback, synced."""
+
+    @asynccontextmanager
+    async def running(*, sync: bool = True, **config: Any) -> AsyncIterator[DnsServer]:
+        config.setdefault("listen", ("127.0.0.1:0",))
+        server = DnsServer(DnsConfig(**config), cluster)
+        async with server.running():
+            if sync:
+                await server.synced()
+            yield server
+
+    return running
