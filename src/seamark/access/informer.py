@@ -15,7 +15,7 @@ import asyncio
 import logging
 import random as _random
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from seamark.access.backoff import Backoff, Random
@@ -72,16 +72,20 @@ class Index(Generic[T]):
         return list(self._filed)
 
     def change(self, key: Key, old: T | None, new: T | None) -> None:
-        before = set(self.function(old)) if old is not None else set()
-        after = set(self.function(new)) if new is not None else set()
-        for value in before - after:
-            filed = self._filed[value]
-            del filed[key]
-            if not filed:
-                del self._filed[value]
+        after: Collection[Hashable] = ()
         if new is not None:
+            after = tuple(self.function(new))
             for value in after:
                 self._filed.setdefault(value, {})[key] = new
+        if old is None:
+            return
+        if len(after) > 8:
+            after = set(after)
+        for value in self.function(old):
+            if value not in after and (filed := self._filed.get(value)) is not None:
+                filed.pop(key, None)
+                if not filed:
+                    del self._filed[value]
 
 
 class Informer(Generic[T]):

@@ -162,8 +162,10 @@ class RemoteCluster:
                 if not lines:
                     yield Change("BOOKMARK", None, since)
                 for line in lines:
-                    with self._understanding(path, decoders.name):
+                    try:
                         change = _change(line, decoders.one)
+                    except msgspec.DecodeError as error:
+                        raise self._nonsense(path, decoders.name, error) from error
                     yield change
         finally:
             await stream.aclose()  # type: ignore[attr-defined]  # an async generator, which has it
@@ -263,8 +265,10 @@ class RemoteCluster:
         try:
             yield
         except msgspec.DecodeError as error:
-            server = self.connection.server
-            raise errors.InternalError(f"{server} answered {path} with what is not {what}: {error}") from error
+            raise self._nonsense(path, what, error) from error
+
+    def _nonsense(self, path: str, what: str, error: msgspec.DecodeError) -> errors.InternalError:
+        return errors.InternalError(f"{self.connection.server} answered {path} with what is not {what}: {error}")
 
 
 def _selection(labels: str, fields: str) -> tuple[tuple[str, str], ...]:
