@@ -16,11 +16,11 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Change, Listing, PatchType, Propagation
 from seamark.api import apply, patch, subresources
+from seamark.api.body import conform_patched
 from seamark.api.cache import Cache, Collection, Event
 from seamark.api.context import User, Writing
 from seamark.api.delete import Deleter
 from seamark.api.options import DeleteOptions, ListOptions
-from seamark.api.body import conform_patched
 from seamark.api.read import Reader, missing
 from seamark.api.select import Selection, select
 from seamark.api.watch import Watches, seen
@@ -30,6 +30,7 @@ from seamark.kinds import decode, shapes, times
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.table import Kinds
+from seamark.store.protocol import Compacted, StoreError
 
 # A reader in the same process that lets this many events wait is not coming back.
 MAX_WAITING = 100_000
@@ -90,12 +91,18 @@ class LocalCluster:
         selection = select(kind, namespace, "", ListOptions(labels=labels, fields=fields))
         decoded = self._decoder(resource, as_)
         subscription = Subscription(self._cache.of(resource), selection)
+        now = self._cache.revision
         try:
-            async for event in subscription.events(int(since), self._cache.revision, self._watches):
+            yield Change("BOOKMARK", None, since)
+            async for event in subscription.events(int(since), now, self._watches):
                 view = seen(event, selection)
                 if view is not None:
                     type, entry = view
                     yield Change(type, decoded(entry.tail), str(entry.revision))  # type: ignore[arg-type]  # ADDED …
+        except Compacted as error:
+            raise errors.Expired(f"too old resource version: {error.asked} ({error.oldest})") from error
+        except StoreError as error:
+            raise errors.ServiceUnavailable(str(error)) from error
         finally:
             subscription.stop()
 

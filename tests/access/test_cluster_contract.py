@@ -1,0 +1,282 @@
+"""The seam's contract, against the real API server: in process and over HTTPS nobody can tell the difference."""
+
+import asyncio
+import contextlib
+import random
+
+import msgspec
+import pytest
+
+from seamark import errors
+from seamark.access import kubeconfig, remote
+from seamark.access.events import EventRecorder, reference
+from seamark.access.informer import Informer
+from seamark.access.leader import LeaderElection
+from seamark.access.remote import RemoteCluster
+from seamark.config import ApiSettings, Config
+from seamark.daemon import Daemon
+from seamark.kinds.resource import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, SERVICES
+
+
+class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    resource_version: str = ""
+
+
+class Named(msgspec.Struct, frozen=True, gc=False):
+    metadata: Metadata
+    data: dict[str, str] = {}
+
+
+@pytest.fixture
+async def daemon(tmp_path):
+    config = Config(data_dir=str(tmp_path), api=ApiSettings(port=0))
+    async with Daemon(config).running() as daemon:
+        yield daemon
+
+
+@pytest.fixture(params=["in process", "over HTTPS"])
+async def cluster(request, daemon):
+    if request.param == "in process":
+        yield daemon.api.cluster("test")
+    else:
+        async with RemoteCluster(kubeconfig.load(daemon.kubeconfig_path, environ={})) as cluster:
+            yield cluster
+
+
+@pytest.fixture
+async def over_https(daemon):
+    async with RemoteCluster(kubeconfig.load(daemon.kubeconfig_path, environ={})) as cluster:
+        yield cluster
+
+
+def config_map(name, labels=None, **data):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": labels or {}},
+        "data": data,
+    }
+
+
+@contextlib.asynccontextmanager
+async def following(informer):
+    task = asyncio.create_task(informer.run())
+    try:
+        async with asyncio.timeout(30):
+            await informer.synced.wait()
+            yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition):
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_the_life_of_an_object(cluster):
+    made = await cluster.create(CONFIGMAPS, config_map("a", x="1"), namespace="default")
+    assert (made["kind"], made["apiVersion"], made["data"]) == ("ConfigMap", "v1", {"x": "1"})
+    assert await cluster.get(CONFIGMAPS, "a", namespace="default") == made
+    typed = await cluster.get(CONFIGMAPS, "a", namespace="default", as_=Named)
+    assert (typed.metadata.uid, typed.data) == (made["metadata"]["uid"], {"x": "1"})
+
+    changed = await cluster.update(CONFIGMAPS, {**made, "data": {"x": "2"}}, namespace="default")
+    assert changed["data"] == {"x": "2"}
+    with pytest.raises(errors.Conflict, match="the object has been modified"):
+        await cluster.update(CONFIGMAPS, {**made, "data": {"x": "3"}}, namespace="default")
+    with pytest.raises(errors.AlreadyExists):
+        await cluster.create(CONFIGMAPS, config_map("a"), namespace="default")
+
+    patched = await cluster.patch(CONFIGMAPS, "a", {"data": {"x": None, "y": "4"}}, namespace="default")
+    assert patched["data"] == {"y": "4"}
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"z": "5"}}
+    patched = await cluster.patch(
+        CONFIGMAPS, "a", applied, namespace="default", type="apply", field_manager="tests", force=True
+    )
+    assert patched["data"] == {"y": "4", "z": "5"}
+    patched = await cluster.patch(
+        CONFIGMAPS, "a", [{"op": "remove", "path": "/data/y"}], namespace="default", type="json"
+    )
+    assert patched["data"] == {"z": "5"}
+
+    with pytest.raises(errors.Conflict):
+        await cluster.delete(CONFIGMAPS, "a", namespace="default", uid="another")
+    await cluster.delete(CONFIGMAPS, "a", namespace="default", uid=made["metadata"]["uid"])
+    with pytest.raises(errors.NotFound, match='configmaps "a" not found'):
+        await cluster.get(CONFIGMAPS, "a", namespace="default")
+
+
+async def test_mistakes_are_explained_alike(cluster):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": [{"port": 0}]}}
+    with pytest.raises(errors.Invalid) as caught:
+        await cluster.create(SERVICES, service, namespace="default")
+    assert caught.value.message.startswith('Service "a" is invalid: ')
+    assert {cause.field for cause in caught.value.causes} == {"spec.ports[0].port", "spec.ports[0].targetPort"}
+    assert caught.value.details == {"name": "a", "kind": "Service"}
+    with pytest.raises(errors.BadRequest, match="unable to parse requirement"):
+        await cluster.list(CONFIGMAPS, labels="a b")
+
+
+async def test_lists(cluster, monkeypatch):
+    monkeypatch.setattr(remote, "PAGE", 7)
+    for number in range(20):
+        labels = {"app": "web" if number % 2 else "db"}
+        await cluster.create(CONFIGMAPS, config_map(f"n{number:02}", labels), namespace="default")
+    names = [f"n{number:02}" for number in range(20)]
+    listing = await cluster.list(CONFIGMAPS, namespace="default", as_=Named)
+    assert [item.metadata.name for item in listing.items] == names
+    some = await cluster.list(CONFIGMAPS, labels="app=web", fields="metadata.name!=n01")
+    assert [item["metadata"]["name"] for item in some.items] == names[3::2]
+    assert {(item["kind"], item["apiVersion"]) for item in some.items} == {("ConfigMap", "v1")}
+    assert int(listing.version) >= int(listing.items[-1].metadata.resource_version)
+
+    await cluster.delete_all(CONFIGMAPS, namespace="default", labels="app=db")
+    left = await cluster.list(CONFIGMAPS, namespace="default", as_=Named)
+    assert [item.metadata.name for item in left.items] == names[1::2]
+
+
+async def test_watches(cluster):
+    listing = await cluster.list(CONFIGMAPS, namespace="default")
+    first = await cluster.create(CONFIGMAPS, config_map("a", {"app": "web"}), namespace="default")
+    await cluster.create(CONFIGMAPS, config_map("b", {"app": "db"}), namespace="default")
+    await cluster.patch(CONFIGMAPS, "a", {"metadata": {"labels": {"app": "db"}}}, namespace="default")
+    await cluster.patch(CONFIGMAPS, "b", {"metadata": {"labels": {"app": "web"}}}, namespace="default")
+    await cluster.delete(CONFIGMAPS, "b", namespace="default")
+    seen = []
+    stream = cluster.watch(CONFIGMAPS, since=listing.version, namespace="default", labels="app=web", as_=Named)
+    async with asyncio.timeout(30):
+        async for change in stream:
+            if change.type != "BOOKMARK":
+                seen.append((change.type, change.object.metadata.name))
+            if len(seen) == 4:
+                break
+    await stream.aclose()
+    # One that leaves the selection is gone to those who watch it, one that enters it is new.
+    assert seen == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "b"), ("DELETED", "b")]
+    resumed = cluster.watch(CONFIGMAPS, since=first["metadata"]["resourceVersion"], namespace="default", as_=Named)
+    async for change in resumed:
+        if change.type != "BOOKMARK":
+            assert (change.type, change.object.metadata.name) == ("ADDED", "b")
+            break
+    await resumed.aclose()
+
+
+async def test_versions_that_are_forgotten(cluster):
+    with pytest.raises(errors.Expired, match="too old resource version"):
+        async for _ in cluster.watch(CONFIGMAPS, since="1"):
+            pass
+
+
+async def test_an_informer_holds_what_the_server_holds(cluster):
+    chance = random.Random(3)
+    informer = Informer(cluster, CONFIGMAPS, as_=Named, namespace="default")
+    by_app = informer.index("app", lambda named: [named.metadata.labels.get("app", "")])
+    told = {}
+
+    def tell(old, new):
+        assert told.get((new or old).metadata.name) == old
+        told[(new or old).metadata.name] = new
+
+    informer.on_change(tell)
+    async with following(informer):
+        for number in range(120):
+            name = f"n{chance.randrange(12)}"
+            if chance.random() < 0.3:
+                with contextlib.suppress(errors.NotFound):
+                    await cluster.delete(CONFIGMAPS, name, namespace="default")
+                continue
+            labels = {"app": chance.choice(["web", "db"])}
+            try:
+                await cluster.create(CONFIGMAPS, config_map(name, labels, n=str(number)), namespace="default")
+            except errors.AlreadyExists:
+                patch = {"metadata": {"labels": labels}, "data": {"n": str(number)}}
+                await cluster.patch(CONFIGMAPS, name, patch, namespace="default")
+        last = await cluster.create(CONFIGMAPS, config_map("last"), namespace="default")
+        await until(lambda: informer.last_version == last["metadata"]["resourceVersion"])
+        listing = await cluster.list(CONFIGMAPS, namespace="default", as_=Named)
+        expected = {item.metadata.name: item for item in listing.items}
+        assert {named.metadata.name: named for named in informer.objects()} == expected
+        assert {name: named for name, named in told.items() if named is not None} == expected
+        assert {named.metadata.name for named in by_app.objects("web")} == {
+            name for name, named in expected.items() if named.metadata.labels.get("app") == "web"
+        }
+
+
+async def test_an_informer_outlives_its_server(tmp_path):
+    """The server goes away and comes back on the same port, with changes the informer could not see."""
+    config = Config(data_dir=str(tmp_path), api=ApiSettings(port=0))
+    async with Daemon(config).running() as daemon:
+        port = int(daemon.url.rpartition(":")[2])
+        cluster = RemoteCluster(kubeconfig.load(daemon.kubeconfig_path, environ={}))
+        await cluster.create(CONFIGMAPS, config_map("stays"), namespace="default")
+        await cluster.create(CONFIGMAPS, config_map("goes"), namespace="default")
+        informer = Informer(
+            cluster, CONFIGMAPS, as_=Named, namespace="default", sleep=lambda seconds: asyncio.sleep(0.01)
+        )
+        task = asyncio.create_task(informer.run())
+        await asyncio.wait_for(informer.synced.wait(), 30)
+    await until(lambda: not informer.connected)
+    assert informer.lag > 0
+    assert sorted(informer.keys()) == ["default/goes", "default/stays"]
+    again = Config(data_dir=str(tmp_path), api=ApiSettings(port=port))
+    async with Daemon(again).running() as daemon:
+        await daemon.api.cluster("test").delete(CONFIGMAPS, "goes", namespace="default")
+        await until(lambda: informer.connected and informer.keys() == ["default/stays"])
+        assert informer.lag == 0
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await cluster.close()
+
+
+async def test_a_wrong_token_is_told_so(daemon):
+    config = kubeconfig.read(daemon.kubeconfig_path, required=True)
+    for user in config.users.values():
+        user.token = "wrong"
+    connection = kubeconfig.connect(config, source="test", environ={})
+    async with RemoteCluster(connection) as cluster:
+        with pytest.raises(errors.Unauthorized, match=r"^Unauthorized$"):
+            await cluster.list(NAMESPACES)
+
+
+async def test_leader_election(cluster):
+    elections = [LeaderElection(cluster, namespace="default", name="work", identity=name) for name in "ab"]
+    leading = asyncio.Event()
+
+    async def work():
+        leading.set()
+        await asyncio.Event().wait()
+
+    first = asyncio.create_task(elections[0].run(work))
+    await asyncio.wait_for(leading.wait(), 30)
+    second = asyncio.create_task(elections[1].run(work))
+    await until(lambda: elections[1].leader == "a")
+    lease = await cluster.get(LEASES, "work", namespace="default")
+    assert lease["spec"]["holderIdentity"] == "a"
+    for task in (first, second):
+        task.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+    lease = await cluster.get(LEASES, "work", namespace="default")
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+async def test_events(cluster):
+    made = await cluster.create(CONFIGMAPS, config_map("a"), namespace="default")
+    recorder = EventRecorder(cluster, component="tests")
+    task = asyncio.create_task(recorder.run())
+    for _ in range(3):
+        recorder.record(reference(made), "Warning", reason="Odd", message="this is odd")
+    await asyncio.wait_for(recorder.written(), 30)
+    events = await cluster.list(EVENTS, namespace="default", fields="involvedObject.name=a,reason=Odd")
+    assert [(event["count"], event["message"], event["type"]) for event in events.items] == [
+        (3, "this is odd", "Warning")
+    ]
+    assert events.items[0]["involvedObject"]["uid"] == made["metadata"]["uid"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
