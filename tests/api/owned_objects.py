@@ -16,7 +16,7 @@ PORT = Shape(
         "port": Field(INTEGER, Zero.KEEP),
         "protocol": Field(STRING, Zero.KEEP, default="TCP"),
         "name": Field(STRING, Zero.KEEP),
-        "tags": Field(ListOf(STRING, "set"), Zero.KEEP),
+        "tags": Field(ListOf(STRING, "set"), Zero.DROP),
     },
 )
 POINT = Shape("test.Point", {"x": Field(INTEGER, Zero.KEEP), "y": Field(INTEGER, Zero.KEEP)}, atomic=True)
@@ -24,12 +24,12 @@ SPEC = Shape(
     "test.Spec",
     {
         "size": Field(INTEGER, Zero.KEEP),
-        "ports": Field(ListOf(PORT, "map", ("port", "protocol")), Zero.KEEP, patch_strategy="merge", merge_key="port"),
-        "tags": Field(ListOf(STRING, "set"), Zero.KEEP, patch_strategy="merge"),
-        "steps": Field(ListOf(STRING), Zero.KEEP),
-        "selector": Field(MapOf(STRING, atomic=True), Zero.KEEP),
-        "limits": Field(MapOf(STRING), Zero.KEEP),
-        "points": Field(MapOf(PORT), Zero.KEEP),
+        "ports": Field(ListOf(PORT, "map", ("port", "protocol")), Zero.DROP, patch_strategy="merge", merge_key="port"),
+        "tags": Field(ListOf(STRING, "set"), Zero.DROP, patch_strategy="merge"),
+        "steps": Field(ListOf(STRING), Zero.DROP),
+        "selector": Field(MapOf(STRING, atomic=True), Zero.DROP),
+        "limits": Field(MapOf(STRING), Zero.DROP),
+        "points": Field(MapOf(PORT), Zero.DROP),
         "corner": Field(POINT, Zero.KEEP),
     },
 )
@@ -79,8 +79,13 @@ specs = st.fixed_dictionaries(
         "corner": st.fixed_dictionaries({"x": numbers}, optional={"y": numbers}),
     },
 )
+# Never empty, because an empty one would not be stored.
 metas = st.fixed_dictionaries(
-    {"name": st.just("thing")}, optional={"labels": st.dictionaries(letters, letters, max_size=3), "finalizers": tags}
+    {"name": st.just("thing")},
+    optional={
+        "labels": st.dictionaries(letters, letters, min_size=1, max_size=3),
+        "finalizers": st.lists(letters, min_size=1, max_size=3, unique=True),
+    },
 )
 things = st.builds(
     lambda metadata, spec: {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": spec}, metas, specs

@@ -186,8 +186,9 @@ def keep_times(new: Object, old: Object) -> None:
         new["metadata"]["managedFields"] = before
 
 
-def _timeless(entries: Entries) -> Entries:
-    return [{key: value for key, value in entry.items() if key != "time"} for entry in entries]
+def _timeless(entries: Entries) -> dict[str, Object]:
+    """By identity, because their order depends on the times."""
+    return {identifier(entry): {k: v for k, v in entry.items() if k != "time"} for entry in entries}
 
 
 def _unmanaged(obj: Object) -> Object:

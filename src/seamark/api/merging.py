@@ -99,9 +99,8 @@ def remove(walker: Walker | None, value: Any, fields: Fields) -> Any:
         if node is None:
             out[name] = item
         elif not owns(node):
-            left = remove(_below(walker, name), item, node)
-            if left is not None:
-                out[name] = left
+            # An emptied container stays as null, which decoding takes for what its type makes of nothing.
+            out[name] = remove(_below(walker, name), item, node)
     return out or None
 
 

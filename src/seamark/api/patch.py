@@ -18,8 +18,8 @@ import msgspec
 from seamark.api import strategic, values
 from seamark.api.values import copied
 from seamark.errors import BadRequest, Cause, Invalid, Object, RequestEntityTooLarge
-from seamark.kinds.decode import found
 from seamark.kinds.fields import invalid
+from seamark.kinds.scalars import found
 from seamark.kinds.shape import Shape
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
