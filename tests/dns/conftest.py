@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 from watched_cluster import WatchedCluster, namespace
 
 from seamark.dns.config import DnsConfig
 from seamark.dns.server import DnsServer
 
 Serve = Callable[..., AbstractAsyncContextManager[DnsServer]]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Everything on both loops: their transports differ in small ways."""
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable
+from typing import cast
 
 from seamark.dns.responder import Reply, Responder
 from seamark.dns.udp import Background
@@ -97,12 +98,12 @@ class _Connection(asyncio.Protocol):
     # --- asyncio.Protocol --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         self.active_at = self._loop.time()
+        stream = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         if not self._listener.admit(self):
-            transport.abort()
+            stream.abort()
             return
-        self._transport = transport
+        self._transport = stream
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if peer else ""
 
