@@ -4,7 +4,8 @@
 Controllers, DNS, proxy, nodes and ``why`` are written against it and cannot tell which they have.
 
 Objects come back decoded into the type the caller asks for: ``dict`` by default, or a ``msgspec.Struct`` that names
-just the fields it needs, decoded straight from the wire.  Errors are those of :mod:`seamark.errors`.
+just the fields it needs, decoded straight from the wire.  Such a struct must take ``null`` for lists and maps that Go
+writes without ``omitempty`` (``endpoints`` of an EndpointSlice).  Errors are those of :mod:`seamark.errors`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -221,6 +220,8 @@ class Transport:
 
 def user_agent(component: str) -> str:
     """``seamark/0.1.0 (linux/x86_64)``; the part before the slash names us in managedFields."""
+    from importlib import metadata
+
     try:
         version = metadata.version("seamark")
     except metadata.PackageNotFoundError:
