@@ -5,7 +5,7 @@ import contextlib
 import logging
 
 import pytest
-from virtual_time import VirtualTime
+from passing_time import VirtualTime
 
 from seamark import errors
 from seamark.access.leader import LeaderElection, Timing
