@@ -189,6 +189,19 @@ def canonical(text: str) -> str:
     return text if parsed is None else str(parsed.address)
 
 
+def flawless(text: str) -> Family | None:
+    """The family of an address that nobody can object to: canonical, and one that traffic can go to."""
+    return _flawless(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=8192)
+def _flawless(text: str) -> Family | None:
+    parsed = parse(text)
+    if parsed is None or parsed.unfit or str(parsed.address) != text:
+        return None
+    return _family(parsed.address)
+
+
 # --- mistakes --------------------------------------------------------------------------------------
 
 

@@ -7,11 +7,19 @@ order; so do we: first ports and endpoints, then the address type and the number
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import metadata
-from seamark.kinds.addresses import canonical_ip_mistakes, family, ip_mistakes, ip_warnings, refuse_endpoint_ip
+from seamark.kinds.addresses import (
+    canonical_ip_mistakes,
+    family,
+    flawless,
+    ip_mistakes,
+    ip_warnings,
+    refuse_endpoint_ip,
+)
 from seamark.kinds.fields import Errors, duplicate, invalid, not_supported, required, too_many
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import ENDPOINT_SLICES
@@ -29,6 +37,7 @@ MOST_PORTS = 20000
 MOST_HINTS = 8
 
 _SHOWN = 3  # addresses, or ports, in a row of `kubectl get`
+_LONGEST_NAME = 253
 _CONTENT = ("addressType", "endpoints", "ports")
 
 
@@ -86,7 +95,8 @@ class EndpointSliceKind(Kind):
             return said
         for i, endpoint in enumerate(obj.get("endpoints") or ()):
             for j, address in enumerate(endpoint.get("addresses") or ()):
-                said += ip_warnings(f"endpoints[{i}].addresses[{j}]", address)
+                if flawless(address) is None:
+                    said += ip_warnings(f"endpoints[{i}].addresses[{j}]", address)
         return said
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
@@ -134,6 +144,8 @@ def _endpoint_mistakes(obj: Object) -> Errors:
     address_type = obj.get("addressType", "")
     errors: Errors = []
     for i, endpoint in enumerate(endpoints):
+        if _flawless(endpoint, address_type):
+            continue
         at = f"endpoints[{i}]"
         for j, address in enumerate(endpoint.get("addresses") or ()):
             errors += _address_mistakes(address, address_type, f"{at}.addresses", j)
@@ -144,6 +156,22 @@ def _endpoint_mistakes(obj: Object) -> Errors:
         if hints := endpoint.get("hints"):
             errors += _hint_mistakes(hints, f"{at}.hints")
     return errors
+
+
+def _flawless(endpoint: Object, address_type: str) -> bool:
+    """Whether an endpoint is as nearly all are, so that looking at it more closely can be spared."""
+    return (
+        all(flawless(address) == address_type for address in endpoint.get("addresses") or ())
+        and ((node := endpoint.get("nodeName")) is None or (len(node) <= _LONGEST_NAME and _plain_node(node)))
+        and endpoint.get("hostname") is None
+        and not endpoint.get("hints")
+    )
+
+
+@lru_cache(maxsize=4096)
+def _plain_node(name: str) -> bool:
+    """There are far fewer nodes than endpoints, so their names are worth remembering."""
+    return not metadata.dns_subdomain(name)
 
 
 def _address_mistakes(address: str, address_type: str, path: str, index: int) -> Errors:
