@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 from described_kinds import KINDS
+from replay_paths import lookup, remove
 
 from seamark import errors
 from seamark.api import discovery
 from seamark.api.http import Request, Response
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
-_spec = importlib.util.spec_from_file_location("replay_api", CONFORMANCE / "replay_api.py")
-assert _spec is not None
-assert _spec.loader is not None
-replay_api = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(replay_api)
 
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Response | None:
@@ -63,11 +58,11 @@ def test_documents_are_the_recorded_ones(step: dict[str, Any]) -> None:
     assert isinstance(response.body, bytes)
     body = msgspec.json.decode(response.body)
     for path in step.get("ignore", ()):
-        replay_api.remove(body, path)
+        remove(body, path)
     if "body" in expect:
         assert body == expect["body"]
     for path, value in expect.get("paths", {}).items():
-        assert replay_api.lookup(body, path) == value
+        assert lookup(body, path) == value
 
 
 def test_resources_come_in_order_and_groups_by_priority() -> None:
