@@ -136,7 +136,11 @@ class Renderer:
                 shown = obj
             case _:
                 shown = self._metadata(obj)
-        return {"cells": list(self.kind.row(obj, self.clock())), "object": shown}
+        row: Object = {"cells": list(self.kind.row(obj, self.clock()))}
+        if conditions := self.kind.row_conditions(obj):
+            row["conditions"] = list(conditions)
+        row["object"] = shown
+        return row
 
     def _table(self, rows: Sequence[Object], listing: Object) -> Object:
         return {

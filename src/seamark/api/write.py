@@ -107,7 +107,7 @@ class Writer:
             reserved = self._reservations.plan(kind, obj, None, dry_run=how.dry_run)
             wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced) + kind.validate(obj)
             if wrong:
-                raise refuse(resource, name, wrong)
+                raise refuse(kind.stored_as or resource, name, wrong)
             warnings = kind.warnings(obj, None)
             inner = kind.to_stored(obj)
             path = f"{meta['namespace']}/{name}" if resource.namespaced else name
@@ -227,7 +227,7 @@ class Writer:
         if not version or version == "0":
             if not kind.unconditional_update:
                 wrong = [required("metadata.resourceVersion", "must be specified for an update")]
-                raise refuse(kind.resource, entry.name, wrong)
+                raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
             return False
         if not (version.isascii() and version.isdigit()):
             raise errors.ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
@@ -255,7 +255,7 @@ class Writer:
             wrong = kind.validate_update(new, old)
         wrong = metadata.validate_update(new["metadata"], old["metadata"]) + wrong
         if wrong:
-            raise refuse(kind.resource, entry.name, wrong)
+            raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
         warnings = kind.warnings(new, old) if not subresource else []
         return await self.put(kind, entry, old, new, how, reserved.writes, warnings)
 

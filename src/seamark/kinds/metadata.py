@@ -18,6 +18,7 @@ _qualified = re.compile(_QUALIFIED)
 _label_value = re.compile(f"({_QUALIFIED})?")
 
 TOTAL_ANNOTATIONS_LIMIT = 256 * 1024
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")  # in Go's order
 
 
 def _length(limit: int) -> str:
@@ -143,6 +144,11 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     return errors
 
 
+def _in_order(owner: Object) -> Object:
+    """An owner with its fields in Go's order, in which messages print it."""
+    return {field: owner[field] for field in _OWNER_FIELDS if field in owner}
+
+
 def _validate_owners(owners: list[Any], path: str) -> Errors:
     errors: Errors = []
     controllers: list[str] = []
@@ -158,14 +164,14 @@ def _validate_owners(owners: list[Any], path: str) -> Errors:
         if not owner.get("uid"):
             errors.append(required(f"{at}.uid", "must not be empty"))
         if (group, owner.get("kind")) == ("", "Event"):
-            errors.append(invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner"))
+            errors.append(invalid(at, _in_order(owner), "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
         errors.append(
             invalid(
                 path,
-                owners,
+                [_in_order(owner) for owner in owners],
                 'Only one reference can have Controller set to true. Found "true" in references for '
                 f"{controllers[0]} and {controllers[1]}",
             )
