@@ -10,8 +10,8 @@ from seamark.kinds import metadata
 from seamark.kinds.addresses import ip_warnings, refuse_endpoint_ip, refuse_ip
 from seamark.kinds.fields import Errors, invalid, required
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.ports import app_protocol_mistakes, port_number_mistakes, protocol_mistakes
 from seamark.kinds.resource import ENDPOINTS
-from seamark.kinds.service_ports import app_protocol_mistakes, port_number_mistakes, protocol_mistakes
 from seamark.kinds.times import age
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"

@@ -22,8 +22,8 @@ from seamark.kinds.addresses import (
 )
 from seamark.kinds.fields import Errors, duplicate, invalid, not_supported, required, too_many
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.ports import app_protocol_mistakes, protocol_mistakes
 from seamark.kinds.resource import ENDPOINT_SLICES
-from seamark.kinds.service_ports import app_protocol_mistakes, protocol_mistakes
 from seamark.kinds.times import age
 
 SERVICE_NAME = "kubernetes.io/service-name"

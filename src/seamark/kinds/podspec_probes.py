@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
+from seamark.kinds.ports import port_mistakes
 
-_port_characters = re.compile("[-a-z0-9]+")
-_port_letter = re.compile("[a-z]")
 _header = re.compile("[-A-Za-z0-9]+")
 
 # In the order in which Kubernetes looks; the first one found is the handler, the others are too many.
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
-
-
-def port_name_mistakes(name: str) -> list[str]:
-    """What is wrong with this as the name of a port (an IANA service name); empty if nothing."""
-    wrong = ["must be no more than 15 characters"] if len(name) > 15 else []
-    if not _port_characters.fullmatch(name):
-        wrong.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not _port_letter.search(name):
-        wrong.append("must contain at least one letter (a-z)")
-    if "--" in name:
-        wrong.append("must not contain consecutive hyphens")
-    if name.startswith("-") or name.endswith("-"):
-        wrong.append("must not begin or end with a hyphen")
-    return wrong
-
-
-def port_mistakes(port: Any, path: str) -> Errors:
-    """A port by number or by name."""
-    if isinstance(port, int):
-        return [] if 1 <= port <= 65535 else [invalid(path, port, "must be between 1 and 65535, inclusive")]
-    return [invalid(path, port, sentence) for sentence in port_name_mistakes(port)]
 
 
 def probe_mistakes(container: Object, path: str, grace: int | None) -> Errors:
@@ -111,7 +88,7 @@ def _action_mistakes(kind: str, action: Object, path: str, grace: int | None) ->
             sentence = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
             return [invalid(path, seconds, sentence)]
         return []
-    errors = port_mistakes(action.get("port", 0), f"{path}.port")
+    errors = port_mistakes(f"{path}.port", action.get("port", 0))
     if kind == "httpGet":
         if not action.get("path"):
             errors.insert(0, required(f"{path}.path"))

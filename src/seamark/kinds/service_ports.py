@@ -2,60 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from seamark.errors import Object
-from seamark.kinds.fields import Errors, duplicate, forbidden, invalid, not_supported, required
-from seamark.kinds.metadata import dns_label, qualified_name
+from seamark.kinds.fields import Errors, duplicate, forbidden, invalid, required
+from seamark.kinds.metadata import dns_label
+from seamark.kinds.ports import app_protocol_mistakes, port_mistakes, port_number_mistakes, protocol_mistakes
 from seamark.kinds.service_types import CLUSTER_IP
 
-PROTOCOLS = ("SCTP", "TCP", "UDP")
-_port_name = re.compile(r"[-a-z0-9]+")
-_letter = re.compile(r"[a-z]")
 
-
-def port_number_mistakes(path: str, number: int) -> Errors:
-    if 1 <= number <= 65535:
-        return []
-    return [invalid(path, number, "must be between 1 and 65535, inclusive")]
-
-
-def port_name_mistakes(name: str) -> list[str]:
-    """What is wrong with this as an IANA service name, which is how container ports are called; empty if nothing."""
-    wrong = []
-    if len(name) > 15:
-        wrong.append("must be no more than 15 characters")
-    if not _port_name.fullmatch(name):
-        wrong.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not _letter.search(name):
-        wrong.append("must contain at least one letter (a-z)")
-    if "--" in name:
-        wrong.append("must not contain consecutive hyphens")
-    if name.startswith("-") or name.endswith("-"):
-        wrong.append("must not begin or end with a hyphen")
-    return wrong
-
-
-def protocol_mistakes(path: str, protocol: str) -> Errors:
-    if not protocol:
-        return [required(path)]
-    return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
-
-
-def app_protocol_mistakes(path: str, protocol: str | None) -> Errors:
-    if protocol is None:
-        return []
-    return [invalid(path, protocol, sentence) for sentence in qualified_name(protocol)]
-
-
-def _target_mistakes(path: str, target: Any) -> Errors:
-    if isinstance(target, str):
-        return [invalid(path, target, sentence) for sentence in port_name_mistakes(target)]
-    return port_number_mistakes(path, target)
-
-
-def port_mistakes(ports: list[Object], path: str) -> Errors:
+def own_port_mistakes(ports: list[Object], path: str) -> Errors:
     """What is wrong with each port by itself, and with their names together."""
     errors: Errors = []
     names = set()
@@ -71,7 +25,7 @@ def port_mistakes(ports: list[Object], path: str) -> Errors:
             errors.append(required(f"{at}.name"))
         errors += port_number_mistakes(f"{at}.port", port.get("port", 0))
         errors += protocol_mistakes(f"{at}.protocol", port.get("protocol", ""))
-        errors += _target_mistakes(f"{at}.targetPort", port.get("targetPort", 0))
+        errors += port_mistakes(f"{at}.targetPort", port.get("targetPort", 0))
         errors += app_protocol_mistakes(f"{at}.appProtocol", port.get("appProtocol"))
     return errors
 

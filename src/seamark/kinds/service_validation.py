@@ -6,9 +6,10 @@ from seamark.errors import Object
 from seamark.kinds.addresses import parse, refuse_cidr, refuse_endpoint_ip, refuse_ip
 from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
 from seamark.kinds.metadata import dns_subdomain, qualified_name, validate_labels
+from seamark.kinds.ports import port_number_mistakes
 from seamark.kinds.service_defaults import TRAFFIC_POLICIES
 from seamark.kinds.service_families import cluster_ip_change_mistakes, cluster_ip_mistakes, family_change_mistakes
-from seamark.kinds.service_ports import node_port_mistakes, port_mistakes, port_number_mistakes, same_port_mistakes
+from seamark.kinds.service_ports import node_port_mistakes, own_port_mistakes, same_port_mistakes
 from seamark.kinds.service_types import (
     CLUSTER_IP,
     EXTERNAL_NAME,
@@ -40,7 +41,7 @@ def mistakes(obj: Object, old: Object | None) -> Errors:
     if not ports and not is_headless(spec) and spec["type"] != EXTERNAL_NAME:
         errors.append(required("spec.ports"))
     errors += _type_mistakes(spec)
-    errors += port_mistakes(ports, "spec.ports")
+    errors += own_port_mistakes(ports, "spec.ports")
     errors += validate_labels(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_mistakes(spec)
     errors += cluster_ip_mistakes(spec, old_spec)
