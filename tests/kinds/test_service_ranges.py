@@ -10,7 +10,7 @@ from seamark.errors import Object
 from seamark.kinds import shapes
 from seamark.kinds.decode import conform
 from seamark.kinds.ipaddress import IP_ADDRESS, ip_address_object
-from seamark.kinds.servicecidr import SERVICE_CIDR
+from seamark.kinds.servicecidr import SERVICE_CIDR, usable_ranges
 from seamark.kinds.times import parse
 
 NOW = "2030-01-01T00:00:00Z"
@@ -139,6 +139,18 @@ def test_a_status_update_takes_nothing_else() -> None:
     }
     SERVICE_CIDR.prepare_status(new, old)
     assert new == {**old, "status": {"conditions": []}}
+
+
+def test_only_ready_ranges_are_used() -> None:
+    obj = ranges("10.0.0.0/24")
+    assert usable_ranges(obj) == ["10.0.0.0/24"]
+    obj["status"] = {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}
+    assert usable_ranges(obj) == ["10.0.0.0/24"]
+    obj["status"]["conditions"][1]["status"] = "False"
+    assert usable_ranges(obj) == []
+    going = ranges("10.0.0.0/24")
+    going["metadata"]["deletionTimestamp"] = NOW
+    assert usable_ranges(going) == []
 
 
 def test_a_row() -> None:

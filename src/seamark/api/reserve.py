@@ -16,7 +16,8 @@ from seamark.config import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.ipaddress import ip_address_object
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import IP_ADDRESSES, SERVICES
+from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS, SERVICES
+from seamark.kinds.servicecidr import usable_ranges
 from seamark.store.protocol import Write
 
 
@@ -51,6 +52,7 @@ class Reservations:
 
     def __init__(self, cache: Cache, network: ServiceNetwork, chance: random.Random, now: allocate.Clock) -> None:
         self._taken = Taken(cache)
+        self._service_cidrs = cache.of(SERVICE_CIDRS).entries
         self._network = network
         self._random = chance
         self._now = now
@@ -64,11 +66,24 @@ class Reservations:
         if kind.resource != SERVICES:
             return Reserved([])
         before = msgspec.json.decode(msgspec.json.encode(obj["spec"]))
-        plan = allocate.plan(obj, old, network=self._network, taken=self._taken, random=self._random, dry_run=dry_run)
+        plan = allocate.plan(
+            obj,
+            old,
+            network=self._network,
+            taken=self._taken,
+            random=self._random,
+            dry_run=dry_run,
+            more_ranges=self._more_ranges(),
+        )
         if dry_run:
             return Reserved([], before)
         meta = obj["metadata"]
         return Reserved(self._writes(plan, meta["namespace"], meta.get("name", "")), before)
+
+    def _more_ranges(self) -> list[str]:
+        """Ranges that ServiceCIDRs add to the configured ones; there are hardly ever any."""
+        found = [cidr for entry in self._service_cidrs.values() for cidr in usable_ranges(entry.decode())]
+        return [cidr for cidr in found if cidr not in self._network.ranges]
 
     def release(self, kind: Kind, obj: Object) -> list[Write]:
         """The writes that free everything an object holds."""

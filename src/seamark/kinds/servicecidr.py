@@ -15,7 +15,6 @@ from seamark.kinds.times import age
 DEFAULT_NAME = "kubernetes"  # made from the server's own configuration
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Ready"
-TERMINATING_REASON = "Terminating"
 
 _PATH = "spec.cidrs"
 _IMMUTABLE = "field is immutable"
@@ -54,6 +53,13 @@ class ServiceCIDRKind(Kind):
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]
         return [meta["name"], ",".join(_ranges(obj)), age(now, meta.get("creationTimestamp"))]
+
+
+def usable_ranges(obj: Object) -> list[str]:
+    """The ranges that new addresses may come from: none once the ServiceCIDR is not ready, or going."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    waiting = any(found.get("type") == READY and found.get("status") != "True" for found in conditions)
+    return [] if waiting or obj["metadata"].get("deletionTimestamp") else _ranges(obj)
 
 
 def _ranges(obj: Object) -> list[str]:
