@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+import etcd_server
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -13,3 +17,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if soaking:
         items[:] = [item for item in items if item not in soaking]
         config.hook.pytest_deselected(items=soaking)
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[etcd_server.EtcdCluster]:
+    """A real etcd of one member, shared by the tests of a session: each takes a prefix of its own."""
+    if etcd_server.binary() is None:
+        pytest.skip("no etcd binary runs here")
+    cluster = etcd_server.EtcdCluster(tmp_path_factory.mktemp("etcd"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from seamark.store.sqlite import SqliteStore
 Place = Callable[[], Store]
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "etcd"])
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Place]:
     """Finds an empty place for a store, of each engine in turn."""
     numbers = itertools.count()
@@ -24,7 +25,14 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Pl
         path = tmp_path / f"store-{next(numbers)}.db"
         return lambda: SqliteStore(path, durable=False, history_seconds=None)
 
-    return file
+    def prefix() -> Place:
+        from seamark.store.etcd import EtcdStore
+
+        addresses = request.getfixturevalue("etcd").addresses
+        name = f"/{request.node.name}/{uuid.uuid4()}"
+        return lambda: EtcdStore(addresses, prefix=name)
+
+    return file if request.param == "sqlite" else prefix
 
 
 @pytest.fixture

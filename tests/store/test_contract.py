@@ -71,7 +71,7 @@ async def test_keys_are_any_text(store: Store, key: str) -> None:
     assert [change.key for change in await changes_until(watch, revision)] == [key]
 
 
-@pytest.mark.parametrize("key", ["", "/a\0b", "/\ud800", LAST_CHARACTER])
+@pytest.mark.parametrize("key", ["", "a", "/a\0b", "/\ud800"])
 async def test_what_cannot_be_a_key_is_refused(store: Store, key: str) -> None:
     with pytest.raises(ValueError, match=r"key|surrogates"):
         await store.commit([Write("/fine", b""), Write(key, b"")])

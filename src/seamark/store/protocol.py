@@ -53,7 +53,7 @@ class Mismatch(StoreError):
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """One key of a transaction.
+    """One key of a transaction.  Keys are paths: they begin with a slash.
 
     ``value`` None deletes the key.  ``expect`` is the mod revision the key must have for the transaction to happen:
     0 means it must be absent, None means anything goes.  A key stands at most once in a transaction.
@@ -159,7 +159,7 @@ LAST_CHARACTER = "\U0010ffff"
 
 
 def prefix_end(prefix: str) -> str:
-    """The first key after all keys that begin with ``prefix``; no key at all begins with ``LAST_CHARACTER``."""
+    """The first text after every key that begins with ``prefix``."""
     stem = prefix.rstrip(LAST_CHARACTER)
     if not stem:
         return LAST_CHARACTER
@@ -173,8 +173,8 @@ def check_writes(writes: Sequence[Write]) -> None:
     """Refuse with ``ValueError`` what no engine could store: that is the caller's mistake, not the store's state."""
     for write in writes:
         key = write.key
-        if not key or "\0" in key or key[0] == LAST_CHARACTER:
-            raise ValueError(f"{key!r} cannot be a key")
+        if key[:1] != "/" or "\0" in key:
+            raise ValueError(f"{key!r} cannot be a key: keys begin with a slash and hold no NUL")
         if not key.isascii():
             key.encode()  # lone surrogates
     if len(writes) > 1 and len({write.key for write in writes}) < len(writes):

@@ -1,0 +1,212 @@
+"""Calls to etcd: which endpoint, with which credentials, and what to do when one fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+import grpc.aio
+
+from seamark.store.etcd import messages
+from seamark.store.protocol import StoreError, Unavailable
+
+ATTEMPT_SECONDS = 5.0
+FIRST_PAUSE_SECONDS = 0.02
+LONGEST_PAUSE_SECONDS = 0.5
+
+# What etcd says, by its own words: its status codes are too coarse.
+COMPACTED = "etcdserver: mvcc: required revision has been compacted"
+FUTURE = "etcdserver: mvcc: required revision is a future revision"
+_NOT_EXECUTED = ("etcdserver: no leader", "failed to connect to all addresses", "DNS resolution failed")
+_LOG_IN_AGAIN = ("etcdserver: invalid auth token", "etcdserver: revision of auth store is old")
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    # A connection that died silently is noticed while nothing but a watch uses it.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # By default a lost server is not tried again for up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+_METHODS = {
+    "Range": ("/etcdserverpb.KV/Range", messages.RangeRequest, messages.RangeResponse),
+    "Txn": ("/etcdserverpb.KV/Txn", messages.TxnRequest, messages.TxnResponse),
+    "Compact": ("/etcdserverpb.KV/Compact", messages.CompactionRequest, messages.CompactionResponse),
+    "Authenticate": ("/etcdserverpb.Auth/Authenticate", messages.AuthenticateRequest, messages.AuthenticateResponse),
+}
+
+
+class Login(NamedTuple):
+    user: str
+    password: str
+
+
+class Refused(StoreError):
+    """etcd understood the request and said no; ``said`` are its own words."""
+
+    def __init__(self, address: str, said: str) -> None:
+        super().__init__(f"etcd at {address}: {said}")
+        self.said = said
+
+
+class Verdict(Enum):
+    """What a failed call means for its request."""
+
+    REFUSED = "it will not be done, however often it is sent"
+    NOT_EXECUTED = "it was not done, and may be sent again"
+    LOG_IN_AGAIN = "it was not done, because the token has expired"
+    UNKNOWN = "it may have been done"
+
+
+def judge(code: grpc.StatusCode, details: str) -> Verdict:
+    """What a failed call means for its request."""
+    if any(text in details for text in _LOG_IN_AGAIN):
+        return Verdict.LOG_IN_AGAIN
+    if any(text in details for text in _NOT_EXECUTED):
+        return Verdict.NOT_EXECUTED
+    if code in (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.UNIMPLEMENTED,
+    ):
+        return Verdict.REFUSED
+    return Verdict.UNKNOWN
+
+
+def tls_credentials(ca: str | None, cert: str | None, key: str | None) -> grpc.ChannelCredentials | None:
+    """What the URL's file names mean; None is plain text."""
+    if ca is None and cert is None and key is None:
+        return None
+    if (cert is None) != (key is None):
+        raise StoreError("the store options cert and key go together")
+    content: dict[str, bytes | None] = {}
+    for name, file in (("root_certificates", ca), ("certificate_chain", cert), ("private_key", key)):
+        try:
+            content[name] = Path(file).read_bytes() if file is not None else None
+        except OSError as error:
+            raise StoreError(f"cannot read {file}: {error.strerror}") from error
+    return grpc.ssl_channel_credentials(**content)
+
+
+class _Endpoint:
+    """One member of the cluster."""
+
+    def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
+        self.address = address
+        if credentials is None:
+            self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        else:
+            self.channel = grpc.aio.secure_channel(address, credentials, options=_CHANNEL_OPTIONS)
+        self.methods: dict[str, Any] = {
+            name: self.channel.unary_unary(
+                path, request_serializer=request.SerializeToString, response_deserializer=response.FromString
+            )
+            for name, (path, request, response) in _METHODS.items()
+        }
+        self.watch: Any = self.channel.stream_stream(
+            "/etcdserverpb.Watch/Watch",
+            request_serializer=messages.WatchRequest.SerializeToString,
+            response_deserializer=messages.WatchResponse.FromString,
+        )
+
+
+class Connection:
+    """Stays with one member while it answers, and moves to the next when it does not."""
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        *,
+        credentials: grpc.ChannelCredentials | None,
+        login: Login | None,
+        patience: float,
+    ) -> None:
+        self._endpoints = [_Endpoint(address, credentials) for address in addresses]
+        self._current = 0
+        self._login = login
+        self._token: str | None = None
+        self._logging_in = asyncio.Lock()
+        self._patience = patience
+
+    async def close(self) -> None:
+        await asyncio.gather(*(endpoint.channel.close() for endpoint in self._endpoints))
+
+    @property
+    def address(self) -> str:
+        return self._endpoints[self._current].address
+
+    def move_on(self, address: str) -> None:
+        """The member at ``address`` did not answer; of many callers who say so, one moves."""
+        if address == self.address:
+            self._current = (self._current + 1) % len(self._endpoints)
+
+    async def call(self, method: str, request: Any, *, repeatable: bool) -> Any:
+        """Send a request until it is answered or patience ends.
+
+        Unless it is ``repeatable``, it is not sent again once it may have been executed: then, and when patience
+        ends, the error is :class:`Unavailable`.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline, pause = clock() + self._patience, FIRST_PAUSE_SECONDS
+        while True:
+            endpoint = self._endpoints[self._current]
+            token = self._token
+            try:
+                metadata = await self.metadata()
+                timeout = max(0.1, min(ATTEMPT_SECONDS, deadline - clock()))
+                return await endpoint.methods[method](request, timeout=timeout, metadata=metadata)
+            except grpc.aio.AioRpcError as error:
+                verdict, said = judge(error.code(), error.details() or ""), _one_line(error)
+                if verdict is Verdict.REFUSED:
+                    raise Refused(endpoint.address, said) from error
+                if clock() + pause > deadline or (verdict is Verdict.UNKNOWN and not repeatable):
+                    self.move_on(endpoint.address)
+                    raise Unavailable(f"etcd at {endpoint.address}: {said}") from error
+            if verdict is Verdict.LOG_IN_AGAIN:
+                self.forget_token(token)
+            else:
+                self.move_on(endpoint.address)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What goes with every request: a member without a leader shall say so at once, instead of waiting for one."""
+        if self._login is None:
+            return (("hasleader", "true"),)
+        async with self._logging_in:
+            if self._token is None:
+                request = messages.AuthenticateRequest(name=self._login.user, password=self._login.password)
+                endpoint = self._endpoints[self._current]
+                answer = await endpoint.methods["Authenticate"](request, timeout=ATTEMPT_SECONDS)
+                self._token = answer.token
+        return (("hasleader", "true"), ("token", str(self._token)))
+
+    def forget_token(self, token: str | None) -> None:
+        """``token`` is no longer taken; if somebody has a newer one already, that stays."""
+        if self._token == token:
+            self._token = None
+
+    async def start_watch(self) -> tuple[str, str | None, Any]:
+        """A watch's stream, after the address of the member it goes to and the token it goes with."""
+        endpoint = self._endpoints[self._current]
+        metadata = await self.metadata()
+        return endpoint.address, self._token, endpoint.watch(metadata=metadata)
+
+
+def _one_line(error: grpc.aio.AioRpcError) -> str:
+    return " ".join((error.details() or error.code().name).split())
