@@ -54,9 +54,10 @@ THING = Shape(
     },
 )
 
+# Lists and maps are never empty below: empty ones are not stored, so that they come and go by themselves.
 letters = st.sampled_from("abcd")
 numbers = st.integers(0, 2)
-tags = st.lists(letters, max_size=3, unique=True)
+tags = st.lists(letters, min_size=1, max_size=3, unique=True)
 
 
 def _unique(ports: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -70,21 +71,20 @@ specs = st.fixed_dictionaries(
     {},
     optional={
         "size": numbers,
-        "ports": st.lists(ports_values, max_size=3).map(_unique),
+        "ports": st.lists(ports_values, min_size=1, max_size=3).map(_unique),
         "tags": tags,
-        "steps": st.lists(letters, max_size=2),
-        "selector": st.dictionaries(letters, letters, max_size=2),
-        "limits": st.dictionaries(letters, letters, max_size=3),
-        "points": st.dictionaries(letters, ports_values, max_size=2),
+        "steps": st.lists(letters, min_size=1, max_size=2),
+        "selector": st.dictionaries(letters, letters, min_size=1, max_size=2),
+        "limits": st.dictionaries(letters, letters, min_size=1, max_size=3),
+        "points": st.dictionaries(letters, ports_values, min_size=1, max_size=2),
         "corner": st.fixed_dictionaries({"x": numbers}, optional={"y": numbers}),
     },
 )
-# Never empty, because an empty one would not be stored.
 metas = st.fixed_dictionaries(
     {"name": st.just("thing")},
     optional={
         "labels": st.dictionaries(letters, letters, min_size=1, max_size=3),
-        "finalizers": st.lists(letters, min_size=1, max_size=3, unique=True),
+        "finalizers": tags,
     },
 )
 things = st.builds(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_objects import THING, things
 
@@ -15,6 +15,9 @@ from seamark.kinds import shapes
 
 steps = st.sampled_from(["f:a", "f:b", "f:name", 'k:{"port":80,"protocol":"TCP"}', 'v:"x"', "v:7", "i:3"])
 path_sets = st.sets(st.lists(steps, min_size=1, max_size=3).map(tuple), max_size=8)
+
+
+PORT_1 = 'k:{"port":1,"protocol":"TCP"}'
 
 
 def members(fields: Fields) -> set[tuple[str, ...]]:
@@ -28,11 +31,13 @@ def of(paths: set[tuple[str, ...]]) -> Fields:
 # --- algebra ----------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(path_sets)
 def test_a_set_has_the_paths_it_was_made_of(paths: set[tuple[str, ...]]) -> None:
     assert members(of(paths)) == paths
 
 
+@settings(deadline=None)
 @given(path_sets, path_sets)
 def test_algebra_is_that_of_sets_of_paths(one: set[tuple[str, ...]], other: set[tuple[str, ...]]) -> None:
     a, b = of(one), of(other)
@@ -46,6 +51,7 @@ def test_algebra_is_that_of_sets_of_paths(one: set[tuple[str, ...]], other: set[
     assert LEAF == {}
 
 
+@settings(deadline=None)
 @given(path_sets, path_sets)
 def test_equal_sets_are_equal_trees(one: set[tuple[str, ...]], other: set[tuple[str, ...]]) -> None:
     a, b = of(one), of(other)
@@ -53,6 +59,7 @@ def test_equal_sets_are_equal_trees(one: set[tuple[str, ...]], other: set[tuple[
     assert fieldsets.union(fieldsets.intersection(a, b), fieldsets.difference(a, b)) == a
 
 
+@settings(deadline=None)
 @given(path_sets)
 def test_difference_gives_the_set_itself_when_nothing_is_taken(paths: set[tuple[str, ...]]) -> None:
     fields = of(paths)
@@ -62,6 +69,7 @@ def test_difference_gives_the_set_itself_when_nothing_is_taken(paths: set[tuple[
 # --- in and out -------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(path_sets)
 def test_a_set_survives_printing_and_parsing(paths: set[tuple[str, ...]]) -> None:
     fields = of(paths)
@@ -145,11 +153,13 @@ def compare(old: Any, new: Any) -> tuple[Fields, Fields]:
     return changed, removed
 
 
+@settings(deadline=None)
 @given(things)
 def test_an_object_does_not_differ_from_itself(thing: dict[str, Any]) -> None:
     assert compare(thing, copy.deepcopy(thing)) == ({}, {})
 
 
+@settings(deadline=None)
 @given(things, things)
 def test_differences_are_where_the_objects_differ(old: dict[str, Any], new: dict[str, Any]) -> None:
     changed, removed = compare(old, new)
@@ -161,6 +171,32 @@ def test_differences_are_where_the_objects_differ(old: dict[str, Any], new: dict
     assert not (members(changed) & members(removed))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "changed", "removed"),
+    [
+        ({"limits": {}}, {"limits": {}}, {}, {}),
+        ({"limits": None}, {"limits": {}}, {"f:limits": {}}, {}),
+        ({}, {"limits": {}}, {"f:limits": {}}, {}),
+        ({}, {"limits": {"a": "1"}}, {"f:limits": {".": {}, "f:a": {}}}, {}),
+        ({"limits": None}, {"limits": {"a": "1"}}, {"f:limits": {"f:a": {}}}, {}),
+        ({"limits": {"a": "1"}}, {"limits": {}}, {}, {"f:limits": {"f:a": {}}}),
+        ({"limits": {"a": "1"}}, {}, {}, {"f:limits": {".": {}, "f:a": {}}}),
+        ({"ports": None}, {"ports": []}, {"f:ports": {}}, {}),
+        ({"ports": [{"port": 1}]}, {"ports": None}, {}, {"f:ports": {PORT_1: {".": {}, "f:port": {}}}}),
+        ({"tags": ["a"]}, {"tags": ["b"]}, {"f:tags": {'v:"b"': {}}}, {"f:tags": {'v:"a"': {}}}),
+        ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, {}, {}),
+        ({"steps": ["a", "b"]}, {"steps": ["b", "a"]}, {"f:steps": {}}, {}),
+        ({"size": 1}, {"size": None}, {"f:size": {}}, {}),
+    ],
+)
+def test_empty_null_and_absent_are_three_things(old: Any, new: Any, changed: Any, removed: Any) -> None:
+    def in_spec(fields: Any) -> Any:
+        return {"f:spec": fields} if fields else {}
+
+    assert compare({"spec": old}, {"spec": new}) == (in_spec(changed), in_spec(removed))
+
+
+@settings(deadline=None)
 @given(things)
 def test_named_fields_are_part_of_the_whole(thing: dict[str, Any]) -> None:
     walker = typed.struct(THING)

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_objects import THING, things
 from recorded import case
@@ -413,6 +413,7 @@ def write(new: Any, old: Any, manager: str) -> Any:
     return new
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(things, st.sampled_from(["a", "b", "c"])), min_size=1, max_size=4))
 def test_every_leaf_has_exactly_one_updater(writes: list[tuple[Any, str]]) -> None:
     old = None

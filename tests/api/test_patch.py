@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import case, patches, place, shape_of
 
@@ -263,6 +263,7 @@ def merge_difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]
     return document
 
 
+@settings(deadline=None)
 @given(json_objects, json_objects)
 def test_merge_patch_made_from_a_difference_gives_the_target(old: dict[str, Any], new: dict[str, Any]) -> None:
     document = {"data": merge_difference(old, new)}
@@ -293,6 +294,7 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
+@settings(deadline=None)
 @given(json_objects, json_objects)
 def test_json_patch_made_from_a_difference_gives_the_target(old: dict[str, Any], new: dict[str, Any]) -> None:
     operations = json_difference(old, new, "/data")

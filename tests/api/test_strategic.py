@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from owned_objects import THING, things
 
 from seamark.api.patch import apply_patch
@@ -294,6 +294,7 @@ def one_protocol(thing: dict[str, Any]) -> dict[str, Any]:
     return thing
 
 
+@settings(deadline=None)
 @given(things.map(one_protocol), things.map(one_protocol))
 def test_a_patch_made_from_a_difference_gives_the_target(old: dict[str, Any], new: dict[str, Any]) -> None:
     assert apply_patch("strategic", difference(old, new), old, THING) == new
