@@ -49,6 +49,10 @@ class MemoryCluster:
             if kind == resource.kind and namespace in ("", ns)
         ]
 
+    def written(self, *kinds):
+        """What has been written of these kinds, as (verb, kind, name)."""
+        return [write for write in self.writes if write[1] in (kinds or ("Endpoints", "EndpointSlice"))]
+
     async def get(self, resource, name, *, namespace="", as_=dict):
         return msgspec.convert(copy.deepcopy(self._find(resource, namespace, name)), as_)
 
@@ -124,7 +128,7 @@ class MemoryCluster:
         return copy.deepcopy(obj)
 
     async def patch(self, resource, name, patch, *, namespace="", type="merge", subresource="", **more):
-        assert type == "merge"
+        assert type in ("merge", "strategic")  # the same thing where there are no lists
         old = self._find(resource, namespace, name)
         return await self.update(resource, merge(old, patch), namespace=namespace)
 

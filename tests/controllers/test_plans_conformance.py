@@ -4,13 +4,10 @@ Every recorded scenario is played into a cluster in memory; at each mark the pla
 want nothing more, and the outcome is compared with the replay tool's own eyes.
 """
 
-import importlib.util
-import json
-from pathlib import Path
-
 import msgspec
 import pytest
-from memory_cluster import RESOURCES, MemoryCluster
+from memory_cluster import MemoryCluster
+from recordings import NS, check, load, observe, play, steps
 
 from seamark.controllers import endpoints, endpointslices, mirroring, slices_objects
 from seamark.controllers.hints import zone_shares
@@ -19,35 +16,18 @@ from seamark.controllers.views import LEADER_ANNOTATION, Endpoints, EndpointSlic
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.membership import Node, Pod, Service, selects
 
-HERE = Path(__file__).parent.parent / "conformance"
-PLURALS = {resource.plural: resource for resource in RESOURCES.values()}
-NS = "scenario"
-
 # A slice taken out of the controller's hands is not made up for at once: the controller's patience, not the plan's.
-NOT_THE_PLANS = {"slices/managed-by-taken-away"}
-
-spec = importlib.util.spec_from_file_location("replay_tool", HERE / "replay.py")
-replay = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(replay)
+NOT_THE_PLANS = ("slices/managed-by-taken-away",)
 
 
-def load(name):
-    document = json.loads((HERE / "controllers" / f"{name}.json").read_text())
-    return [
-        pytest.param(document["nodes"], case, id=case["name"])
-        for case in document["cases"]
-        if case["name"] not in NOT_THE_PLANS
-    ]
-
-
-@pytest.mark.parametrize(("nodes", "case"), load("hand") + load("random"))
+@pytest.mark.parametrize(("nodes", "case"), load("hand", without=NOT_THE_PLANS) + load("random"))
 async def test_a_recorded_scenario(nodes, case):
     cluster = MemoryCluster()
     for node in nodes:
         await cluster.create(NODES, node)
     known = set()
     states = []
-    for step in replay.substitute(case["steps"], NS):
+    for step in steps(case):
         if step == "settle" or "settle" in step:
             await converge(cluster, known)
             states.append(observe(cluster))
@@ -56,40 +36,7 @@ async def test_a_recorded_scenario(nodes, case):
             # Recorded controllers see every step, not only the state at the mark.
             if "delete" in step or "patch" in step or "patch_slices" in step or "delete_slices" in step:
                 await converge(cluster, known, services_only=True)
-    for position, (want, got) in enumerate(zip(case["expect"], states, strict=True)):
-        assert replay.difference(want, got, f"mark {position}") == []
-
-
-async def play(cluster, step):
-    if "create" in step:
-        await cluster.create(RESOURCES[step["create"]["kind"]], step["create"], namespace=NS)
-    elif "status" in step:
-        plural, name = step["status"].split("/")
-        await cluster.patch(PLURALS[plural], name, {"status": step["body"]}, namespace=NS)
-    elif "patch" in step:
-        plural, name = step["patch"].split("/")
-        await cluster.patch(PLURALS[plural], name, step["body"], namespace=NS)
-    elif "delete" in step:
-        plural, name = step["delete"].split("/")
-        await cluster.delete(PLURALS[plural], name, namespace=NS, grace_seconds=step.get("grace"))
-    elif "delete_slices" in step:
-        await cluster.delete_all(ENDPOINT_SLICES, namespace=NS, labels=step["delete_slices"])
-    elif "patch_slices" in step:
-        found = await cluster.list(ENDPOINT_SLICES, namespace=NS, labels=step["patch_slices"])
-        for obj in found.items:
-            await cluster.patch(ENDPOINT_SLICES, obj["metadata"]["name"], step["body"], namespace=NS)
-    else:
-        raise AssertionError(f"unknown step {step}")
-
-
-def observe(cluster):
-    state = {
-        "endpoints": sorted(
-            (replay.clean_endpoints(e, NS) for e in cluster.objects(ENDPOINTS, NS)), key=lambda e: e["name"]
-        ),
-        "endpointslices": replay.clean_slices(cluster.objects(ENDPOINT_SLICES, NS), NS),
-    }
-    return json.loads(json.dumps(state, sort_keys=True).replace(NS, "$NS"))
+    check(case, states)
 
 
 async def views(cluster, resource, type_):

@@ -111,6 +111,20 @@ class EndpointsState:
             self._put_in(entry)
             self._entries[name] = entry
 
+    def renew(self, service: Service) -> bool:
+        """Go on with a changed Service; False if it changed too much, and every Pod must be judged again."""
+        old = self.service
+        if (old.metadata.uid, old.metadata.name, old.spec) != (
+            service.metadata.uid,
+            service.metadata.name,
+            service.spec,
+        ):
+            return False
+        if old is not service:
+            self.service = service
+            self._settled = None
+        return True
+
     def plan(self, current: Endpoints | None, *, trigger_time: str = "") -> Changes[Endpoints]:
         if current is not None and current is self._settled:
             return Changes()

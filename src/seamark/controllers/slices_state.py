@@ -125,6 +125,13 @@ class SlicesState:
         if places:
             self._members[name] = tuple(places)
 
+    def see(self, name: str, endpoint_slice: EndpointSlice | None) -> None:
+        """This is the slice of that name now; None if it is gone."""
+        if endpoint_slice is not None:
+            self.observe(endpoint_slice)
+        else:
+            self.forget(name)
+
     def observe(self, endpoint_slice: EndpointSlice) -> None:
         """The slice is there and reads like this.  One being deleted does not count as being there."""
         name = endpoint_slice.metadata.name

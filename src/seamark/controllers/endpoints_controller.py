@@ -1,0 +1,218 @@
+"""The Endpoints controller: one Endpoints per Service with a selector, for those who do not read EndpointSlices yet.
+
+What to write is :mod:`seamark.controllers.endpoints`; this follows the cluster and carries it out.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
+from seamark.access.events import EventRecorder
+from seamark.access.informer import Informer, key_of, split_key
+from seamark.controllers.endpoints_state import EndpointsState
+from seamark.controllers.loop import Clock, Loop, Retry
+from seamark.controllers.members import Members
+from seamark.controllers.slices_writer import namespace_terminating
+from seamark.controllers.trigger_time import TriggerTimes
+from seamark.controllers.views import LEADER_ANNOTATION, Changes, Endpoints
+from seamark.errors import ApiError, Conflict, Forbidden, NotFound
+from seamark.kinds.resource import ENDPOINTS
+from seamark.membership import Service
+from seamark.metrics import Registry
+
+Key = str
+
+# How often a plan outrun by somebody else is made again at once, before the key takes its turn like any failed one.
+ATTEMPTS = 3
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """What we wrote last, and the versions it replaced, by which an informer that is behind is recognised."""
+
+    endpoints: Endpoints
+    replaced: frozenset[str] = frozenset()
+
+
+class _Kept(msgspec.Struct):
+    """What is kept per Service between two looks at it."""
+
+    state: EndpointsState
+    times: TriggerTimes
+    dirty: set[str] = msgspec.field(default_factory=set)
+
+
+class EndpointsController:
+    """Follows Services and Pods, keeps Endpoints."""
+
+    name = "endpoints"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        endpoints: Informer[Endpoints],
+        recorder: EventRecorder,
+        *,
+        workers: int = 5,
+        batch: float = 0.0,
+        clock: Clock | None = None,
+        metrics: Registry | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._endpoints = endpoints
+        self._recorder = recorder
+        self._kept: dict[Key, _Kept] = {}
+        self._written: dict[Key, _Written] = {}
+        self.loop = Loop(self, workers=workers, retry=Retry(), clock=clock, metrics=metrics, batch=batch)
+        members.follow(self)
+        endpoints.on_change(self._endpoints_changed)
+
+    def queue_leftovers(self) -> None:
+        """Look at every Endpoints once: the Service of some may have gone while nobody was watching.
+
+        A leader's lock is an Endpoints without a Service too, and must not be taken away from under it.
+        """
+        for found in self._endpoints.objects():
+            if LEADER_ANNOTATION not in found.metadata.annotations:
+                self.loop.add(key_of(found.metadata.namespace, found.metadata.name))
+
+    # --- following ---------------------------------------------------------------------------------
+
+    def service_changed(self, key: Key) -> None:
+        self.loop.add(key)
+
+    def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
+        kept = self._kept.get(key)
+        if kept is not None:
+            kept.dirty.add(name)
+        if wake:
+            self.loop.add_batched(key)
+
+    def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
+        # An edit by hand stays until the Service or a Pod changes; only a deletion is made up for at once.
+        if new is None and old is not None:
+            key = key_of(old.metadata.namespace, old.metadata.name)
+            self._written.pop(key, None)
+            self.loop.add(key)
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        service = self._members.service(key)
+        if service is None:
+            await self._remove(key)
+            return
+        if not service.managed:
+            self._kept.pop(key, None)
+            return
+        kept = self._prepare(key, service)
+        for attempt in range(1, ATTEMPTS + 1):
+            trigger_time = kept.times.earliest(service)
+            changes = kept.state.plan(self._current(key), trigger_time=trigger_time)
+            try:
+                await self._write(key, changes)
+                break
+            except (Conflict, NotFound) as error:
+                # Created by an earlier attempt whose answer was lost, changed or deleted by somebody else: look again.
+                await self._look(key)
+                if attempt == ATTEMPTS:
+                    self._complain(service, changes, error)
+                    raise
+            except ApiError as error:
+                if changes.create and isinstance(error, Forbidden) and namespace_terminating(error):
+                    return
+                self._complain(service, changes, error)
+                raise
+        kept.times.written(service)
+
+    def _prepare(self, key: Key, service: Service) -> _Kept:
+        """What is known of the Service, brought up to date."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.state.renew(service):
+            times = kept.times if kept is not None else TriggerTimes()
+            kept = self._kept[key] = _Kept(EndpointsState(service), times)
+            for pod in self._members.pods(service):
+                kept.state.put(pod.metadata.name, pod)
+                kept.times.put(pod.metadata.name, pod)
+            return kept
+        dirty, kept.dirty = kept.dirty, set()
+        for name in dirty:
+            found = self._members.pod(service, name)
+            kept.state.put(name, found)
+            kept.times.put(name, found)
+        return kept
+
+    def _current(self, key: Key) -> Endpoints | None:
+        """The Endpoints as they are: as seen, or as written if the informer has yet to see that."""
+        seen = self._endpoints.by_key(key)
+        written = self._written.get(key)
+        if written is None:
+            return seen
+        if seen is None or seen.metadata.resource_version in written.replaced:
+            return written.endpoints
+        del self._written[key]
+        return seen
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def _write(self, key: Key, changes: Changes[Endpoints]) -> None:
+        for made in changes.create:
+            answer = await self._cluster.create(ENDPOINTS, made, namespace=made.metadata.namespace)
+            self._remember(key, answer, replaced="")
+        for changed in changes.update:
+            answer = await self._cluster.update(ENDPOINTS, changed, namespace=changed.metadata.namespace)
+            self._remember(key, answer, replaced=changed.metadata.resource_version)
+
+    def _remember(self, key: Key, answer: object, *, replaced: str) -> None:
+        endpoints = msgspec.convert(answer, Endpoints)
+        before = self._written.get(key)
+        versions = {*(before.replaced if before is not None else ()), replaced}
+        # A write that changed nothing keeps its version, which then is not an old one.
+        versions -= {"", endpoints.metadata.resource_version}
+        self._written[key] = _Written(endpoints, frozenset(versions))
+
+    async def _look(self, key: Key) -> None:
+        """Read the Endpoints from the server itself."""
+        namespace, name = split_key(key)
+        try:
+            found = await self._cluster.get(ENDPOINTS, name, namespace=namespace, as_=Endpoints)
+        except NotFound:
+            self._written.pop(key, None)
+            return
+        seen = self._endpoints.by_key(key)
+        replaced = {seen.metadata.resource_version} if seen is not None else set()
+        self._written[key] = _Written(found, frozenset(replaced - {found.metadata.resource_version}))
+
+    async def _remove(self, key: Key) -> None:
+        """The Service is gone: so are its Endpoints, whoever made them."""
+        self._kept.pop(key, None)
+        if self._endpoints.by_key(key) is None and key not in self._written:
+            return
+        namespace, name = split_key(key)
+        with suppress(NotFound):
+            await self._cluster.delete(ENDPOINTS, name, namespace=namespace)
+        self._written.pop(key, None)
+
+    def _complain(self, service: Service, changes: Changes[Endpoints], error: ApiError) -> None:
+        meta = service.metadata
+        if changes.create:
+            reason, message = (
+                "FailedToCreateEndpoint",
+                f"Failed to create endpoint for service {meta.namespace}/{meta.name}",
+            )
+        else:
+            reason, message = "FailedToUpdateEndpoint", f"Failed to update endpoint {meta.namespace}/{meta.name}"
+        current = self._endpoints.get(meta.name, meta.namespace)
+        about = Reference(
+            kind="Endpoints",
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=current.metadata.uid if current is not None else "",
+            api_version="v1",
+        )
+        self._recorder.record(about, "Warning", reason=reason, message=f"{message}: {error}")

@@ -1,0 +1,244 @@
+"""The EndpointSlice controller: slices for every Service with a selector.
+
+What to write is :mod:`seamark.controllers.endpointslices`; this follows the cluster and carries it out.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
+from seamark.access.events import EventRecorder
+from seamark.access.informer import Informer, key_of
+from seamark.controllers import hints
+from seamark.controllers.loop import Again, Clock, Expected, Loop, Retry, SystemClock
+from seamark.controllers.members import Members
+from seamark.controllers.slices_objects import CONTROLLER
+from seamark.controllers.slices_state import MAX_ENDPOINTS, Note, Plan, SlicesState, Topology
+from seamark.controllers.slices_store import SliceStore
+from seamark.controllers.slices_writer import Outrun, SliceWriter
+from seamark.controllers.trigger_time import TriggerTimes
+from seamark.controllers.views import EndpointSlice
+from seamark.errors import ApiError
+from seamark.membership import Family, Node, Service
+from seamark.metrics import Registry
+
+Key = str
+
+# A key that is no Service's: look at the Nodes again.
+TOPOLOGY = ""
+
+ATTEMPTS = 3
+
+# Slices that others change are put right after this many seconds: several may be on their way, and somebody who does
+# the same work should not be answered blow by blow.
+EDIT_DELAY = 1.0
+
+# A slice that somebody took out of our hands is not made up for at once.  Kubernetes waits for it to come back and
+# meanwhile leaves the Service alone; it waits for ever, we for so many seconds.
+PATIENCE = 60.0
+
+
+class NodesMissing(Expected):
+    """Pods were left out because their Nodes do not exist; the rest has been written."""
+
+
+class _Kept(msgspec.Struct):
+    """What is kept per Service between two looks at it."""
+
+    state: SlicesState
+    times: TriggerTimes
+    dirty: set[str] = msgspec.field(default_factory=set)
+    taken: dict[str, float] = msgspec.field(default_factory=dict)  # slices taken out of our hands, and when
+    zones: dict[Family, hints.Zones] = msgspec.field(default_factory=dict)
+
+
+class EndpointSlicesController:
+    """Follows Services, Pods, Nodes and slices, keeps slices."""
+
+    name = "endpointslices"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        nodes: Informer[Node],
+        slices: Informer[EndpointSlice],
+        recorder: EventRecorder,
+        *,
+        limit: int = MAX_ENDPOINTS,
+        workers: int = 5,
+        batch: float = 0.0,
+        clock: Clock | None = None,
+        metrics: Registry | None = None,
+    ) -> None:
+        self._members = members
+        self._nodes = nodes
+        self._recorder = recorder
+        self._limit = limit
+        self._clock = clock or SystemClock()
+        self._kept: dict[Key, _Kept] = {}
+        self._store = SliceStore(CONTROLLER)
+        self._writer = SliceWriter(cluster, self._store, managed_by=CONTROLLER, name=self.name, metrics=metrics)
+        self._shares: dict[str, float] | None = None
+        self._shares_known = False
+        self._edit_delay = max(EDIT_DELAY, batch)
+        retry = Retry(base=1.0, cap=1000.0)
+        self.loop = Loop(self, workers=workers, retry=retry, clock=clock, metrics=metrics, batch=batch)
+        members.follow(self)
+        slices.on_change(self._slice_changed)
+        nodes.on_change(self._node_changed)
+
+    # --- following ---------------------------------------------------------------------------------
+
+    def service_changed(self, key: Key) -> None:
+        self.loop.add(key)
+
+    def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
+        kept = self._kept.get(key)
+        if kept is not None:
+            kept.dirty.add(name)
+            # A Pod left out for want of its Node is worth looking at as soon as anything about it changes.
+            wake = wake or name in kept.state.nodeless
+        if wake:
+            self.loop.add_batched(key)
+
+    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        for sighting in self._store.see(old, new):
+            kept = self._kept.get(sighting.key)
+            if kept is not None:
+                kept.state.see(sighting.name, sighting.slice)
+                kept.taken.pop(sighting.name, None)
+                if sighting.taken:
+                    kept.taken[sighting.name] = self._clock.now()
+            self.loop.add_after(sighting.key, self._edit_delay)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if old is None or new is None or old.ready != new.ready or old.zone != new.zone:
+            self._shares_known = False
+            self.loop.add(TOPOLOGY)
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        if key == TOPOLOGY:
+            self._look_at_nodes()
+            return
+        service = self._members.service(key)
+        if service is None or not service.managed:
+            # Slices of a Service that is gone are the garbage collector's; those of one that lost its selector stay.
+            self._kept.pop(key, None)
+            return
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._be_patient(kept)
+        try:
+            if self._writer.unsure(key):
+                await self._reread(key)
+            plan = await self._settle(key, service)
+        except ApiError as error:
+            self._complain(service, str(error))
+            raise
+        if plan.nodeless:
+            missing = [_missing(service, pod, node) for pod, node in plan.nodeless]
+            message = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+            self._complain(service, message)
+            raise NodesMissing(message)
+
+    async def _settle(self, key: Key, service: Service) -> Plan:
+        """Plan and carry out, and begin anew where somebody else was faster."""
+        attempt = 1
+        while True:
+            kept = self._prepare(key, service)
+            topology = Topology(self._zone_shares(), hinted=bool(kept.zones))
+            plan = kept.state.plan(topology=topology, trigger_time=kept.times.earliest(service))
+            try:
+                await self._writer.carry_out(key, plan.changes, kept.state.see)
+                break
+            except Outrun:
+                self._kept[key] = self._built(key, service, kept)
+                if attempt == ATTEMPTS:
+                    raise
+                attempt += 1
+        kept.times.written(service)
+        kept.zones = dict(plan.zones)
+        for note in plan.notes:
+            self._tell(service, note)
+        return plan
+
+    def _prepare(self, key: Key, service: Service) -> _Kept:
+        """What is known of the Service, brought up to date."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.state.renew(service):
+            kept = self._kept[key] = self._built(key, service, kept)
+        dirty, kept.dirty = kept.dirty, set()
+        for name in dirty:
+            self._put(kept, name)
+        return kept
+
+    def _built(self, key: Key, service: Service, before: _Kept | None) -> _Kept:
+        """Everything about the Service from the beginning."""
+        kept = _Kept(SlicesState(service, limit=self._limit), TriggerTimes())
+        if before is not None:
+            kept.times, kept.taken, kept.zones = before.times, before.taken, before.zones
+        for endpoint_slice in self._store.of(key).values():
+            kept.state.observe(endpoint_slice)
+        kept.dirty = {pod.metadata.name for pod in self._members.pods(service)}
+        return kept
+
+    def _put(self, kept: _Kept, name: str) -> None:
+        pod = self._members.pod(kept.state.service, name)
+        kept.state.put(name, pod, self._members.node_of(pod))
+        kept.times.put(name, pod)
+
+    async def _reread(self, key: Key) -> None:
+        """A write of ours may or may not have happened: see for ourselves before anything is written twice."""
+        await self._writer.refresh(key)
+        self._kept.pop(key, None)
+
+    def _be_patient(self, kept: _Kept) -> None:
+        now = self._clock.now()
+        kept.taken = {name: since for name, since in kept.taken.items() if now - since < PATIENCE}
+        if kept.taken:
+            raise Again(min(kept.taken.values()) + PATIENCE - now, "a slice was taken out of our hands")
+
+    def _look_at_nodes(self) -> None:
+        """The zones' shares have changed: Services whose endpoints no longer fit them get new hints."""
+        shares = self._zone_shares()
+        for key, kept in self._kept.items():
+            if any(hints.overloaded(given, shares) for given in kept.zones.values()):
+                self.loop.add(key)
+
+    def _zone_shares(self) -> dict[str, float] | None:
+        if not self._shares_known:
+            self._shares = hints.zone_shares(self._nodes.objects())
+            self._shares_known = True
+        return self._shares
+
+    # --- telling -----------------------------------------------------------------------------------
+
+    def _tell(self, service: Service, note: Note) -> None:
+        self._recorder.record(_about(service), note.type, reason=note.reason, message=note.message)
+
+    def _complain(self, service: Service, message: str) -> None:
+        meta = service.metadata
+        text = f"Error updating Endpoint Slices for Service {meta.namespace}/{meta.name}: {message}"
+        self._recorder.record(_about(service), "Warning", reason="FailedToUpdateEndpointSlices", message=text)
+
+
+def _missing(service: Service, pod: str, node: str) -> str:
+    where = key_of(service.metadata.namespace, service.metadata.name)
+    return f"skipping Pod {pod} for Service {where}: Node {node} Not Found"
+
+
+def _about(service: Service) -> Reference:
+    meta = service.metadata
+    return Reference(
+        kind="Service",
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        api_version="v1",
+        resource_version=meta.resource_version,
+    )

@@ -1,0 +1,111 @@
+"""Carrying out what was planned for a Service's slices, and being sure of what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.informer import split_key
+from seamark.controllers.loop import Expected
+from seamark.controllers.slices_store import SliceStore
+from seamark.controllers.views import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, Changes, EndpointSlice
+from seamark.errors import ApiError, Conflict, Forbidden, NotFound
+from seamark.kinds.resource import ENDPOINT_SLICES
+from seamark.metrics import Registry
+
+Key = str
+Told = Callable[[str, EndpointSlice | None], None]
+
+
+class Outrun(Expected):
+    """Somebody else changed a slice first.  What is there now has been read; plan again."""
+
+
+class SliceWriter:
+    """Writes for one controller and keeps its store true."""
+
+    def __init__(
+        self, cluster: Cluster, store: SliceStore, *, managed_by: str, name: str, metrics: Registry | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._managed_by = managed_by
+        self._unsure: set[Key] = set()
+        registry, labels = metrics or Registry(), ("name", "operation")
+        family = ("endpoint_slice_controller_changes", "Slices written.", name)
+        self._created, self._updated, self._deleted = (
+            registry.counter(*family, operation, labels=labels) for operation in ("create", "update", "delete")
+        )
+
+    def unsure(self, key: Key) -> bool:
+        """Whether an earlier write may or may not have happened, so that the store may be wrong."""
+        return key in self._unsure
+
+    async def refresh(self, key: Key) -> None:
+        """Read the Service's slices from the server itself."""
+        namespace, service = split_key(key)
+        labels = f"{SERVICE_NAME_LABEL}={service},{MANAGED_BY_LABEL}={self._managed_by}"
+        found = await self._cluster.list(ENDPOINT_SLICES, namespace=namespace, labels=labels, as_=EndpointSlice)
+        self._store.replace(key, {each.metadata.name: each for each in found.items})
+        self._unsure.discard(key)
+
+    async def carry_out(self, key: Key, changes: Changes[EndpointSlice], told: Told) -> None:
+        """Write it all: first what adds, then what changes, last what removes.
+
+        ``told`` hears of every slice as it is after its write.  Raises :class:`Outrun` where the plan was made from an
+        outdated view; after any other error the rest is simply planned again.
+        """
+        try:
+            for made in changes.create:
+                if not await self._create(key, made, told):
+                    return
+            for changed in changes.update:
+                await self._update(key, changed, told)
+            for gone in changes.delete:
+                await self._delete(gone, told)
+        except (Conflict, NotFound) as error:
+            await self.refresh(key)
+            raise Outrun(str(error)) from error
+        except ApiError as error:
+            # A refusal is certain; anything else may have come after the write was done.
+            if error.code >= 500:
+                self._unsure.add(key)
+            raise
+
+    async def _create(self, key: Key, made: EndpointSlice, told: Told) -> bool:
+        try:
+            answer = await self._cluster.create(ENDPOINT_SLICES, made, namespace=made.metadata.namespace)
+        except Forbidden as error:
+            if namespace_terminating(error):
+                return False
+            raise
+        self._wrote(key, answer, told)
+        self._created.add()
+        return True
+
+    async def _update(self, key: Key, changed: EndpointSlice, told: Told) -> None:
+        answer = await self._cluster.update(ENDPOINT_SLICES, changed, namespace=changed.metadata.namespace)
+        self._wrote(key, answer, told)
+        self._updated.add()
+
+    async def _delete(self, gone: EndpointSlice, told: Told) -> None:
+        meta = gone.metadata
+        with suppress(NotFound):
+            # Only this very slice, should another of the same name have come meanwhile.
+            await self._cluster.delete(ENDPOINT_SLICES, meta.name, namespace=meta.namespace, uid=meta.uid)
+            self._deleted.add()
+        self._store.deleted(gone)
+        told(meta.name, None)
+
+    def _wrote(self, key: Key, answer: object, told: Told) -> None:
+        view = msgspec.convert(answer, EndpointSlice)
+        self._store.wrote(key, view)
+        told(view.metadata.name, view)
+
+
+def namespace_terminating(error: ApiError) -> bool:
+    """Whether nothing can be created because the namespace is going away, and everything in it with it."""
+    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
