@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.allocate import Allocation, address_range, first_address, plan, release
+from seamark.api.allocate import Allocation, first_address, plan, release
+from seamark.api.bands import address_range
 from seamark.config import ServiceNetwork, check_service_network
 from seamark.errors import ApiError, InternalError, Invalid, Object, status
 from seamark.kinds.service import SERVICE

@@ -2,24 +2,20 @@
 
 ``plan`` decides; it looks up what is taken, but writes nothing.  The write path puts the plan's reservations into the
 object's own transaction, each of them "must be absent", so that losing a race is noticed there and planned again.
-
-Ranges have two bands.  Values chosen here come from the upper one as long as it has room, so that values chosen by
-people, who like small numbers, stay free.
 """
 
 from __future__ import annotations
 
 import random as chance
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from ipaddress import ip_address
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
+from seamark.api.bands import AddressRange, Band, address_range, lower_band
 from seamark.config import ServiceNetwork
 from seamark.errors import ApiError, Cause, InternalError, Object
-from seamark.kinds.addresses import canonical, network_family, parse, parse_network
+from seamark.kinds.addresses import canonical, network_family
 from seamark.kinds.fields import FieldError, invalid, refuse
 from seamark.kinds.ipaddress import parent_mistakes, parent_of
 from seamark.kinds.resource import IP_ADDRESSES, SERVICES
@@ -35,7 +31,6 @@ from seamark.kinds.service_types import (
 
 Clock = Callable[[], str]  # the present moment, as RFC 3339
 
-PROBES = 16  # random tries before a band is searched one by one
 DRY_RUN_PORT = 32768  # dry runs show the ports after this one
 
 FULL = "range is full"
@@ -57,75 +52,6 @@ class Allocation(msgspec.Struct, frozen=True):
     release_ips: tuple[str, ...] = ()
     reserve_ports: tuple[int, ...] = ()
     release_ports: tuple[int, ...] = ()
-
-
-class Band(msgspec.Struct, frozen=True):
-    """Numbers to choose from, first and last included."""
-
-    first: int
-    last: int
-
-    def pick(self, taken: Callable[[int], bool], random: chance.Random) -> int | None:
-        """A number that is not taken, by chance; None if there is none."""
-        return next((number for number in self._candidates(random) if not taken(number)), None)
-
-    def _candidates(self, random: chance.Random) -> Iterator[int]:
-        size = self.last - self.first + 1
-        if size <= 0:
-            return
-        for _ in range(PROBES):
-            yield self.first + random.randrange(size)
-        start = random.randrange(size)
-        for step in range(size):
-            yield self.first + (start + step) % size
-
-
-class AddressRange(msgspec.Struct, frozen=True):
-    """The usable addresses of a CIDR: never the network's own, nor the broadcast address of IPv4."""
-
-    cidr: str
-    version: int
-    first: int
-    last: int
-    upper: int  # the upper band begins here
-
-    def holds(self, address: str) -> bool:
-        parsed = parse(address)
-        return (
-            parsed is not None
-            and parsed.address.version == self.version
-            and (self.first <= int(parsed.address) <= self.last)
-        )
-
-    def text(self, number: int) -> str:
-        # Small numbers alone do not say which family they are of.
-        size = 4 if self.version == 4 else 16
-        return str(ip_address(number.to_bytes(size, "big")))
-
-    def pick(self, taken: Callable[[str], bool], random: chance.Random) -> str | None:
-        for band in (Band(self.upper, self.last), Band(self.first, self.upper - 1)):
-            number = band.pick(lambda candidate: taken(self.text(candidate)), random)
-            if number is not None:
-                return self.text(number)
-        return None
-
-
-def _lower_band(size: int, *, step: int, most: int) -> int:
-    """How many numbers at the beginning of a range are left to people."""
-    return 0 if size <= 16 else min(max(16, size // step), most)
-
-
-@lru_cache(maxsize=64)
-def address_range(cidr: str) -> AddressRange:
-    parsed = parse_network(cidr)
-    if parsed is None:
-        raise ValueError(f"{cidr} is no CIDR")
-    network = parsed.network
-    first, last = int(network.network_address) + 1, int(network.broadcast_address)
-    if network.version == 4:
-        last -= 1
-    upper = first + _lower_band(network.num_addresses, step=16, most=256)
-    return AddressRange(str(network), network.version, first, last, upper)
 
 
 def first_address(cidr: str) -> str:
@@ -339,7 +265,7 @@ class _Ports:
         return port in self.reserved or self._taken.port(port)
 
     def _pick(self) -> int | None:
-        upper = self._first + _lower_band(self._last - self._first + 1, step=32, most=128)
+        upper = self._first + lower_band(self._last - self._first + 1, step=32, most=128)
         for band in (Band(upper, self._last), Band(self._first, upper - 1)):
             port = band.pick(self._in_use, self._random)
             if port is not None:

@@ -16,7 +16,7 @@ from seamark.config import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.ipaddress import ip_address_object
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS, SERVICES
+from seamark.kinds.resource import ENDPOINTS, IP_ADDRESSES, SERVICE_CIDRS, SERVICES
 from seamark.kinds.servicecidr import usable_ranges
 from seamark.store.protocol import Write
 
@@ -52,6 +52,7 @@ class Reservations:
 
     def __init__(self, cache: Cache, network: ServiceNetwork, chance: random.Random, now: allocate.Clock) -> None:
         self._taken = Taken(cache)
+        self._endpoints = cache.of(ENDPOINTS).entries
         self._service_cidrs = cache.of(SERVICE_CIDRS).entries
         self._network = network
         self._random = chance
@@ -86,10 +87,16 @@ class Reservations:
         return [cidr for cidr in found if cidr not in self._network.ranges]
 
     def release(self, kind: Kind, obj: Object) -> list[Write]:
-        """The writes that free everything an object holds."""
+        """The writes that free everything an object holds, once it goes."""
         if kind.resource != SERVICES:
             return []
-        return self._writes(allocate.release(obj), "", "")
+        writes = self._writes(allocate.release(obj), "", "")
+        # Its Endpoints go with it, lest the next Service of that name begins with the addresses of the last.
+        namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        left = self._endpoints.get(f"{namespace}/{name}")
+        if left is not None and not left.decode()["metadata"].get("finalizers"):
+            writes.append(Write(key_of(ENDPOINTS, namespace, name), None))
+        return writes
 
     def _writes(self, plan: allocate.Allocation, namespace: str, name: str) -> list[Write]:
         owner = msgspec.json.encode({"service": f"{namespace}/{name}"})
