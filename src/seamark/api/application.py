@@ -19,6 +19,7 @@ from seamark.api import auth
 from seamark.api.documents import Documents
 from seamark.api.http import MAX_BODY, Request, Response, Streaming
 from seamark.api.options import parse_query
+from seamark.api.subresources import BINDING
 from seamark.api.target import Target, not_allowed, parse
 from seamark.api.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.kinds.table import Kinds
@@ -164,6 +165,8 @@ class Application:
                 return verbs.get(call)
             case "list":
                 return verbs.list_or_watch(call)
+            case "create" if target.kind is BINDING:
+                return verbs.bind(call)
             case "create":
                 return verbs.create(call)
             case "update":

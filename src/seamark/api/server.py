@@ -25,6 +25,7 @@ from seamark.api.local import LocalCluster
 from seamark.api.read import Reader
 from seamark.api.reserve import Reservations
 from seamark.api.reviews import REVIEWS
+from seamark.api.subresources import BINDING
 from seamark.api.verbs import Verbs
 from seamark.api.watch import Watches
 from seamark.api.write import Writer
@@ -56,7 +57,7 @@ class ApiServer:
         chance = chance or random.Random()
         self._store = store
         self._clock = clock
-        self.kinds = Kinds(chain(chosen, REVIEWS))
+        self.kinds = Kinds(chain(chosen, REVIEWS, (BINDING,)))
         self.cache = Cache(store, chosen)
         self.reader = Reader(self.cache, store)
         reservations = Reservations(self.cache, network, chance, lambda: times.text(clock()))

@@ -13,9 +13,19 @@ from seamark.kinds import binding as bindings
 from seamark.kinds import scale, shapes
 from seamark.kinds.decode import DecodeError, conform
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import PODS
+from seamark.kinds.resource import PODS, Resource
 from seamark.kinds.table import Kinds
 
+class BindingKind(Kind):
+    """``bindings``: the older way to post a Binding; like a review it is done and forgotten."""
+
+    resource = Resource("", "v1", "bindings", "Binding")
+    singular = "binding"
+    shape = "io.k8s.api.core.v1.Binding"
+    verbs = ("create",)
+
+
+BINDING = BindingKind()
 SCALE_SHAPE = "io.k8s.api.autoscaling.v1.Scale"
 
 

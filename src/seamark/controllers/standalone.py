@@ -1,0 +1,54 @@
+"""The controllers a cluster of our own needs: who else would collect its garbage?
+
+Against a foreign cluster none of these runs; its own control plane does this work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol
+
+from seamark.access.cluster import Cluster
+from seamark.access.informers import Informers
+from seamark.controllers.everything import Everything
+from seamark.controllers.garbage import GarbageCollector
+from seamark.controllers.loop import Controller, Loop
+from seamark.controllers.namespaces import NamespaceController
+from seamark.kinds.resource import Resource
+from seamark.metrics import Registry
+
+Work = tuple[str, Coroutine[Any, Any, None]]
+
+
+class Attached(Controller, Protocol):
+    """A controller that finds its own keys once it is given a loop."""
+
+    def attach(self, loop: Loop) -> None: ...
+
+    async def synced(self) -> None:
+        """Return once it knows enough to act."""
+        ...
+
+
+def housekeeping(
+    cluster_for: Callable[[str], Cluster], resources: Iterable[Resource], metrics: Registry
+) -> Sequence[Work]:
+    """Named tasks to run: informers, garbage collection, the end of namespaces."""
+    informers = Informers(cluster_for("controllers"))
+    everything = Everything(informers, resources)
+    controllers: list[Attached] = [
+        GarbageCollector(cluster_for("generic-garbage-collector"), everything),
+        NamespaceController(cluster_for("namespace-controller"), everything),
+    ]
+    work: list[Work] = [("informers", informers.run())]
+    for controller in controllers:
+        loop = Loop(controller, metrics=metrics)
+        controller.attach(loop)
+        work.append((controller.name, _run(controller, loop)))
+    return work
+
+
+async def _run(controller: Attached, loop: Loop) -> None:
+    # Acting on half a picture would delete what has an owner that is merely not listed yet.
+    await controller.synced()
+    await loop.run()
