@@ -257,6 +257,7 @@ class Writer:
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
         warnings = kind.warnings(new, old) if not subresource else []
+        managed.keep_times(new, old)
         return await self.put(kind, entry, old, new, how, reserved.writes, warnings)
 
     @staticmethod
