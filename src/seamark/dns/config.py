@@ -87,6 +87,7 @@ class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A DNS server.
 
     ``hosts`` are lines as in a hosts file; ``transfer_to`` are the addresses and networks that may have whole zones.
+    At the start queries wait for the cluster's state for up to ``sync_patience`` seconds before they are told SERVFAIL.
     ``ready_policy`` says whether the server still calls itself ready when it has lost sight of the API for longer than
     ``lost_after`` seconds; it answers from what it knows in any case.
     """
@@ -99,6 +100,7 @@ class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
     transfer_to: tuple[str, ...] = ()
     shuffle: bool = True
+    sync_patience: float = 5.0
     ready_policy: ReadyPolicy = "synced"
     lost_after: float = 60.0
     tcp_connections: int = 1000

@@ -88,7 +88,10 @@ class DnsServer:
         ]
         self.feed = ZoneFeed(cluster, self._informers, self.zone, config.zone, self._forget)
         self._static = StaticRecords(config.hosts)
+        self.listening = asyncio.Event()
         self._background: set[asyncio.Future[None]] = set()
+        self._datagrams: list[UdpListener] = []
+        self._streams: list[TcpListener] = []
         self.status = StatusServer(ready=self._ready_page, metrics=self._metrics_page)
         self._measure()
 
@@ -100,28 +103,26 @@ class DnsServer:
         forwarder = Forwarder(self.config.forward, self.registry, own_addresses=self.addresses)
         self.responder = self._responder(forwarder)
         async with asyncio.TaskGroup() as tasks:
-            following = [tasks.create_task(self.feed.run(), name="follow the cluster")]
+            working = [
+                tasks.create_task(self.feed.run(), name="follow the cluster"),
+                tasks.create_task(self._listen(pairs), name="listen once there is something to say"),
+            ]
             if self._own_informers:
-                following.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
-            datagrams = [UdpListener(udp, self.responder, self._later) for udp, _ in pairs]
-            streams = [await self._listen_tcp(tcp) for _, tcp in pairs]
+                working.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
             if self.config.status:
                 await self._listen_status()
             try:
                 yield self
             finally:
-                for datagram_listener in datagrams:
-                    datagram_listener.close()
-                for stream_listener in streams:
-                    await stream_listener.close()
-                await self.status.close()
-                for task in [*following, *self._background]:
+                for task in [*working, *self._background]:
                     task.cancel()
+                await self._stop_listening(pairs)
                 await forwarder.close()
 
     async def synced(self) -> None:
-        """Return once the cluster's state is known."""
+        """Return once the cluster's state is known and served."""
         await self.feed.complete.wait()
+        await self.listening.wait()
 
     def ready(self) -> Page:
         """Whether this server should be asked, and a sentence about it."""
@@ -157,15 +158,34 @@ class DnsServer:
             shuffle=self.config.shuffle,
         )
 
-    async def _listen_tcp(self, sock: socket.socket) -> TcpListener:
-        listener = TcpListener(
-            self.responder,
-            self._later,
-            connections=self.config.tcp_connections,
-            idle_seconds=self.config.tcp_idle_seconds,
-        )
-        await listener.start(sock)
-        return listener
+    async def _listen(self, pairs: Sequence[Pair]) -> None:
+        """Begin to answer when the state is known; if that takes long, begin with SERVFAIL.
+
+        Until then queries wait in the sockets: after a restart of moments nobody is told a failure.
+        """
+        try:
+            async with asyncio.timeout(self.config.sync_patience):
+                await self.feed.complete.wait()
+        except TimeoutError:
+            log.warning("the cluster's state is not known yet: answering SERVFAIL until it is")
+        config = self.config
+        for udp, tcp in pairs:
+            self._datagrams.append(UdpListener(udp, self.responder, self._later))
+            stream = TcpListener(
+                self.responder, self._later, connections=config.tcp_connections, idle_seconds=config.tcp_idle_seconds
+            )
+            self._streams.append(stream)
+            await stream.start(tcp)
+        self.listening.set()
+
+    async def _stop_listening(self, pairs: Sequence[Pair]) -> None:
+        for listener in self._datagrams:
+            listener.close()
+        for stream in self._streams:
+            await stream.close()
+        for sock in (sock for pair in pairs for sock in pair):
+            sock.close()
+        await self.status.close()
 
     async def _listen_status(self) -> None:
         host, port = parse_listen(self.config.status)[0]
