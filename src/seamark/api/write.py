@@ -189,13 +189,12 @@ class Writer:
                 raise missing(kind.resource, name)
             old = kind.from_stored(entry.decode())
             new = make(old)
-            strict = self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
+            self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
             try:
                 return await self._change(kind, entry, old, new, how, subresource, tracked)
             except Mismatch as error:
+                # Whoever insists on a version is refused by the next check; a patch has taken over the new one by then.
                 await self._cache.reach(error.found)
-                if strict:
-                    raise conflict(kind.resource, name) from None
         raise conflict(kind.resource, name)
 
     async def edit(
@@ -215,8 +214,8 @@ class Writer:
         raise conflict(kind.resource, name)
 
     @staticmethod
-    def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> bool:
-        """Whether the write insists on the version it names; raises if that, or the uid, is another's."""
+    def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> None:
+        """Raises if the write names a version or uid that is not the object's."""
         if (uid := meta.get("uid")) and uid != old["uid"]:
             raise conflict(
                 kind.resource,
@@ -228,12 +227,11 @@ class Writer:
             if not kind.unconditional_update:
                 wrong = [required("metadata.resourceVersion", "must be specified for an update")]
                 raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
-            return False
+            return
         if not (version.isascii() and version.isdigit()):
             raise errors.ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if int(version) != entry.revision:
             raise conflict(kind.resource, entry.name)
-        return True
 
     async def _change(
         self, kind: Kind, entry: Entry, old: Object, new: Object, how: Writing, subresource: str, tracked: bool
