@@ -349,6 +349,33 @@ def test_labels_of_a_deployment_are_not_written_through_status() -> None:
     assert new["metadata"]["managedFields"][0]["fieldsV1"] == {"f:status": {"f:replicas": {}}}
 
 
+@pytest.mark.parametrize(
+    ("subresource", "owned"),
+    [
+        (
+            "resize",
+            {
+                "f:containers": {
+                    'k:{"name":"c"}': {"f:resources": {"f:requests": {".": {}, "f:cpu": {}}}},
+                }
+            },
+        ),
+        (
+            "ephemeralcontainers",
+            {"f:ephemeralContainers": {".": {}, 'k:{"name":"e"}': {".": {}, "f:name": {}, "f:resources": {}}}},
+        ),
+    ],
+)
+def test_subresources_that_edit_parts_of_the_spec(subresource: str, owned: Any) -> None:
+    created = tracked(pod(), kind="core.v1.Pod")
+    new = pod(status={"phase": "Running"})
+    new["metadata"]["labels"] = {"a": "b"}
+    new["spec"]["containers"][0].update(image="y", resources={"requests": {"cpu": "1"}})
+    new["spec"]["ephemeralContainers"] = [{"name": "e"}]
+    new = tracked(new, created, kind="core.v1.Pod", subresource=subresource, now=LATER)
+    assert new["metadata"]["managedFields"][1]["fieldsV1"] == {"f:spec": owned}
+
+
 # --- too many managers ------------------------------------------------------------------------------
 
 

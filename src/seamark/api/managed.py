@@ -54,6 +54,16 @@ _RESET_BY_KIND: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("ServiceCIDR", "status"): (),
 }
 
+# The other way round: all that a write to these can change.
+_EDITED: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("Pod", "ephemeralcontainers"): (("spec", "ephemeralContainers"),),
+    ("Pod", "resize"): tuple(
+        ("spec", containers, "*", field)
+        for containers in ("containers", "initContainers")
+        for field in ("resources", "resizePolicy")
+    ),
+}
+
 _EVENT_VERSIONS = ("v1", "events.k8s.io/v1")
 
 _plans: dict[tuple[int, str], Struct] = {}
@@ -63,9 +73,13 @@ def plan(shape: Shape, subresource: str) -> Struct:
     """The shape as managers see it when they write to this subresource."""
     known = _plans.get((id(shape), subresource))
     if known is None:
-        default = _RESET.get(subresource, _RESET[""])
-        reset = _RESET_BY_KIND.get((shape.go_name, subresource), default)
-        known = _plans[id(shape), subresource] = struct(shape).less(*_NEVER_OWNED, *reset)
+        kind = shape.go_name, subresource
+        if kind in _EDITED:
+            known = struct(shape).only(*_EDITED[kind])
+        else:
+            reset = _RESET_BY_KIND.get(kind, _RESET.get(subresource, _RESET[""]))
+            known = struct(shape).less(*_NEVER_OWNED, *reset)
+        _plans[id(shape), subresource] = known
     return known
 
 

@@ -55,6 +55,20 @@ class Struct:
                 out._fields[name] = step, walker.less(tuple(rest))
         return out
 
+    def only(self, *paths: tuple[str, ...]) -> Struct:
+        """The same struct, blind to everything but these fields; ``*`` stands for any element of a list."""
+        out = Struct(self._shape)
+        out._fields = {}
+        for name in {path[0] for path in paths}:
+            step, walker = self.fields[name]
+            below = [path[1:] for path in paths if path[0] == name]
+            if () not in below and isinstance(walker, Struct):
+                walker = walker.only(*below)
+            elif () not in below and isinstance(walker, Listing) and isinstance(walker.of, Struct):
+                walker = Listing(walker.of.only(*(path[1:] for path in below)), walker.keys)
+            out._fields[name] = step, walker
+        return out
+
     def whole(self, value: Object | None) -> Fields:
         """The set of this value and everything in it."""
         if not value:
