@@ -25,6 +25,8 @@ from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.context import User
 from seamark.api.server import ApiServer
 from seamark.config import Config
+from seamark.controllers.standalone import housekeeping
+from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
@@ -94,7 +96,13 @@ class Daemon:
             self.api.cache.settle()
         await self._listen(authority)
         background += self._serve(cluster)
+        background += self._control()
         return background
+
+    def _control(self) -> list[asyncio.Task[None]]:
+        """The controllers a cluster of our own needs around Services."""
+        started = housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
+        return [self._spawn(name, work) for name, work in started]
 
     async def _listen(self, authority: Authority) -> None:
         host, port = self.config.api.host, self.config.api.port
