@@ -374,3 +374,33 @@ def test_kinds_that_are_only_requests() -> None:
     assert body.read_any(Request("PATCH", "/x", "", {}, b"[]"), "autoscaling/v1", "Scale", "") == []
     with pytest.raises(errors.BadRequest):
         body.read_any(Request("POST", "/x", "", {}, b'{"kind":"Pod","apiVersion":"v1"}'), "v1", "Binding", "")
+
+
+# --- protobuf --------------------------------------------------------------------------------------
+
+SECRET = bytes.fromhex(
+    "6b3873000a0c0a0276311206536563726574121d0a110a017312001a0022002a0032003800420012060a01611201621a001a002200"
+)
+
+
+def test_protobuf_bodies() -> None:
+    secret = kind_of(SECRETS)
+    assert read(SECRET, secret, body.PROTOBUF) == (
+        {"metadata": {"name": "s"}, "data": {"a": "Yg=="}, "kind": "Secret", "apiVersion": "v1"},
+        [],
+    )
+    assert refused(SECRET, CONFIG_MAP, content_type=body.PROTOBUF).startswith(
+        'Secret in version "v1" cannot be handled as a ConfigMap: converting'
+    )
+    assert refused(b"{}", secret, content_type=body.PROTOBUF) == (
+        "the object provided is unrecognized (must be of type Secret): provided data does not appear to be a protobuf "
+        "message, expected prefix [107 56 115 0] ({})"
+    )
+    assert refused(SECRET[:-20], secret, content_type=body.PROTOBUF)
+    event = SECRET.replace(b"\x06Secret", b"\x06Event1")
+    assert 'no kind "Event1" is registered' in refused(event, secret, content_type=body.PROTOBUF)
+
+
+def test_protobuf_delete_options() -> None:
+    options = b"k8s\x00\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x02\x08\x05"
+    assert delete(options, body.PROTOBUF) == {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5}

@@ -1,13 +1,15 @@
 """Makes ``src/seamark/kinds/shapes.json``: every field of every kind served, as facts without prose.
 
-    python tools/shapes/generate.py --schemas DIR --go DIR --output src/seamark/kinds/shapes.json
+    python tools/shapes/generate.py --schemas DIR --go DIR --descriptors DIR --output src/seamark/kinds/shapes.json
 
-Two inputs, neither kept here:
+Three inputs, none kept here:
 
 - ``--schemas``: one version's directory of the JSON schemas in the PyPI package ``kubernetes-validate``
   (``kubernetes_validate/kubernetes-json-schema/v1.37.0-local``): types, formats, required fields, how lists merge.
 - ``--go``: the directory ``staging/src/k8s.io`` of the Kubernetes source, any version; its type declarations say what
   OpenAPI does not: whether a value is a pointer, and whether it is left out when empty.
+- ``--descriptors``: the unpacked PyPI package ``armada-client``, whose compiled protobuf descriptors of the core group
+  have the numbers of fields younger than that source.
 
 Fields the Go source does not know yet are decided in ``newer.py``.  ``seamark.kinds.shapes`` describes the output.
 """
@@ -22,6 +24,7 @@ from typing import Any
 
 import newer
 from go_types import META, GoField, Structs, read
+from protobuf_numbers import Numbers, messages, numbers
 
 Schema = dict[str, Any]
 
@@ -140,9 +143,11 @@ def go_type(text: str) -> str:
     return special.get(text, "intstr.IntOrString" if text == "int-or-string" else text)
 
 
-def field_text(field: str, schema: Schema, go: GoField | None, *, required: bool) -> str:
+def field_text(field: str, schema: Schema, go: GoField | None, number: tuple[int, ...], *, required: bool) -> str:
     text = type_text(schema)
     words = [text, zero(field, text, go, required=required)]
+    if number:
+        words.append("#" + ".".join(map(str, number)))
     if required:
         words.append("required")
     list_type = schema.get("x-kubernetes-list-type", "atomic")
@@ -164,12 +169,13 @@ def field_text(field: str, schema: Schema, go: GoField | None, *, required: bool
     return " ".join(words)
 
 
-def shape_facts(name: str, schema: Schema, go: Structs) -> dict[str, str]:
+def shape_facts(name: str, schema: Schema, go: Structs, compiled: Numbers) -> dict[str, str]:
     required = schema.get("required", ())
-    facts = {
-        field: field_text(f"{name}.{field}", part, go.get(name, {}).get(field), required=field in required)
-        for field, part in schema.get("properties", {}).items()
-    }
+    facts = {}
+    for field, part in schema.get("properties", {}).items():
+        known = go.get(name, {}).get(field)
+        number = newer.NUMBERS.get(f"{name}.{field}") or compiled.get(field) or (known.numbers if known else ())
+        facts[field] = field_text(f"{name}.{field}", part, known, number, required=field in required)
     if schema.get("x-kubernetes-map-type") == "atomic":
         facts["*"] = "atomic"
     return facts
@@ -177,15 +183,15 @@ def shape_facts(name: str, schema: Schema, go: Structs) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option in ("--schemas", "--go", "--output"):
+    for option in ("--schemas", "--go", "--descriptors", "--output"):
         parser.add_argument(option, type=Path, required=True)
     options = parser.parse_args()
     schemas = json.loads((options.schemas / "_definitions.json").read_text())["$defs"]
-    go = read(options.go)
-    lines = [
-        f"{json.dumps(name)}:{json.dumps(shape_facts(name, schemas[name], go), separators=(',', ':'))}"
-        for name in wanted(schemas)
-    ]
+    go, known = read(options.go), messages(options.descriptors)
+    lines = []
+    for name in wanted(schemas):
+        facts = shape_facts(name, schemas[name], go, numbers(name, schemas[name].get("properties", {}), known))
+        lines.append(f"{json.dumps(name)}:{json.dumps(facts, separators=(',', ':'))}")
     options.output.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -28,22 +28,30 @@ PACKAGES = {
 BUILT_IN = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
 
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r'^\s*(?:\w+\s+)?([*\[\]\w.]+)\s+`.*?json:"([^"]*)"', re.MULTILINE)
+_FIELD = re.compile(r'^\s*(?:\w+\s+)?([*\[\]\w.]+)\s+`(.*?json:"([^"]*)".*)`', re.MULTILINE)
+_NUMBER = re.compile(r'protobuf:"\w+,(\d+),')
 
 
 class GoField(NamedTuple):
     pointer: bool
     omitempty: bool
     type: str  # as error messages print it: ``int32``, ``v1.Protocol``, ``[]v1.ServicePort``
+    numbers: tuple[int, ...]  # in protobuf, see protobuf_numbers.py
 
 
 Structs = Mapping[str, Mapping[str, GoField]]
+Declared = tuple[str, str, tuple[int, ...]]  # type, JSON tag, number
 
 
-def _declared(source: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _declared(source: str) -> Iterator[tuple[str, list[Declared]]]:
     without_comments = re.sub(r"^\s*//.*$", "", source, flags=re.MULTILINE)
     for struct in _STRUCT.finditer(without_comments):
-        yield struct[1], [(field[1], field[2]) for field in _FIELD.finditer(struct[2])]
+        yield struct[1], [(field[1], field[3], _numbers(field[2])) for field in _FIELD.finditer(struct[2])]
+
+
+def _numbers(tags: str) -> tuple[int, ...]:
+    match = _NUMBER.search(tags)
+    return (int(match[1]),) if match else ()
 
 
 def _printed(go_type: str) -> str:
@@ -62,21 +70,26 @@ def _printed(go_type: str) -> str:
 
 def read(root: Path) -> Structs:
     """Every struct's JSON fields, embedded structs flattened, by OpenAPI name; ``root`` is ``staging/src/k8s.io``."""
-    declared: dict[str, list[tuple[str, str]]] = {}
+    declared: dict[str, list[Declared]] = {}
     for package, prefix in PACKAGES.items():
         for name, fields in _declared((root / package / "types.go").read_text()):
             declared[prefix + name] = fields
 
     def flatten(name: str) -> dict[str, GoField]:
         fields: dict[str, GoField] = {}
-        for go_type, tag in declared.get(name, ()):
+        for go_type, tag, number in declared.get(name, ()):
             json_name, _, options = tag.partition(",")
             if "inline" in options:
                 embedded = go_type.lstrip("*")
                 owner = META if embedded.startswith("metav1.") else name.rsplit(".", 1)[0] + "."
-                fields.update(flatten(owner + embedded.rsplit(".", 1)[-1]))
+                # TypeMeta is embedded without a number: it does not travel in protobuf.
+                fields |= {
+                    sub: field._replace(numbers=number + field.numbers if number else ())
+                    for sub, field in flatten(owner + embedded.rsplit(".", 1)[-1]).items()
+                }
             else:
-                fields[json_name] = GoField(go_type.startswith("*"), "omitempty" in options, _printed(go_type))
+                pointer = go_type.startswith("*")
+                fields[json_name] = GoField(pointer, "omitempty" in options, _printed(go_type), number)
         return fields
 
     return {name: flatten(name) for name in declared}

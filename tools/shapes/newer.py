@@ -101,6 +101,77 @@ DEFAULTS: dict[str, str] = {
 }
 
 
+APPS = "io.k8s.api.apps.v1."
+AUTHENTICATION = "io.k8s.api.authentication.v1."
+AUTHORIZATION = "io.k8s.api.authorization.v1."
+DISCOVERY = "io.k8s.api.discovery.v1."
+NETWORKING = "io.k8s.api.networking.v1."
+
+# Protobuf numbers that neither the Go source nor the descriptors have.  A field without a number is refused in protobuf
+# bodies, unless it is empty.
+NUMBERS: dict[str, tuple[int, ...]] = {
+    APPS + "DeploymentStatus.terminatingReplicas": (9,),
+    APPS + "ReplicaSetStatus.terminatingReplicas": (7,),
+    APPS + "RollingUpdateDaemonSet.maxSurge": (2,),
+    APPS + "RollingUpdateStatefulSetStrategy.maxUnavailable": (2,),
+    APPS + "StatefulSetOrdinals.start": (1,),
+    APPS + "StatefulSetPersistentVolumeClaimRetentionPolicy.whenDeleted": (1,),
+    APPS + "StatefulSetPersistentVolumeClaimRetentionPolicy.whenScaled": (2,),
+    APPS + "StatefulSetSpec.minReadySeconds": (9,),
+    APPS + "StatefulSetSpec.persistentVolumeClaimRetentionPolicy": (10,),
+    APPS + "StatefulSetSpec.ordinals": (11,),
+    APPS + "StatefulSetStatus.availableReplicas": (11,),
+    AUTHENTICATION + "SelfSubjectReview.metadata": (1,),
+    AUTHENTICATION + "SelfSubjectReview.status": (2,),
+    AUTHENTICATION + "SelfSubjectReviewStatus.userInfo": (1,),
+    AUTHORIZATION + "ResourceAttributes.fieldSelector": (8,),
+    AUTHORIZATION + "ResourceAttributes.labelSelector": (9,),
+    AUTHORIZATION + "FieldSelectorAttributes.rawSelector": (1,),
+    AUTHORIZATION + "FieldSelectorAttributes.requirements": (2,),
+    AUTHORIZATION + "LabelSelectorAttributes.rawSelector": (1,),
+    AUTHORIZATION + "LabelSelectorAttributes.requirements": (2,),
+    "io.k8s.api.coordination.v1.LeaseSpec.strategy": (6,),
+    "io.k8s.api.coordination.v1.LeaseSpec.preferredHolder": (7,),
+    CORE + "Container.restartPolicyRules": (25,),
+    CORE + "EphemeralContainer.restartPolicyRules": (1, 25),
+    CORE + "ContainerRestartRule.action": (1,),
+    CORE + "ContainerRestartRule.exitCodes": (2,),
+    CORE + "ContainerRestartRuleOnExitCodes.operator": (1,),
+    CORE + "ContainerRestartRuleOnExitCodes.values": (2,),
+    CORE + "ContainerStatus.stopSignal": (15,),
+    CORE + "EnvVarSource.fileKeyRef": (5,),
+    CORE + "FileKeySelector.volumeName": (1,),
+    CORE + "FileKeySelector.path": (2,),
+    CORE + "FileKeySelector.key": (3,),
+    CORE + "FileKeySelector.optional": (4,),
+    CORE + "Lifecycle.stopSignal": (3,),
+    CORE + "NodeSwapStatus.capacity": (1,),
+    CORE + "NodeSystemInfo.swap": (11,),
+    CORE + "PodCondition.observedGeneration": (7,),
+    CORE + "PodSpec.hostnameOverride": (41,),
+    CORE + "PodStatus.observedGeneration": (17,),
+    DISCOVERY + "Endpoint.deprecatedTopology": (5,),
+    DISCOVERY + "Endpoint.zone": (7,),
+    DISCOVERY + "Endpoint.hints": (8,),
+    DISCOVERY + "EndpointHints.forZones": (1,),
+    DISCOVERY + "EndpointHints.forNodes": (2,),
+    DISCOVERY + "ForNode.name": (1,),
+    DISCOVERY + "ForZone.name": (1,),
+    NETWORKING + "IPAddress.metadata": (1,),
+    NETWORKING + "IPAddress.spec": (2,),
+    NETWORKING + "IPAddressSpec.parentRef": (1,),
+    NETWORKING + "ParentReference.group": (1,),
+    NETWORKING + "ParentReference.resource": (2,),
+    NETWORKING + "ParentReference.namespace": (3,),
+    NETWORKING + "ParentReference.name": (4,),
+    NETWORKING + "ServiceCIDR.metadata": (1,),
+    NETWORKING + "ServiceCIDR.spec": (2,),
+    NETWORKING + "ServiceCIDR.status": (3,),
+    NETWORKING + "ServiceCIDRSpec.cidrs": (1,),
+    NETWORKING + "ServiceCIDRStatus.conditions": (1,),
+}
+
+
 def by_convention(field: str, kind: str, *, required: bool) -> str:
     """The zero rule of a young field; ``kind`` is one of struct, list, map, or a scalar's name."""
     name = field.rsplit(".", 1)[-1]

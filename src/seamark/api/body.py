@@ -12,7 +12,7 @@ Repeated keys are looked for exactly only when a count of keys says there may be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,7 +29,15 @@ from seamark.kinds.shape import Shape
 
 JSON = "application/json"
 YAML = "application/yaml"
-_YAML_TYPES = (YAML, "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+Format = Literal["JSON", "YAML", "protobuf"]
+_FORMATS: dict[str, Format] = {
+    "": "JSON",
+    JSON: "JSON",
+    YAML: "YAML",
+    PROTOBUF: "protobuf",
+}
 
 # Go stops counting there.
 _MOST_MISTAKES = 100
@@ -41,19 +49,22 @@ _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 class Malformed(ValueError):
-    """The body is not JSON or YAML; the text is Go's sentence."""
+    """The body cannot be read; the text is Go's sentence."""
 
 
-def is_yaml(content_type: str) -> bool:
-    """Whether a body of this media type is YAML; 415 if it is neither YAML nor JSON.  No type at all means JSON."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type in _YAML_TYPES:
-        return True
-    if media_type and media_type != JSON and not media_type.endswith("+json"):
+class Unframed(Malformed):
+    """It is not even JSON after conversion from YAML or protobuf, so nobody looked for its kind yet."""
+
+
+def format_of(content_type: str) -> Format:
+    """How a body of this media type is written, or a 415.  No type at all means JSON."""
+    found = _FORMATS.get(content_type.partition(";")[0].strip().lower())
+    if found is None:
+        accepted = ", ".join((JSON, YAML, PROTOBUF))
         raise UnsupportedMediaType(
-            f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}"
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         )
-    return False
+    return found
 
 
 def _parse_json(body: bytes) -> Any:
@@ -79,7 +90,21 @@ def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     try:
         return yaml_body.read(body)
     except yaml_body.YamlFault as fault:
-        raise Malformed(str(fault)) from fault
+        raise Unframed(str(fault)) from fault
+
+
+def _parse_protobuf(body: bytes, resource: Resource, shape: Shape) -> Any:
+    from seamark.kinds import protobuf
+
+    try:
+        api_version, kind, message = protobuf.unwrap(body)
+        header = {"apiVersion": api_version, "kind": kind}
+        another = api_version != resource.api_version and (api_version, kind) in shapes.load().kinds
+        if another or kind not in ("", resource.kind):
+            return header  # enough to say what is wrong
+        return header | protobuf.read(message, shape)
+    except protobuf.ProtobufError as error:
+        raise Unframed(str(error)) from error
 
 
 # --- objects ---------------------------------------------------------------------------------------
@@ -107,13 +132,9 @@ def read_any(request: Request, api_version: str, kind: str, field_validation: st
 def _read(
     body: bytes, content_type: str, resource: Resource, shape: Shape, field_validation: str
 ) -> tuple[Object, list[str]]:
-    repeated: list[str] = []
-    yaml = is_yaml(content_type)
+    format = format_of(content_type)
     try:
-        if yaml:
-            value, repeated = _parse_yaml(body)
-        else:
-            value = _parse_json(body)
+        value, repeated = _parse(body, format, resource, shape)
         api_version, kind = _type_meta(value, resource)
     except Malformed as fault:
         raise BadRequest(
@@ -130,7 +151,7 @@ def _read(
     obj["kind"], obj["apiVersion"] = kind, api_version
     if field_validation == "Ignore":
         return obj, []
-    if not yaml and _may_repeat_keys(body, value):
+    if format == "JSON" and _may_repeat_keys(body, value):
         mistakes = _mistakes_in_order(body, frozenset(unknown))
     else:
         mistakes = (repeated + [f'unknown field "{path}"' for path in unknown])[:_MOST_MISTAKES]
@@ -139,9 +160,15 @@ def _read(
     return obj, mistakes
 
 
+def _parse(body: bytes, format: Format, resource: Resource, shape: Shape) -> tuple[Any, list[str]]:
+    """The value of a body, and sentences about keys it repeats if its parser tells."""
+    if format == "YAML":
+        return _parse_yaml(body)
+    return (_parse_json(body) if format == "JSON" else _parse_protobuf(body, resource, shape)), []
+
+
 def _unreadable(fault: Malformed) -> str:
-    text = str(fault)
-    return text if text.startswith("error converting") else f"couldn't get version/kind; json parse error: {text}"
+    return str(fault) if isinstance(fault, Unframed) else f"couldn't get version/kind; json parse error: {fault}"
 
 
 def _type_meta(value: Any, resource: Resource) -> tuple[str, str]:
@@ -291,15 +318,13 @@ def read_delete_options(request: Request) -> Object | None:
     """The options in the body of a DELETE, None if it is empty.  Every group version has its own DeleteOptions."""
     if not request.body:
         return None
+    resource, shape = Resource("", "v1", "deleteoptions", "DeleteOptions"), shapes.of(_DELETE_OPTIONS)
     try:
-        if is_yaml(request.headers.get("content-type", "")):
-            value = _parse_yaml(request.body)[0]
-        else:
-            value = _parse_json(request.body)
-        api_version, kind = _type_meta(value, Resource("", "v1", "deleteoptions", "DeleteOptions"))
+        value, _ = _parse(request.body, format_of(request.headers.get("content-type", "")), resource, shape)
+        api_version, kind = _type_meta(value, resource)
         if kind != "DeleteOptions":
             raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
-        return conform({} if value is None else value, shapes.of(_DELETE_OPTIONS))[0]
+        return conform({} if value is None else value, shape)[0]
     except Malformed as fault:
         raise BadRequest(_unreadable(fault)) from fault
     except DecodeError as error:

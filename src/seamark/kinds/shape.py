@@ -70,7 +70,8 @@ class Field(msgspec.Struct, frozen=True):
     ``patch_strategy`` and ``merge_key`` are strategic merge patch's: "merge", "replace", "retainKeys" or several
     joined by commas.  ``default`` is the value OpenAPI documents, and which server-side apply assumes for list keys
     (``protocol: TCP``); None if there is none.  ``required`` is OpenAPI's.  ``go_type`` is the Go type's name where it
-    does not follow from ``type`` (``v1.Protocol``): decoding errors print it.
+    does not follow from ``type`` (``v1.Protocol``): decoding errors print it.  ``numbers`` is where protobuf has the
+    field: one number, or several if JSON flattens the messages it is nested in; none if that is not known.
     """
 
     type: Type
@@ -80,6 +81,7 @@ class Field(msgspec.Struct, frozen=True):
     merge_key: str = ""
     default: str | int | bool | None = None
     go_type: str = ""
+    numbers: tuple[int, ...] = ()
 
 
 class Shape(msgspec.Struct):

@@ -2,11 +2,12 @@
 
 The file maps a shape's OpenAPI name to its fields, each written as words::
 
-    "ports": "[]io.k8s.api.core.v1.ServicePort drop map=port,protocol patch=merge key=port"
+    "ports": "[]io.k8s.api.core.v1.ServicePort drop #1 map=port,protocol patch=merge key=port"
 
-The first word is the type (``[]`` a list of, ``{}`` a map to), the second the :class:`Zero` rule; then any of
-``required``, ``set``, ``map=keys`` (how apply merges a list), ``atomic`` (maps, structs), ``patch=`` and ``key=``
-(strategic merge patch), ``default=`` and ``go=`` (the Go type's name).  ``"*": "atomic"`` marks a whole struct atomic.
+The first word is the type (``[]`` a list of, ``{}`` a map to), the second the :class:`Zero` rule; then any of ``#``
+and the protobuf numbers, ``required``, ``set`` or ``map=keys`` (how apply merges a list), ``atomic`` (maps, structs),
+``patch=`` and ``key=`` (strategic merge patch), ``default=`` and ``go=`` (the Go type's name).  ``"*": "atomic"`` marks
+a whole struct atomic.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Shapes(Mapping[str, Shape]):
             merge_key=marks.get("key", ""),
             default=marks.get("default"),
             go_type=marks.get("go", ""),
+            numbers=tuple(int(number) for word in rest if word[0] == "#" for number in word[1:].split(".")),
         )
 
     def _type(self, word: str, marks: Mapping[str, str]) -> Type:

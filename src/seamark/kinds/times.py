@@ -40,12 +40,12 @@ class TimeError(ValueError):
 
 def text(seconds: float) -> str:
     """``2026-01-02T03:04:05Z``: whole seconds, as in ``metadata.creationTimestamp``."""
-    return _print(datetime.fromtimestamp(int(seconds), UTC), "seconds")
+    return text_of(datetime.fromtimestamp(int(seconds), UTC))
 
 
 def micro_text(seconds: float) -> str:
     """``2026-01-02T03:04:05.000006Z``: with microseconds, as Leases and Events have it."""
-    return _print(datetime.fromtimestamp(seconds, UTC), "microseconds")
+    return micro_text_of(datetime.fromtimestamp(seconds, UTC))
 
 
 def now_text(clock: Callable[[], float] = time.time) -> str:
@@ -53,8 +53,14 @@ def now_text(clock: Callable[[], float] = time.time) -> str:
     return text(clock())
 
 
-def _print(moment: datetime, unit: str) -> str:
-    return moment.replace(tzinfo=None).isoformat(timespec=unit) + "Z"
+def text_of(moment: datetime) -> str:
+    """The same for a moment in UTC."""
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def micro_text_of(moment: datetime) -> str:
+    """The same for a moment in UTC."""
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse(timestamp: str) -> float:
@@ -66,14 +72,14 @@ def parse(timestamp: str) -> float:
 def canonical(timestamp: str) -> str | None:
     """The same time in UTC and whole seconds, None for Go's zero time, or :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339, _ANY_FRACTION)
-    return None if moment == _ZERO else _print(moment, "seconds")
+    return None if moment == _ZERO else text_of(moment)
 
 
 @lru_cache(maxsize=4096)
 def canonical_micro(timestamp: str) -> str | None:
     """The same time in UTC with six decimals, None for Go's zero time, or :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339_MICRO, _SIX_DIGITS)
-    return None if moment == _ZERO else _print(moment, "microseconds")
+    return None if moment == _ZERO else micro_text_of(moment)
 
 
 def _read(timestamp: str, layout: str, fraction: re.Pattern[str]) -> datetime:
