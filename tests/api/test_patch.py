@@ -47,6 +47,9 @@ def config_map(**data: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": data}
 
 
+NESTED = {"y": ["z"]}
+
+
 def patch(type: Any, document: Any, current: dict[str, Any]) -> dict[str, Any]:
     return apply_patch(type, document, current, CONFIGMAP)
 
@@ -332,14 +335,26 @@ def test_refusal_of_a_result_shows_it() -> None:
     assert error.message == ' "" is invalid: patch: Invalid value: "{\\"spec\\":1}": no'
 
 
-def test_nothing_is_shared() -> None:
-    current, document = config_map(a={"b": ["c"]}), {"data": {"x": {"y": ["z"]}}}
-    for type, body in (("merge", document), ("json", [{"op": "add", "path": "/data/x", "value": document}])):
-        kept = copy.deepcopy((current, body))
-        result = patch(type, body, current)
-        result["data"]["a"]["b"].append("edited")
-        result["data"]["x"].clear()
-        assert (current, body) == kept
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [{"op": "add", "path": "/data/x", "value": NESTED}, {"op": "add", "path": "/data/x/y/-", "value": "edited"}],
+        [{"op": "copy", "from": "/data/a", "path": "/data/x"}, {"op": "add", "path": "/data/x/y/-", "value": "edited"}],
+        [{"op": "move", "from": "/data/a", "path": "/data/x"}, {"op": "remove", "path": "/data/x/y/0"}],
+        [{"op": "replace", "path": "", "value": config_map(a=NESTED)}, {"op": "remove", "path": "/data/a"}],
+        [
+            {"op": "replace", "path": "/data/a/y/0", "value": "first"},
+            {"op": "copy", "from": "/data/a", "path": "/data/x"},
+            {"op": "replace", "path": "/data/x/y/0", "value": "second"},
+            {"op": "test", "path": "/data/a/y/0", "value": "first"},
+        ],
+    ],
+)
+def test_operations_edit_neither_object_nor_patch(operations: list[dict[str, Any]]) -> None:
+    current = config_map(a=NESTED)
+    kept = copy.deepcopy((current, operations))
+    assert patch("json", operations, current) != current
+    assert (current, operations) == kept
 
 
 def test_too_deep_a_patch_is_refused() -> None:

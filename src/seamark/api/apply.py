@@ -43,16 +43,18 @@ def apply(
 ) -> Object:
     """The live object (None: there is none yet) with ``config`` applied to it, managedFields included.
 
-    Neither argument is edited or shared.  Raises :class:`Conflict` if others own what would change.
+    The result shares with both what it takes over unchanged; decoding makes it independent.  Raises :class:`Conflict`
+    if others own what would change.
     """
     _check(config, shape, api_version)
     known = managed.plan(shape, subresource)
-    before: Object = copied(known.zero if live is None else live)
+    before = dict(known.zero if live is None else live)
+    before["metadata"] = dict(before["metadata"])
     entries: Entries = before["metadata"].pop("managedFields", None) or []
     if not entries and live is not None:
         entries = _before_first_apply(known, before, api_version, subresource, now)
     attempt = _Attempt(known, struct(shape), managed.identity(manager, "Apply", api_version, subresource), now)
-    conflicts, after = attempt.run(copied(config), before, entries)
+    conflicts, after = attempt.run(config, before, entries)
     if conflicts and not force:
         if manager == KUBECTL:
             conflicts = _less_last_applied(conflicts, before, shape, api_version)
@@ -114,7 +116,7 @@ class _Attempt:
         if mine:
             # An apply that changes nothing is not worth a time, not even for a manager's first entry.
             time = self.now if not _same(after, live) else last.get("time") if last is not None else None
-            left.append(managed.entry_of(self.who, fieldsets.ordered(mine), time))
+            left.append(managed.entry_of(self.who, mine, time))
         if left:
             after["metadata"]["managedFields"] = managed.arranged(left)
         return conflicts, after
@@ -214,6 +216,7 @@ def _remember(after: Object, config: Object) -> None:
     text = msgspec.json.encode(last, order="sorted").decode() + "\n"
     for character in "<>&":  # Go's encoder writes JSON that is safe inside HTML
         text = text.replace(character, f"\\u{ord(character):04x}")
-    annotations[LAST_APPLIED] = text
+    annotations = {**annotations, LAST_APPLIED: text}
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > TOTAL_ANNOTATIONS_LIMIT:
         del annotations[LAST_APPLIED]
+    after["metadata"]["annotations"] = annotations

@@ -33,9 +33,9 @@ HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kin
 
 
 def apply_patch(type: Literal["json", "merge", "strategic"], document: Any, current: Object, shape: Shape) -> Object:
-    """``current`` as changed by ``document``: a new object that shares nothing with either.
+    """``current`` as changed by ``document``: a new object, which shares with either what it took over unchanged.
 
-    The result still has to be decoded; whoever does that turns failures into :func:`unusable`.
+    The result still has to be decoded, which makes it independent; failures of that become :func:`unusable`.
     """
     try:
         if type == "strategic":
@@ -58,7 +58,7 @@ def _strategic(document: Any, current: Object, shape: Shape) -> Object:
         document = {}
     if not isinstance(document, dict):
         raise BadRequest(f"json: cannot unmarshal {found(document)} into Go value of type {MAP_TYPE}")
-    patched = strategic.merge(copied(current), copied(document), shape)
+    patched = strategic.merge(current, document, shape)
     # Kubernetes knows what it patches, whatever the patch says.
     for key in ("apiVersion", "kind"):
         if key in current:
@@ -104,18 +104,19 @@ def merge_patch(document: Any, current: Object) -> Object:
         raise BadRequest(
             f"error decoding patch: json: cannot unmarshal {found(document)} into Go value of type {MAP_TYPE}"
         )
-    return _merged(copied(current), document)
+    return _merged(current, document)
 
 
 def _merged(target: Object, document: Object) -> Object:
+    out = dict(target)
     for key, value in document.items():
         if value is None:
-            target.pop(key, None)
-        elif isinstance(value, dict) and isinstance(target.get(key), dict):
-            _merged(target[key], value)
+            out.pop(key, None)
+        elif isinstance(value, dict) and isinstance(out.get(key), dict):
+            out[key] = _merged(out[key], value)
         else:
-            target[key] = _pruned(value)
-    return target
+            out[key] = _pruned(value)
+    return out
 
 
 def _pruned(value: Any) -> Any:
@@ -135,7 +136,7 @@ class _Inapplicable(Exception):
 def json_patch(document: Any, current: Object) -> Any:
     """``current`` after all operations; they happen together or not at all."""
     operations = _operations(document)
-    target = _Target(copied(current))
+    target = _Target(current)
     try:
         for operation in operations:
             target.run(operation)
@@ -170,26 +171,28 @@ def _undecodable(value: Any, into: str) -> BadRequest:
 
 
 class _Target:
-    """A document under patching."""
+    """A document under patching.  Containers are copied before they are edited, each once."""
 
     def __init__(self, root: Any) -> None:
-        self.root = root
+        self.root = root.copy()
+        self._own = {id(self.root): self.root}
         self._copied_bytes = 0
 
     def run(self, operation: Object) -> None:
         match operation.get("op"):
             case "add":
-                self._add(_pointer(operation, "path"), copied(operation.get("value")))
+                self._add(_pointer(operation, "path"), operation.get("value"))
             case "remove":
                 self._remove(_pointer(operation, "path"))
             case "replace":
-                self._replace(_pointer(operation, "path"), copied(operation.get("value")))
+                self._replace(_pointer(operation, "path"), operation.get("value"))
             case "move":
                 source = _pointer(operation, "from")
                 value = self._get(source)
                 self._remove(source)
                 self._add(_pointer(operation, "path"), value)
             case "copy":
+                # A real copy: parts of it may have been copied before, and would now be edited in both places.
                 value = copied(self._get(_pointer(operation, "from")))
                 self._copied_bytes += len(msgspec.json.encode(value))
                 if self._copied_bytes > MOST_COPIED_BYTES:
@@ -206,9 +209,14 @@ class _Target:
             raise _Inapplicable("the whole document cannot be meant here")
         container = self.root
         for step in path[:-1]:
-            container = _child(container, step)
-            if not isinstance(container, dict | list):
+            child = _child(container, step)
+            if not isinstance(child, dict | list):
                 raise _Inapplicable(f"missing path: {path}")
+            if id(child) not in self._own:
+                child = child.copy()
+                self._own[id(child)] = child
+                container[step if isinstance(container, dict) else _index(step, len(container))] = child
+            container = child
         return container, path[-1]
 
     def _get(self, path: list[str]) -> Any:
@@ -227,7 +235,8 @@ class _Target:
         if not path:
             if not isinstance(value, dict | list):
                 raise _Inapplicable("only an object or a list can replace the whole document")
-            self.root = value
+            self.root = value.copy()
+            self._own[id(self.root)] = self.root
             return
         container, step = self._parent(path)
         if isinstance(container, dict):

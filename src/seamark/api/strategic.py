@@ -31,9 +31,10 @@ _REJECTED = "the server rejected our request due to an error in our request"
 
 
 def merge(original: Object, patch: Object, type_: Type) -> Object:
-    """``original`` with ``patch`` merged into it.  Both are edited: pass copies."""
+    """``original`` with ``patch`` merged into it; shares with both what it takes over unchanged."""
     if DIRECTIVE in patch:
         return _directed(patch)
+    original, patch = dict(original), dict(patch)
     _retain_keys(original, patch)
     _merge_ordered(original, patch, type_)
     deletions = [key for key in patch if key.startswith(DELETE_PREFIX)]
