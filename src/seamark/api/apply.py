@@ -98,7 +98,8 @@ class _Attempt:
         last = next((entry for entry in entries if managed.identifier(entry) == self.me), None)
         mine = merging.named_fields(self.known, config)
         after: Object = merging.merge(self.full, live, config)
-        if last is not None:
+        # Most applies leave nothing out that was there last time.
+        if last is not None and fieldsets.difference(last["fieldsV1"], mine):
             after = self._pruned(after, last["fieldsV1"], config, others)
         after.setdefault("metadata", {})
         changed: Fields = {}
