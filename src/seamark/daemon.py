@@ -26,6 +26,7 @@ from seamark.api.context import User
 from seamark.api.server import ApiServer
 from seamark.config import Config
 from seamark.controllers.standalone import housekeeping
+from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
 from seamark.store.opening import open_store
@@ -87,7 +88,7 @@ class Daemon:
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
         cluster = self.api.cluster("apiserver")
-        fresh = self.api.cache.revision <= 1
+        fresh = not self.api.cache.of(NAMESPACES).entries
         await bootstrap.make_namespaces(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
         if fresh:
