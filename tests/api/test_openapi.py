@@ -16,6 +16,7 @@ from seamark import errors
 from seamark.api import field_docs, openapi
 from seamark.api.http import Request, Response
 from seamark.kinds import shapes
+from seamark.kinds.protobuf import members
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api" / "discovery.json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
@@ -201,10 +202,52 @@ def test_json_for_everyone_who_takes_it(path: str, accept: str) -> None:
     assert answered(path, accept=accept).content_type == "application/json"
 
 
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
-def test_protobuf_alone_is_not_acceptable(path: str) -> None:
+def test_protobuf_alone_is_not_acceptable_in_v3() -> None:
     with pytest.raises(errors.NotAcceptable):
-        ask(path, accept=PROTOBUF)
+        ask("/openapi/v3/api/v1", accept=PROTOBUF)
+
+
+# --- v2 in protobuf --------------------------------------------------------------------------------
+
+
+def inside(message: bytes, *numbers: int) -> bytes:
+    """The first field with each number, one inside the other."""
+    for number in numbers:
+        found = dict(reversed(list(members(message))))[number]
+        assert isinstance(found, bytes)
+        message = found
+    return message
+
+
+def named(message: bytes, number: int) -> dict[str, bytes]:
+    found = [value for field, value in members(message) if field == number and isinstance(value, bytes)]
+    return {inside(value, 1).decode(): inside(value, 2) for value in found}
+
+
+def test_the_v2_document_in_protobuf_says_the_same() -> None:
+    response = answered("/openapi/v2", accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+    assert response.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert isinstance(response.body, bytes)
+    whole = document("/openapi/v2")
+    assert inside(response.body, 1) == b"2.0"
+    paths, definitions = named(inside(response.body, 8), 2), named(inside(response.body, 9), 1)
+    assert list(paths) == list(whole["paths"])
+    assert list(definitions) == list(whole["definitions"])
+    for name, schema in whole["definitions"].items():
+        message = definitions[name]
+        assert inside(message, 22, 1).decode() == schema["type"]
+        assert [v.decode() for n, v in members(message) if n == 19] == schema.get("required", [])
+        properties = named(inside(message, 25), 1) if "properties" in schema else {}
+        assert {key: inside(value, 4).decode() for key, value in properties.items()} == {
+            key: value["description"] for key, value in schema.get("properties", {}).items()
+        }
+    ports = named(inside(definitions["io.k8s.api.core.v1.ServiceSpec"], 25), 1)["ports"]
+    assert inside(ports, 23, 1, 1) == b"#/definitions/io.k8s.api.core.v1.ServicePort"
+    extensions = {name: inside(value, 2) for name, value in named(ports, 31).items()}
+    assert extensions["x-kubernetes-list-map-keys"] == b'["port","protocol"]'
+    patch = inside(paths["/api/v1/namespaces/{namespace}/services/{name}"], 8)
+    assert inside(patch, 5) == b"patchCoreV1NamespacedService"
+    assert b"fieldValidation" in patch
 
 
 @pytest.mark.parametrize(

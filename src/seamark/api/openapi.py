@@ -17,7 +17,7 @@ from importlib import resources
 import msgspec
 
 from seamark import __version__
-from seamark.api import field_docs, openapi_paths
+from seamark.api import field_docs, openapi_paths, openapi_protobuf
 from seamark.api.discovery import by_version
 from seamark.api.http import Request, Response
 from seamark.api.negotiate import not_acceptable, parse_accept
@@ -25,6 +25,7 @@ from seamark.api.openapi_schemas import definitions
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 
+JSON = "application/json"
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
 # Raise it when documents change though neither kinds, shapes nor words did: clients keep documents by their hash.
@@ -38,8 +39,9 @@ def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
     fixed = tuple(kinds)
     parts = request.path.strip("/").split("/")
     if parts == ["openapi", "v2"]:
-        _check_acceptable(request)
-        return _respond(request, document_v2(fixed), "application/json")
+        if _accepts(request, JSON, *openapi_protobuf.ACCEPTED) == JSON:
+            return _respond(request, document_v2(fixed), JSON)
+        return _respond(request, protobuf_v2(fixed), openapi_protobuf.CONTENT_TYPE)
     if parts == ["openapi", "v3"]:
         return _respond(request, index_v3(fixed), PLAIN_TEXT)
     if parts[:2] != ["openapi", "v3"]:
@@ -47,21 +49,24 @@ def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
     found = group_version("/".join(parts[2:]), fixed)
     if found is None:
         return None
-    _check_acceptable(request)
+    _accepts(request, JSON)
     wanted = _hash(fixed, *found)
     _, _, given = request.query.partition("hash=")
     given = given.partition("&")[0]
     if given and given != wanted:
         return Response(301, b"", PLAIN_TEXT, (("Location", f"{request.path}?hash={wanted}"),))
-    return _respond(request, document_v3(fixed, *found), "application/json", forever=bool(given))
+    return _respond(request, document_v3(fixed, *found), JSON, forever=bool(given))
 
 
-def _check_acceptable(request: Request) -> None:
-    """Clients that prefer protobuf have to take JSON; those that take nothing else are told."""
-    accept = request.headers.get("accept", "")
-    types = {media.type for media in parse_accept(accept) if media.quality > 0}
-    if types and not any(name.endswith(("/json", "/*", "+json")) for name in types):
-        raise not_acceptable()
+def _accepts(request: Request, *offered: str) -> str:
+    """The one of these media types that the client likes best, the first if it takes anything; else a 406."""
+    liked = [media.type for media in parse_accept(request.headers.get("accept", "")) if media.quality > 0]
+    for name in liked or ["*/*"]:
+        if name in ("*/*", "application/*"):
+            return offered[0]
+        if name in offered:
+            return name
+    raise not_acceptable()
 
 
 def _respond(request: Request, body: bytes, content_type: str, *, forever: bool = False) -> Response:
@@ -120,7 +125,17 @@ def document_v3(kinds: Kinds, group: str, version: str) -> bytes:
 @lru_cache(maxsize=4)
 def document_v2(kinds: Kinds) -> bytes:
     """All paths and definitions."""
-    document = {
+    return msgspec.json.encode(_v2(kinds))
+
+
+@lru_cache(maxsize=4)
+def protobuf_v2(kinds: Kinds) -> bytes:
+    """The same in protobuf."""
+    return openapi_protobuf.document(_v2(kinds))
+
+
+def _v2(kinds: Kinds) -> Object:
+    return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},
         "paths": openapi_paths.as_v2(openapi_paths.paths(kinds)),
@@ -128,7 +143,6 @@ def document_v2(kinds: Kinds) -> bytes:
         "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         "security": [{"BearerToken": []}],
     }
-    return msgspec.json.encode(document)
 
 
 def _group_versions(kinds: Kinds) -> list[tuple[str, str]]:

@@ -40,9 +40,9 @@ def unwrap(body: bytes) -> tuple[str, str, bytes]:
         raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
     api_version = kind = ""
     message = b""
-    for number, value in _members(body[len(MAGIC) :]):
+    for number, value in members(body[len(MAGIC) :]):
         if number == 1:
-            for inner, text in _members(_bytes(value)):
+            for inner, text in members(_bytes(value)):
                 if inner == 1:
                     api_version = _text(text)
                 elif inner == 2:
@@ -74,7 +74,7 @@ def _steps(name: str) -> Steps:
 
 
 def _read_into(out: Object, message: bytes, steps: Steps, name: str) -> None:
-    for number, value in _members(message):
+    for number, value in members(message):
         step = steps.get(number)
         if step is None:
             # Go writes plain fields even if they are empty; only what would be lost is refused.
@@ -108,13 +108,13 @@ def _entry(message: bytes, of: Type) -> tuple[str, Any]:
     """One key and value of a map; either is left out when it is empty."""
     key = ""
     item: Any = None
-    for number, value in _members(message):
+    for number, value in members(message):
         if number == 1:
             key = _text(value)
         elif number == 2:
             # A list inside a map is a message with its elements as field 1.
             item = (
-                [_value(e, of.of) for _, e in _members(_bytes(value))] if isinstance(of, ListOf) else _value(value, of)
+                [_value(e, of.of) for _, e in members(_bytes(value))] if isinstance(of, ListOf) else _value(value, of)
             )
     return key, item
 
@@ -134,14 +134,14 @@ def _value(value: int | bytes, type_: Type) -> Any:
         case "bytes":
             return binascii.b2a_base64(_bytes(value), newline=False).decode()
         case "time" | "microtime":
-            return _time(dict(_members(_bytes(value))), micro=type_.name == "microtime")
+            return _time(dict(members(_bytes(value))), micro=type_.name == "microtime")
         case "quantity":
-            return _text(dict(_members(_bytes(value))).get(1, b"")) or "0"
+            return _text(dict(members(_bytes(value))).get(1, b"")) or "0"
         case "int-or-string":
-            parts = dict(_members(_bytes(value)))
+            parts = dict(members(_bytes(value)))
             return _text(parts.get(3, b"")) if parts.get(1) else _signed(parts.get(2, 0))
         case "any":
-            return _json(_bytes(dict(_members(_bytes(value))).get(1, b"null")))
+            return _json(_bytes(dict(members(_bytes(value))).get(1, b"null")))
         case other:
             raise ProtobufError(f"{other} does not travel in protobuf")
 
@@ -167,7 +167,7 @@ def _json(raw: bytes) -> Any:
 # --- the wire --------------------------------------------------------------------------------------
 
 
-def _members(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def members(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Every field's number and raw value."""
     position, end = 0, len(message)
     while position < end:
