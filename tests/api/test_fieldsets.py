@@ -25,7 +25,13 @@ def members(fields: Fields) -> set[tuple[str, ...]]:
 
 
 def of(paths: set[tuple[str, ...]]) -> Fields:
-    return fieldsets.of_paths(sorted(paths))
+    fields: Fields = {}
+    for path in paths:
+        node: Fields = LEAF
+        for step in reversed(path):
+            node = {step: node}
+        fields = fieldsets.union(fields, node)
+    return fields
 
 
 # --- algebra ----------------------------------------------------------------------------------------

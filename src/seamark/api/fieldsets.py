@@ -159,17 +159,6 @@ def show(path: tuple[str, ...]) -> str:
     return "".join(show_step(step) for step in path)
 
 
-def of_paths(members: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> Fields:
-    """The set of these paths."""
-    fields: Fields = {}
-    for path in members:
-        node: Fields = LEAF
-        for step in reversed(path):
-            node = {step: node}
-        fields = union(fields, node)
-    return fields
-
-
 # --- algebra ----------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from seamark.api import strategic, values
+from seamark.api import strategic
 from seamark.api.values import copied
 from seamark.errors import BadRequest, Cause, Invalid, Object, RequestEntityTooLarge
 from seamark.kinds.fields import invalid
@@ -77,11 +77,6 @@ def unusable(patched: Any, why: str) -> Invalid:
         details={},
         causes=[Cause(reason=wrong.reason, message=wrong.message, field=wrong.field)],
     )
-
-
-def unusable_strategic(document: Object, why: str) -> Invalid:
-    """The same for a strategic merge patch, where Kubernetes shows the patch instead of its result."""
-    return unusable(values.plain(document), why)
 
 
 def _check_type(result: Object, current: Object, shape: Shape) -> None:
