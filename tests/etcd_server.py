@@ -6,6 +6,7 @@ Members can be killed and started again, as in life.
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -65,9 +66,10 @@ class Member:
             self._process.wait()
             self._process = None
 
-    def pid(self) -> int:
+    def freeze(self) -> None:
+        """As if the network swallowed everything: connections stay open and nothing answers."""
         assert self._process is not None
-        return self._process.pid
+        self._process.send_signal(signal.SIGSTOP)
 
 
 class EtcdCluster:
@@ -114,6 +116,27 @@ class EtcdCluster:
     def stop(self) -> None:
         for member in self.members:
             member.kill()
+
+    def leader(self) -> Member:
+        """The member that leads just now."""
+        deadline = time.monotonic() + STARTING_SECONDS
+        while time.monotonic() < deadline:
+            for member in self.members:
+                try:
+                    with urllib.request.urlopen(f"http://{member.address}/metrics", timeout=2) as answer:
+                        if b"\netcd_server_is_leader 1\n" in answer.read():
+                            return member
+                except OSError:
+                    continue
+            time.sleep(0.05)
+        raise TimeoutError("no member leads")
+
+    def control(self, *arguments: str) -> None:
+        """Run etcdctl against the first member."""
+        program = binary()
+        assert program is not None
+        control = str(Path(program).with_name("etcdctl"))
+        subprocess.run([control, f"--endpoints={self.addresses[0]}", *arguments], check=True, capture_output=True)
 
     def wait_until_healthy(self, member: Member) -> None:
         """Until the member answers and has a leader."""

@@ -22,6 +22,7 @@ LONGEST_PAUSE_SECONDS = 0.5
 COMPACTED = "etcdserver: mvcc: required revision has been compacted"
 FUTURE = "etcdserver: mvcc: required revision is a future revision"
 _NOT_EXECUTED = ("etcdserver: no leader", "failed to connect to all addresses", "DNS resolution failed")
+_TOO_LARGE = "received message larger than max"  # its code also stands for a server that is short of something
 _LOG_IN_AGAIN = ("etcdserver: invalid auth token", "etcdserver: revision of auth store is old")
 
 _CHANNEL_OPTIONS = (
@@ -75,7 +76,7 @@ def judge(code: grpc.StatusCode, details: str) -> Verdict:
         return Verdict.LOG_IN_AGAIN
     if any(text in details for text in _NOT_EXECUTED):
         return Verdict.NOT_EXECUTED
-    if code in (
+    if _TOO_LARGE in details or code in (
         grpc.StatusCode.INVALID_ARGUMENT,
         grpc.StatusCode.OUT_OF_RANGE,
         grpc.StatusCode.NOT_FOUND,
