@@ -51,9 +51,8 @@ def to_events_v1(event: Object) -> Object:
             del view[field]
     if "apiVersion" in view:
         view["apiVersion"] = NEW_EVENTS.api_version
-    if not view.get("regarding"):
-        view.pop("regarding", None)
-    view.setdefault("deprecatedSource", {})
+    for field in ("regarding", "deprecatedSource"):
+        view.setdefault(field, {})
     return view
 
 

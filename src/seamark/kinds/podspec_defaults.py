@@ -118,8 +118,8 @@ def _probe(probe: Object) -> None:
         if not probe.get(field):
             probe[field] = value
     _http(probe)
-    if (grpc := probe.get("grpc")) is not None:
-        grpc.setdefault("service", "")
+    if (grpc := probe.get("grpc")) is not None and grpc.get("service") is None:
+        grpc["service"] = ""
 
 
 def _http(handler: Object) -> None:

@@ -190,7 +190,9 @@ def total(quantities: Iterable[str]) -> str:
     if len(listed) == 1:
         return listed[0]
     summed = sum(map(amount, listed), Decimal(0))
-    return canonical(f"{summed / 1024:f}Ki") if listed and listed[0].endswith("i") else canonical(f"{summed:f}")
+    if listed and listed[0].endswith("i"):
+        return canonical(f"{(summed / 1024).normalize():f}Ki")
+    return canonical(f"{summed.normalize():f}")
 
 
 # --- sums --------------------------------------------------------------------------------------------------

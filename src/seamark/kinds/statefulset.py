@@ -7,12 +7,13 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import workload
-from seamark.kinds.fields import Errors, invalid, not_supported
+from seamark.kinds.fields import Errors, invalid, not_supported, required
 from seamark.kinds.kind import Column
 from seamark.kinds.label_selector import readable
-from seamark.kinds.metadata import dns_label, validate_annotations, validate_labels
-from seamark.kinds.podspec_annotations import annotation_mistakes
+from seamark.kinds.metadata import dns_label
+from seamark.kinds.podspec_claims import claim_mistakes
 from seamark.kinds.podspec_defaults import default_claim
+from seamark.kinds.podspec_validation import template_mistakes
 from seamark.kinds.resource import STATEFUL_SETS
 from seamark.kinds.times import age
 
@@ -63,6 +64,7 @@ class StatefulSetKind(workload.Workload):
                 policy[field] = "Retain"
         spec.setdefault("revisionHistoryLimit", 10)
         for claim in spec.get("volumeClaimTemplates") or ():
+            claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
             default_claim(claim.setdefault("spec", {}))
             status = claim.setdefault("status", {})
             if not status.get("phase"):
@@ -70,25 +72,20 @@ class StatefulSetKind(workload.Workload):
 
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]
-        errors: Errors = []
-        policy = spec["podManagementPolicy"]
-        if policy not in ("OrderedReady", "Parallel"):
-            errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-        errors += _strategy_mistakes(spec["updateStrategy"])
-        for field in ("whenDeleted", "whenScaled"):
-            value = spec["persistentVolumeClaimRetentionPolicy"][field]
-            if value not in ("Retain", "Delete"):
-                path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
-                errors.append(not_supported(path, value, ("Retain", "Delete")))
-        errors += workload.not_negative(spec["replicas"], "spec.replicas")
-        errors += workload.not_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-        if (ordinals := spec.get("ordinals")) is not None:
-            errors += workload.not_negative(ordinals.get("start", 0), "spec.ordinals.start")
-        errors += workload.selector_mistakes(spec, "statefulset")
-        return errors + _template_mistakes(spec)
+        errors = _spec_mistakes(spec) + _template_mistakes(spec) + _claim_template_mistakes(spec)
+        if name := spec.get("serviceName"):
+            errors += [invalid("spec.serviceName", name, sentence) for sentence in dns_label(name)]
+        return errors
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        return self.validate(obj) + workload.fixed_mistakes(obj, old, _FIXED)
+        after, before = obj["spec"], old["spec"]
+        errors = _spec_mistakes(after)
+        # What was let in before these rules came is not held against it now.
+        if not _template_mistakes(before):
+            errors += _template_mistakes(after)
+        if not _claim_template_mistakes(before):
+            errors += _claim_template_mistakes(after)
+        return errors + workload.fixed_mistakes(obj, old, _FIXED)
 
     def status_mistakes(self, status: Object) -> Errors:
         parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -104,6 +101,24 @@ class StatefulSetKind(workload.Workload):
             age(now, meta.get("creationTimestamp")),
             *workload.container_cells(spec["template"]),
         ]
+
+
+def _spec_mistakes(spec: Object) -> Errors:
+    errors: Errors = []
+    policy = spec["podManagementPolicy"]
+    if policy not in ("OrderedReady", "Parallel"):
+        errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+    errors += _strategy_mistakes(spec["updateStrategy"])
+    for field in ("whenDeleted", "whenScaled"):
+        value = spec["persistentVolumeClaimRetentionPolicy"][field]
+        if value not in ("Retain", "Delete"):
+            path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            errors.append(not_supported(path, value, ("Retain", "Delete")))
+    errors += workload.not_negative(spec["replicas"], "spec.replicas")
+    errors += workload.not_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    if (ordinals := spec.get("ordinals")) is not None:
+        errors += workload.not_negative(ordinals.get("start", 0), "spec.ordinals.start")
+    return errors + workload.selector_mistakes(spec, "statefulset")
 
 
 def _strategy_mistakes(strategy: Object) -> Errors:
@@ -129,18 +144,32 @@ def _strategy_mistakes(strategy: Object) -> Errors:
 
 
 def _template_mistakes(spec: Object) -> Errors:
-    """Its containers are not judged: they may mount claims that only the Pods will have."""
+    """The template as the Pods will have it: with a volume for each claim."""
     selector = readable(spec.get("selector"))
     if selector is None:
         return [invalid("spec.selector", spec.get("selector"), "")]
     template = spec["template"]
-    meta = template.get("metadata") or {}
-    annotations = meta.get("annotations") or {}
     errors = [] if selector.empty else workload.unselected_mistakes(spec)
-    errors += validate_labels(meta.get("labels") or {}, "spec.template.labels")
-    errors += validate_annotations(annotations, "spec.template.annotations")
-    errors += annotation_mistakes(annotations, template["spec"], "spec.template.annotations")
+    claimed = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    if claimed:
+        own = [v for v in template["spec"].get("volumes") or () if v.get("name") not in claimed]
+        made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed if name]
+        template = {**template, "spec": {**template["spec"], "volumes": own + made}}
+    errors += template_mistakes(template, "spec.template")
     return errors + workload.lasting_mistakes(template["spec"], "StatefulSet")
+
+
+def _claim_template_mistakes(spec: Object) -> Errors:
+    errors: Errors = []
+    for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        path, meta = f"spec.volumeClaimTemplates[{i}]", claim.get("metadata") or {}
+        if not meta.get("name"):
+            errors.append(required(f"{path}.metadata.name"))
+        else:
+            name = meta["name"]
+            errors += [invalid(f"{path}.metadata.name", name, sentence) for sentence in dns_label(name)]
+        errors += claim_mistakes(claim.get("spec") or {}, f"{path}.spec")
+    return errors
 
 
 STATEFUL_SET = StatefulSetKind()

@@ -1,0 +1,161 @@
+"""Running an object through the rules of its kind as the write path does, without a server."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from seamark.errors import Invalid, Object
+from seamark.kinds import metadata, shapes
+from seamark.kinds.decode import conform
+from seamark.kinds.fields import Errors, refuse
+from seamark.kinds.kind import Kind
+from seamark.kinds.table import Kinds
+
+RECORDINGS = Path(__file__).parents[1] / "conformance" / "api"
+NAMESPACE = "ns"
+NOW = "2038-01-19T03:14:07Z"
+KINDS = Kinds()
+
+_collection = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>v1)(?:/namespaces/\$NS)?/(?P<plural>[a-z]+)")
+# Cases about what a server does before and after an object meets its rules.
+_SERVER_CASES = ("errors/", "crud/metadata-ignored")
+# What only a server knows, or what other objects in the cluster decide.
+_SERVER_FIELDS = ("uid", "creationTimestamp", "resourceVersion", "namespace")
+
+
+def shaped(kind: Kind, body: Object) -> Object:
+    obj, unknown = conform(body, shapes.of(kind.shape))
+    assert not unknown, f"the test sends fields {kind.resource.kind} does not have: {unknown}"
+    return obj
+
+
+def create(kind: Kind, body: Object) -> Object:
+    """The object as it would be stored, or :class:`Invalid`."""
+    obj = shaped(kind, body)
+    meta = obj["metadata"]
+    if kind.resource.namespaced:
+        meta["namespace"] = NAMESPACE
+    kind.default(obj)
+    meta["creationTimestamp"] = NOW
+    kind.prepare_create(obj)
+    _refuse(kind, meta, metadata.validate(meta, kind.validate_name, namespaced=kind.resource.namespaced))
+    _refuse(kind, meta, kind.validate(obj))
+    assert shaped(kind, obj) == obj, "after its rules an object is just as Go would encode it"
+    return obj
+
+
+def change(kind: Kind, old: Object, body: Object, subresource: str = "") -> Object:
+    """The object after a PUT of ``body``, or :class:`Invalid`; ``old`` must come through unharmed."""
+    before = json.dumps(old)
+    obj = shaped(kind, body)
+    kind.default(obj)
+    meta = obj["metadata"]
+    for field in ("uid", "creationTimestamp", "namespace", "generation", "deletionTimestamp"):
+        if field in old["metadata"]:
+            meta[field] = old["metadata"][field]
+    if subresource == "status":
+        kind.prepare_status(obj, old)
+        errors = kind.validate_status(obj, old)
+    elif subresource:
+        kind.prepare_subresource(subresource, obj, old)
+        errors = kind.validate_subresource(subresource, obj, old)
+    else:
+        kind.prepare_update(obj, old)
+        errors = kind.validate_update(obj, old)
+    assert json.dumps(old) == before, "rules never edit the old object"
+    _refuse(kind, meta, errors)
+    return obj
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def _refuse(kind: Kind, meta: Object, errors: Errors) -> None:
+    if errors:
+        raise refuse(kind.stored_as or kind.resource, meta.get("name", ""), errors)
+
+
+def sentences(error: Invalid) -> list[str]:
+    """``path: sentence`` of every cause."""
+    return [f"{cause.field}: {cause.message}" for cause in error.causes]
+
+
+class Recorded(NamedTuple):
+    """One POST somebody recorded, and what a real API server made of it."""
+
+    case: str
+    kind: Kind
+    body: Object
+    code: int
+    answer: Object
+
+    def __str__(self) -> str:
+        return f"{self.case} {self.body.get('metadata', {}).get('name', '')}"
+
+
+def recorded_creations(*plurals: str) -> list[Recorded]:
+    """Every recorded creation of these kinds that was answered by an object or by a list of mistakes."""
+    steps = (
+        (case["name"], step)
+        for path in sorted(RECORDINGS.glob("*.json"))
+        for case in json.loads(path.read_text())["cases"]
+        if "ignore" not in case and not case["name"].startswith(_SERVER_CASES)
+        for step in case["steps"]
+    )
+    found = [_creation(name, step, plurals) for name, step in steps]
+    return [recorded for recorded in found if recorded is not None]
+
+
+def _creation(case: str, step: Object, plurals: tuple[str, ...]) -> Recorded | None:
+    match = _collection.fullmatch(step.get("path", ""))
+    expected = step.get("expect") or {}
+    plain = not {"raw", "accept", "query", "content_type", "managed_fields"} & step.keys()
+    if not (match and plain and match["plural"] in plurals and step.get("method") == "POST"):
+        return None
+    if expected.get("status") not in (201, 422) or not isinstance(expected.get("body"), dict) or "$fill" in str(step):
+        return None
+    kind = KINDS.by_plural(match["group"] or "", match["version"], match["plural"])
+    assert kind is not None
+    body, answer = (json.loads(json.dumps(part).replace("$NS", NAMESPACE)) for part in (step["body"], expected["body"]))
+    if "name" not in body.get("metadata", {}):
+        return None
+    return Recorded(case, kind, body, expected["status"], answer)
+
+
+def without_server(obj: Object) -> Object:
+    """An object without what its rules do not decide."""
+    hidden = (*_SERVER_FIELDS, "managedFields")
+    meta = {key: value for key, value in obj["metadata"].items() if key not in hidden}
+    if labels := {k: v for k, v in meta.get("labels", {}).items() if not k.startswith("topology.kubernetes.io/")}:
+        meta["labels"] = labels
+    else:
+        meta.pop("labels", None)
+    return {**obj, "metadata": meta}
+
+
+def check(recorded: Recorded) -> None:
+    """Our rules must come to the recorded end."""
+    if recorded.code == 201:
+        assert without_server(create(recorded.kind, recorded.body)) == without_server(recorded.answer)
+        return
+    with pytest.raises(Invalid) as refused:
+        create(recorded.kind, recorded.body)
+    error = refused.value
+    causes = [(c.field, c.reason) for c in error.causes]
+    assert causes == [(c["field"], c["reason"]) for c in recorded.answer["details"]["causes"]]
+    assert error.message.startswith(recorded.answer["message"].removesuffix("…")), error.message
