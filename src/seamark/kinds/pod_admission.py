@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from seamark.errors import Forbidden, Object
+from seamark.kinds.podspec_scheduling import USUAL_TOLERATIONS
 
 # The classes every cluster has; without a class a Pod has priority 0.
 _PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
-_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def tolerate_briefly(spec: Object) -> None:
     """Every Pod outlasts five minutes of trouble with its node, unless it says something about such trouble itself."""
     tolerations = spec.get("tolerations") or []
     missing = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for key in _TROUBLES
-        if not any(t.get("key", "") in (key, "") and t.get("effect", "") in ("NoExecute", "") for t in tolerations)
+        dict(usual)
+        for usual in USUAL_TOLERATIONS
+        if not any(_covers(toleration, usual["key"]) for toleration in tolerations)
     ]
     if missing:
         spec["tolerations"] = [*tolerations, *missing]
+
+
+def _covers(toleration: Object, key: str) -> bool:
+    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in ("NoExecute", "")
 
 
 def prioritize(pod: Object) -> None:

@@ -8,6 +8,11 @@ from seamark.kinds.label_selector import label_selector_mistakes
 from seamark.kinds.metadata import dns_label, dns_subdomain, label_value, qualified_name
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# What every Pod is given at least; known to be right.
+USUAL_TOLERATIONS: tuple[Object, ...] = tuple(
+    {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for trouble in ("not-ready", "unreachable")
+)
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -15,6 +20,8 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def toleration_mistakes(tolerations: list[Object], path: str) -> Errors:
     errors: Errors = []
     for i, toleration in enumerate(tolerations):
+        if toleration in USUAL_TOLERATIONS:
+            continue
         get = toleration.get
         key, operator, value, effect = get("key", ""), get("operator", ""), get("value", ""), get("effect", "")
         if key and (sentences := qualified_name(key)):

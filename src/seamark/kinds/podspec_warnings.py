@@ -45,23 +45,28 @@ def spec_warnings(meta: Object, spec: Object, path: str) -> list[str]:
     """``path`` is empty for a Pod, and that of the template (``spec.template``) for a workload."""
     prefix = f"{path}." if path else ""
     at = f"{prefix}spec"
-    annotations = meta.get("annotations") or {}
-    return [
-        *_label_warnings(spec, at),
-        *(f"{prefix}metadata.annotations[{k}]: {v}" for k, v in _DEPRECATED_ANNOTATIONS.items() if k in annotations),
-        *_volume_warnings(spec.get("volumes") or [], at),
-        *_repeated(spec.get("hostAliases") or [], "ip", f"{at}.hostAliases"),
-        *_repeated(spec.get("imagePullSecrets") or [], "name", f"{at}.imagePullSecrets"),
-        *(
-            f'{at}.imagePullSecrets[{i}].name: invalid empty name ""'
-            for i, secret in enumerate(spec.get("imagePullSecrets") or ())
-            if not secret.get("name")
-        ),
-        *_fractions(spec.get("overhead") or {}, f"{at}.overhead"),
-        *_container_warnings(annotations, spec, prefix, template=bool(path)),
-        *_port_warnings(spec, at),
-        *_late_warnings(spec, at),
-    ]
+    annotations, get = meta.get("annotations") or {}, spec.get
+    sentences: list[str] = []
+    # Nearly every Pod has nothing of this: each part is looked at only if it is there.
+    if get("nodeSelector") or get("affinity") or get("topologySpreadConstraints"):
+        sentences += _label_warnings(spec, at)
+    if annotations:
+        where = f"{prefix}metadata.annotations"
+        sentences += [f"{where}[{k}]: {v}" for k, v in _DEPRECATED_ANNOTATIONS.items() if k in annotations]
+    if volumes := get("volumes"):
+        sentences += _volume_warnings(volumes, at)
+    if aliases := get("hostAliases"):
+        sentences += _repeated(aliases, "ip", f"{at}.hostAliases")
+    if secrets := get("imagePullSecrets"):
+        sentences += _repeated(secrets, "name", f"{at}.imagePullSecrets")
+        empty = [i for i, secret in enumerate(secrets) if not secret.get("name")]
+        sentences += [f'{at}.imagePullSecrets[{i}].name: invalid empty name ""' for i in empty]
+    if overhead := get("overhead"):
+        sentences += _fractions(overhead, f"{at}.overhead")
+    sentences += _container_warnings(annotations, spec, prefix, template=bool(path))
+    sentences += _port_warnings(spec, at)
+    sentences += _late_warnings(spec, at)
+    return sentences
 
 
 def _label_warnings(spec: Object, at: str) -> Iterator[str]:
@@ -117,9 +122,8 @@ def _container_warnings(annotations: dict[str, str], spec: Object, prefix: str, 
     if context.get("seccompProfile") is None and "seccomp.security.alpha.kubernetes.io/pod" in annotations:
         yield f"{where}[seccomp.security.alpha.kubernetes.io/pod]: {_SECCOMP}"
     for container, path in each_container(spec, f"{prefix}spec"):
-        own = container.get("securityContext") or {}
-        name = container.get("name", "")
         if annotations:
+            own, name = container.get("securityContext") or {}, container.get("name", "")
             key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
             if own.get("seccompProfile") is None and key in annotations:
                 yield f"{where}[{key}]: {_SECCOMP}"
@@ -127,13 +131,18 @@ def _container_warnings(annotations: dict[str, str], spec: Object, prefix: str, 
             armored = context.get("appArmorProfile") is not None or own.get("appArmorProfile") is not None
             if template and not armored and key in annotations:
                 yield f'{where}[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
-        resources = container.get("resources") or {}
-        for resource in ("memory", "ephemeral-storage"):
-            for field in ("limits", "requests"):
-                quantities = resources.get(field) or {}
-                if resource in quantities:
-                    yield from _fractions({resource: quantities[resource]}, f"{path}.resources.{field}")
-        yield from _variable_warnings(container.get("env") or [], f"{path}.env")
+        if resources := container.get("resources"):
+            yield from _resource_warnings(resources, f"{path}.resources")
+        if variables := container.get("env"):
+            yield from _variable_warnings(variables, f"{path}.env")
+
+
+def _resource_warnings(resources: Object, path: str) -> Iterator[str]:
+    for name in ("memory", "ephemeral-storage"):
+        for field in ("limits", "requests"):
+            quantities = resources.get(field)
+            if quantities and name in quantities:
+                yield from _fractions({name: quantities[name]}, f"{path}.{field}")
 
 
 def _variable_warnings(variables: list[Object], path: str) -> Iterator[str]:
@@ -175,7 +184,15 @@ def _clash(port: Object, other: Object) -> str:
 def _late_warnings(spec: Object, at: str) -> Iterator[str]:
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-    affinity = spec.get("affinity") or {}
+    if affinity := spec.get("affinity"):
+        yield from _affinity_warnings(affinity, at)
+    for i, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
+        yield from ip_warnings(f"{at}.dnsConfig.nameservers[{i}]", server)
+    for i, alias in enumerate(spec.get("hostAliases") or ()):
+        yield from ip_warnings(f"{at}.hostAliases[{i}].ip", alias.get("ip", ""))
+
+
+def _affinity_warnings(affinity: Object, at: str) -> Iterator[str]:
     for field in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(field) or {}
         for i, term in enumerate(terms.get(_REQUIRED) or ()):
@@ -184,7 +201,3 @@ def _late_warnings(spec: Object, at: str) -> Iterator[str]:
         for i, weighted in enumerate(terms.get(_PREFERRED) or ()):
             if (weighted.get("podAffinityTerm") or {}).get("labelSelector") is None:
                 yield f"{at}.affinity.{field}.{_PREFERRED}[{i}].podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
-    for i, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
-        yield from ip_warnings(f"{at}.dnsConfig.nameservers[{i}]", server)
-    for i, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from ip_warnings(f"{at}.hostAliases[{i}].ip", alias.get("ip", ""))

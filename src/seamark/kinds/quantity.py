@@ -134,6 +134,7 @@ def canonical(text: str) -> str:
     return parse(text.strip()).text
 
 
+@lru_cache(maxsize=4096)
 def amount(text: str) -> Decimal:
     """How much this text means, for comparing and adding."""
     return parse(text).value
