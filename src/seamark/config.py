@@ -41,18 +41,26 @@ class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything."""
+    """Everything.  ``dns``, ``nodes`` and ``discovery`` are the sections of those components, checked by themselves."""
 
     data_dir: str = ""
     store: str = ""
+    ephemeral: bool = False
     cluster_domain: str = "cluster.local"
+    dns_host: str = "127.0.0.1"
+    dns_port: int = 1053
     api: ApiSettings = ApiSettings()
     network: ServiceNetwork = ServiceNetwork()
+    dns: dict[str, Any] = {}
+    nodes: dict[str, Any] = {}
+    discovery: dict[str, Any] = {}
 
     @property
     def store_url(self) -> str:
         """The store asked for, or the file in the data directory."""
-        return self.store or f"sqlite://{Path(self.data_dir).absolute()}/store.db"
+        if self.store:
+            return self.store
+        return "memory:" if self.ephemeral else f"sqlite://{Path(self.data_dir).absolute()}/store.db"
 
 
 def default_data_dir() -> str:
@@ -65,6 +73,11 @@ def default_data_dir() -> str:
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "data_dir": ("data_dir",),
     "store": ("store",),
+    "ephemeral": ("ephemeral",),
+    "cluster_domain": ("cluster_domain",),
+    "dns_host": ("dns_host",),
+    "dns_port": ("dns_port",),
+    "nodes": ("nodes", "count"),
     "api_host": ("api", "host"),
     "api_port": ("api", "port"),
     "plain_http": ("api", "plain_http"),

@@ -13,11 +13,14 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
+import msgspec
+
+from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.allocate import first_address
 from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
@@ -32,7 +35,16 @@ from seamark.metrics import Registry
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
 
+if TYPE_CHECKING:
+    from seamark.dns.server import DnsServer
+
 log = logging.getLogger("seamark")
+
+T = TypeVar("T")
+
+# What runs beside the API server.
+Part = Literal["controllers", "discovery", "dns", "nodes"]
+EVERYTHING: tuple[Part, ...] = ("controllers", "discovery", "dns", "nodes")
 
 
 class StartError(Exception):
@@ -42,13 +54,15 @@ class StartError(Exception):
 class Daemon:
     """One running Seamark."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, parts: Collection[Part]) -> None:
         self.config = config
+        self.parts = frozenset(parts)
         self.metrics = Registry()
         self.data_dir = Path(config.data_dir)
         self.api: ApiServer
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
+        self.dns: DnsServer | None = None
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
 
@@ -98,12 +112,51 @@ class Daemon:
         await self._listen(authority)
         background += self._serve(cluster)
         background += self._control()
+        if "dns" in self.parts:
+            background.append(await self._answer_names())
+            assert self.dns is not None
+            await self.dns.synced()
         return background
 
     def _control(self) -> list[asyncio.Task[None]]:
-        """The controllers a cluster of our own needs around Services."""
-        started = housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
-        return [self._spawn(name, work) for name, work in started]
+        """The controllers a cluster of our own needs, and those that make its Services findable."""
+        tasks = []
+        if "controllers" in self.parts:
+            started = housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
+            tasks += [self._spawn(name, work) for name, work in started]
+        if "discovery" in self.parts:
+            from seamark.controllers.discovery import Discovery, DiscoverySettings
+
+            settings = _section(self.config.discovery, DiscoverySettings, "discovery")
+            cluster = self.api.cluster("endpoint-controllers")
+            informers = Informers(cluster)
+            discovery = Discovery(cluster, informers, settings=settings, metrics=self.metrics)
+            tasks.append(self._spawn("informers of the discovery controllers", informers.run()))
+            tasks.append(self._spawn("discovery controllers", discovery.run()))
+        return tasks
+
+    async def _answer_names(self) -> asyncio.Task[None]:
+        """DNS, straight from this cluster's state."""
+        from seamark.dns.config import DnsConfig
+        from seamark.dns.server import DnsServer, ListenError, bind
+
+        host, port = self.config.dns_host, self.config.dns_port
+        shown = f"[{host}]" if ":" in host else host
+        asked: dict[str, Any] = {"listen": [f"{shown}:{port}"], **self.config.dns}
+        if "zone" not in asked:
+            asked["zone"] = {"zones": [self.config.cluster_domain, "in-addr.arpa", "ip6.arpa"], "pods": "verified"}
+        config = _section(asked, DnsConfig, "dns")
+        try:
+            pairs = bind(config.listen)
+        except ListenError as error:
+            raise StartError(f"{error}; choose another with --dns-port") from error
+        self.dns = DnsServer(config, self.api.cluster("dns"), registry=self.metrics)
+        return self._spawn("DNS", self._serve_names(self.dns, pairs))
+
+    @staticmethod
+    async def _serve_names(dns: DnsServer, pairs: Any) -> None:
+        async with dns.running(pairs):
+            await asyncio.Event().wait()
 
     async def _listen(self, authority: Authority) -> None:
         host, port = self.config.api.host, self.config.api.port
@@ -197,9 +250,17 @@ def _locked(directory: Path) -> Any:
         yield
 
 
-async def run(config: Config, ready: Callable[[Daemon], Awaitable[None]]) -> None:
+def _section(raw: dict[str, Any], type: type[T], name: str) -> T:
+    """A component's own section of the settings, checked by the component's own rules."""
+    try:
+        return msgspec.convert(raw, type, strict=False)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise StartError(f"bad setting in [{name}]: {error}") from error
+
+
+async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
     """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up."""
-    daemon = Daemon(config)
+    daemon = Daemon(config, parts)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stop)

@@ -6,9 +6,11 @@ Stopping: no new connections, watches end cleanly, requests under way finish, id
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
+from collections.abc import Callable
 
 from seamark.api.http import Connection, Handler
 
@@ -19,6 +21,17 @@ SWEEP_SECONDS = 15.0
 FINISH_SECONDS = 0.8
 
 
+class Connections(set[Connection]):
+    """The open connections; says when the last one has gone."""
+
+    on_empty: Callable[[], None] | None = None
+
+    def discard(self, connection: object) -> None:
+        super().discard(connection)  # type: ignore[arg-type]
+        if not self and self.on_empty is not None:
+            self.on_empty()
+
+
 class Listener:
     """One listening address."""
 
@@ -26,7 +39,7 @@ class Listener:
         self._handler = handler
         self._tls = tls
         self._server: asyncio.Server | None = None
-        self.connections: set[Connection] = set()
+        self.connections = Connections()
         self.address = ("", 0)
 
     async def open(self, host: str, port: int) -> None:
@@ -59,15 +72,22 @@ class Listener:
                 elif now - connection.last_active > (HALF_REQUEST_SECONDS if connection.in_request else IDLE_SECONDS):
                     transport.close()
 
+    async def _wait_for_the_last(self) -> None:
+        """Give answers under way a moment to get out."""
+        if not self.connections:
+            return
+        gone = asyncio.Event()
+        self.connections.on_empty = gone.set
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(gone.wait(), FINISH_SECONDS)
+
     async def close(self) -> None:
         if self._server is None:
             return
         self._server.close()
         for connection in list(self.connections):
             connection.finish_soon()
-        deadline = time.monotonic() + FINISH_SECONDS
-        while self.connections and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
+        await self._wait_for_the_last()
         for connection in list(self.connections):
             if connection.transport is not None:
                 connection.transport.abort()

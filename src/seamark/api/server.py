@@ -38,7 +38,7 @@ from seamark.store.protocol import Store
 
 
 class ApiServer:
-    """One API server over one store.  ``await load()``, then ``listen()``, then ``follow()`` for as long as it lives."""
+    """One API server over one store: ``await load()``, run ``follow()`` for as long as it lives, then ``listen()``."""
 
     def __init__(
         self,

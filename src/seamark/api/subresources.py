@@ -16,6 +16,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import PODS, Resource
 from seamark.kinds.table import Kinds
 
+
 class BindingKind(Kind):
     """``bindings``: the older way to post a Binding; like a review it is done and forgotten."""
 

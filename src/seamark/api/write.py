@@ -25,6 +25,7 @@ from seamark.api.cache import Cache, Entry, entry_of, key_of, stored
 from seamark.api.context import Writing
 from seamark.api.read import missing, named
 from seamark.api.reserve import Reservations
+from seamark.api.turns import Turns
 from seamark.errors import Object
 from seamark.kinds import metadata, shapes
 from seamark.kinds.fields import refuse, required
@@ -71,6 +72,7 @@ class Writer:
         self._store = store
         self._reservations = reservations
         self._random = chance
+        self._turns = Turns()
         self.admission = Admission(cache)
 
     # --- create ------------------------------------------------------------------------------------

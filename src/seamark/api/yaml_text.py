@@ -14,7 +14,7 @@ class _Dumper(yaml.SafeDumper):
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     if "\n" in value:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
-    plain = dumper.resolve(yaml.ScalarNode, value, (True, False))
+    plain = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]  # no stub for it
     style = None if plain == "tag:yaml.org,2002:str" else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 

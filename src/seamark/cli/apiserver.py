@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     import uvloop
 
     try:
-        uvloop.run(daemon.run(config, ready))
+        uvloop.run(daemon.run(config, ["controllers"], ready))
     except daemon.StartError as error:
         raise Failure(str(error)) from error
     return 0

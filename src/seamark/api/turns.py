@@ -1,0 +1,60 @@
+"""Writers of one object take turns, so that the second starts from what the first made instead of losing to it.
+
+This is a courtesy within one process, not what keeps writes safe: that is the store's compare-and-set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+
+
+class Turns:
+    """Waiting lines by key; a key nobody waits for costs one dictionary entry while it is held."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def take(self, key: str) -> Turn:
+        return Turn(self._lines, key)
+
+
+class Turn:
+    """``async with``: alone with the key inside."""
+
+    __slots__ = ("_key", "_lines")
+
+    def __init__(self, lines: dict[str, deque[asyncio.Future[None]]], key: str) -> None:
+        self._lines, self._key = lines, key
+
+    async def __aenter__(self) -> None:
+        line = self._lines.get(self._key)
+        if line is None:
+            self._lines[self._key] = deque()
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            # The turn may have been given just as this waiter was cancelled: pass it on.
+            if future.done() and not future.cancelled():
+                self._next()
+            else:
+                line.remove(future)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._next()
+
+    def _next(self) -> None:
+        line = self._lines[self._key]
+        while line:
+            future = line.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+        del self._lines[self._key]
