@@ -27,7 +27,7 @@ class Connections(set[Connection]):
     on_empty: Callable[[], None] | None = None
 
     def discard(self, connection: object) -> None:
-        super().discard(connection)  # type: ignore[arg-type]
+        super().discard(connection)
         if not self and self.on_empty is not None:
             self.on_empty()
 
