@@ -245,6 +245,13 @@ def test_statuses_refused(status: Object, fields: list[str]) -> None:
     assert [cause.field for cause in refused.value.causes] == fields
 
 
+def test_odd_addresses_are_warned_about() -> None:
+    new = patched(made(), {"status": {"podIP": "fd00:0::1"}}, "status")
+    (warning,) = POD.status_warnings(new)
+    assert warning.startswith("status.podIPs[0].ip: ")
+    assert POD.status_warnings(patched(made(), {"status": {"podIP": "10.0.0.1"}}, "status")) == []
+
+
 def test_what_ended_stays_ended() -> None:
     ended = {"name": "c", "image": "x", "imageID": "", "state": {"terminated": {"exitCode": 0}}}
     running = {"name": "c", "image": "x", "imageID": "", "state": {"running": {}}}
@@ -327,6 +334,11 @@ def test_bad_bindings_are_answered_with_a_bare_500(target: Object, message: str)
     with pytest.raises(ApiError) as refused:
         bind(made(), binding(target=target), NOW)
     assert (refused.value.code, refused.value.reason, refused.value.message) == (500, "", message)
+
+
+def test_a_binding_names_its_pod() -> None:
+    with pytest.raises(BadRequest, match="name in URL does not match name in Binding object"):
+        bind(made(), binding(metadata={}), NOW)
 
 
 def test_an_eviction_names_its_pod() -> None:

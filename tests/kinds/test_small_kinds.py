@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from kind_rules import NOW, Recorded, change, check, create, merged, recorded_creations, sentences
 
 from seamark.errors import Forbidden, Invalid, Object
@@ -122,6 +128,35 @@ def test_string_data_is_written_only() -> None:
 )
 def test_types_of_secrets_demand_keys(kind: str, data: Object, expected: list[str]) -> None:
     assert refusals(SECRET, type=kind, data=data) == expected
+
+
+def key_pair(name: str) -> tuple[str, str]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    then = datetime(2030, 1, 1, tzinfo=UTC)
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, then, then + timedelta(days=1))
+    certificate = builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return b64encode(certificate).decode(), b64encode(pem).decode()
+
+
+def test_certificates_and_keys_should_fit() -> None:
+    certificate, key = key_pair("a")
+    _, other = key_pair("b")
+    nothing = encoded("nothing")
+
+    def warnings(certificate: str, key: str) -> list[str]:
+        secret = made(SECRET, type="kubernetes.io/tls", data={"tls.crt": certificate, "tls.key": key})
+        return SECRET.warnings(secret, None)
+
+    assert warnings(certificate, key) == []
+    assert warnings(certificate, other) == ["tls: private key does not match public key"]
+    assert warnings(nothing, key) == ["tls: failed to find any PEM data in certificate input"]
+    assert warnings(certificate, nothing) == ["tls: failed to find any PEM data in key input"]
+    assert warnings(key, certificate)[0].endswith("PEM inputs may have been switched")
+    assert warnings(certificate, certificate) == [
+        "tls: found a certificate rather than a key in the PEM for the private key"
+    ]
 
 
 def test_the_type_of_a_secret_stays() -> None:
@@ -252,6 +287,13 @@ def test_nodes_keep_their_range_and_their_provider() -> None:
     ]
     fresh = made(NODE)
     assert change(NODE, fresh, merged(fresh, {"spec": {"podCIDR": "10.0.0.0/24", "providerID": "a"}}))
+
+
+def test_old_fields_of_nodes_are_warned_about() -> None:
+    assert NODE.warnings(made(NODE, spec={"externalID": "x"}), None) == [
+        "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+    ]
+    assert NODE.warnings(made(NODE), None) == []
 
 
 def test_node_addresses_are_said_once() -> None:

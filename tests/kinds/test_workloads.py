@@ -124,7 +124,22 @@ def test_template_warnings() -> None:
     new = made(DEPLOYMENT, template={**TEMPLATE, "spec": spec})
     first = "spec.template.spec.containers[0].ports"
     assert DEPLOYMENT.warnings(new, None) == [f"{first}[1]: duplicate port definition with {first}[0]"]
-    assert DEPLOYMENT.warnings(new, new) == [], "an unchanged template is not warned about again"
+    assert DEPLOYMENT.warnings(new, new) == [], "who changes nothing is not warned again"
+    scaled = change(DEPLOYMENT, new, merged(new, {"spec": {"replicas": 2}}))
+    assert len(DEPLOYMENT.warnings(scaled, new)) == 1
+
+
+def test_names_end_up_in_pods() -> None:
+    dotted = {"metadata": {"name": "a.b"}}
+    (warning,) = REPLICA_SET.warnings(create(REPLICA_SET, merged(body(REPLICA_SET), dotted)), None)
+    assert warning == (
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label "
+        "is recommended: [must not contain dots]"
+    )
+    assert DAEMON_SET.warnings(create(DAEMON_SET, merged(body(DAEMON_SET), dotted)), None) == []
+    assert STATEFUL_SET.warnings(made(STATEFUL_SET, revisionHistoryLimit=-1), None) == [
+        "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+    ]
 
 
 # --- one by one --------------------------------------------------------------------------------------------

@@ -21,12 +21,14 @@ def bind(pod: Object, binding: Object, now: str) -> Object:
 
     Kubernetes answers a bad binding with a bare 500, and everything that keeps the Pod from its node with a Conflict.
     """
+    meta, spec = pod["metadata"], pod["spec"]
+    name, asked = meta["name"], binding.get("metadata") or {}
+    if asked.get("name") != name:
+        raise BadRequest("name in URL does not match name in Binding object")
     if wrong := binding_mistakes(binding):
         sentences = [f"{error.field}: {error.message}" for error in wrong]
         raise ApiError(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
-    meta, spec = pod["metadata"], pod["spec"]
-    name, node = meta["name"], binding["target"]["name"]
-    asked = binding.get("metadata") or {}
+    node = binding["target"]["name"]
     if asked.get("uid") and asked["uid"] != meta.get("uid"):
         raise _conflict(
             name, f"Precondition failed: UID in precondition: {asked['uid']}, UID in object meta: {meta.get('uid', '')}"

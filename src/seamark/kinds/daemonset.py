@@ -23,6 +23,7 @@ class DaemonSetKind(workload.Workload):
     singular = "daemonset"
     shape = "io.k8s.api.apps.v1.DaemonSet"
     short_names = ("ds",)
+    names_pods = False
     subresources = (workload.status_of("DaemonSet"),)
     columns = (
         Column("Name", format="name"),

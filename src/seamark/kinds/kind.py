@@ -145,6 +145,10 @@ class Kind:
         """Sentences for the ``Warning`` header of a write."""
         return []
 
+    def status_warnings(self, obj: Object) -> list[str]:
+        """Sentences for the ``Warning`` header of a write through ``status``."""
+        return []
+
     def fields(self, obj: Object) -> Mapping[str, str]:
         """Values for field selectors, beside ``metadata.name`` and ``metadata.namespace``."""
         return {}

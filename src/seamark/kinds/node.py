@@ -7,7 +7,7 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import metadata
-from seamark.kinds.addresses import both_families, cidr_mistakes
+from seamark.kinds.addresses import both_families, cidr_mistakes, cidr_warnings
 from seamark.kinds.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.kind import Column, Kind, Subresource
 from seamark.kinds.podspec_resources import quantity_mistakes
@@ -70,6 +70,17 @@ class NodeKind(Kind):
         return _change_mistakes(obj, old)
 
     # --- what people see -----------------------------------------------------------------------------
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        spec = obj["spec"]
+        sentences = []
+        if spec.get("configSource") is not None:
+            sentences.append("spec.configSource: the feature is no longer supported")
+        if spec.get("externalID"):
+            sentences.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+        for i, text in enumerate(spec.get("podCIDRs") or ()):
+            sentences += cidr_warnings(f"spec.podCIDRs[{i}]", text)
+        return sentences
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         return {"spec.unschedulable": "true" if obj["spec"].get("unschedulable") else "false"}

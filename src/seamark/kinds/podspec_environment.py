@@ -65,7 +65,7 @@ def _source_mistakes(source: Object, value: str, path: str) -> Errors:
     if (reference := source.get("fileKeyRef")) is not None:
         errors += _file_reference_mistakes(reference, f"{path}.fileKeyRef")
     if not source:
-        choices = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        choices = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         errors.append(invalid(path, "", f"must specify one of: {choices}"))
     elif value:
         errors.append(invalid(path, "", "may not be specified when `value` is not empty"))

@@ -251,11 +251,10 @@ def host_user_mistakes(spec: Object, path: str) -> Errors:
     """A Pod with users of its own cannot share the host's other namespaces."""
     if spec.get("hostUsers") is not False:
         return []
-    return [
-        forbidden(f"{path}.{said}", "when `hostUsers` is false")
-        for field, said in (("hostNetwork", "hostNetwork"), ("hostPID", "hostPID"), ("hostIPC", "hostIPC"))
-        if spec.get(field)
-    ]
+    # As Kubernetes spells these paths.
+    said = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
+    sentence = "when `pod.Spec.HostUsers` is false"
+    return [forbidden(f"{path}.{name}", sentence) for field, name in said.items() if spec.get(field)]
 
 
 def system_mistakes(spec: Object, path: str) -> Errors:

@@ -162,11 +162,19 @@ def _port_warnings(spec: Object, at: str) -> Iterator[str]:
     for container, path in each_container(spec, at):
         for i, port in enumerate(container.get("ports") or ()):
             where = f"{path}.ports[{i}]"
+            if port.get("hostIP") and not port.get("hostPort"):
+                yield f"{where}: hostIP set without hostPort: {_printed(port)}"
             others = known.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
             for other_path, other in others:
                 if sentence := _clash(port, other):
                     yield f"{where}: {sentence} port definition with {other_path}"
             others.append((where, port))
+
+
+def _printed(port: Object) -> str:
+    """A port as Go prints its struct."""
+    name, number, protocol = port.get("name", ""), port.get("containerPort", 0), port.get("protocol", "")
+    return f"{{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{port['hostIP']}}}"
 
 
 def _clash(port: Object, other: Object) -> str:

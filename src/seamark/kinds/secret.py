@@ -11,6 +11,7 @@ import msgspec
 from seamark.errors import Object
 from seamark.kinds.configmap import MAX_SIZE, decoded_size, key_mistakes
 from seamark.kinds.fields import Errors, forbidden, invalid, required, too_long
+from seamark.kinds.key_pair import key_pair_mistake
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SECRETS
 from seamark.kinds.times import age
@@ -54,6 +55,13 @@ class SecretKind(Kind):
             if obj.get("data") != old.get("data"):
                 errors.append(forbidden("data", _IMMUTABLE))
         return errors + self.validate(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        data = obj.get("data") or {}
+        if obj.get("type") != "kubernetes.io/tls":
+            return []
+        sentence = key_pair_mistake(b64decode(data.get("tls.crt", "")), b64decode(data.get("tls.key", "")))
+        return [sentence] if sentence else []
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         return {"type": obj.get("type", "")}

@@ -87,6 +87,15 @@ class StatefulSetKind(workload.Workload):
             errors += _claim_template_mistakes(after)
         return errors + workload.fixed_mistakes(obj, old, _FIXED)
 
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        sentences = super().warnings(obj, old)
+        if obj["spec"].get("revisionHistoryLimit", 0) < 0:
+            sentences.append(
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is "
+                "recommended"
+            )
+        return sentences
+
     def status_mistakes(self, status: Object) -> Errors:
         parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         errors = workload.not_more_than(status, parts, "replicas", "status.replicas")

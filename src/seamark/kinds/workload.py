@@ -10,6 +10,7 @@ from seamark.errors import Object
 from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
 from seamark.kinds.kind import Kind, Subresource
 from seamark.kinds.label_selector import label_selector_mistakes, readable
+from seamark.kinds.metadata import dns_label
 from seamark.kinds.podspec_defaults import default_spec
 from seamark.kinds.podspec_validation import template_mistakes
 from seamark.kinds.podspec_warnings import spec_warnings
@@ -27,11 +28,13 @@ class Workload(Kind):
     """A kind that keeps Pods made from a template.
 
     ``counts`` are the numbers of its status in the order in which they are judged; none may be negative.
+    ``names_pods`` says that people should know that Pods are called after it.
     """
 
     categories = ("all",)
     new_status: ClassVar[Object] = {}
     counts: ClassVar[tuple[str, ...]] = ()
+    names_pods: ClassVar[bool] = True
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
@@ -72,10 +75,19 @@ class Workload(Kind):
         return []
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
-        template = obj["spec"].get("template")
-        if template is None or (old is not None and template == old["spec"].get("template")):
+        meta, template = obj["metadata"], obj["spec"].get("template")
+        if old is not None and meta.get("generation") == old["metadata"].get("generation"):
             return []
-        return spec_warnings(template.get("metadata") or {}, template["spec"], "spec.template")
+        sentences: list[str] = []
+        if old is None and self.names_pods and (wrong := dns_label(meta.get("name", ""))):
+            # Go prints the list of reasons in brackets.
+            sentences.append(
+                "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a "
+                f"DNS label is recommended: [{' '.join(wrong)}]"
+            )
+        if template is not None:
+            sentences += spec_warnings(template.get("metadata") or {}, template["spec"], "spec.template")
+        return sentences
 
 
 def default_template(spec: Object) -> None:
