@@ -13,8 +13,9 @@ from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of, split_key
+from seamark.controllers.confirmations import Confirmations
 from seamark.controllers.endpoints_state import EndpointsState
-from seamark.controllers.loop import Clock, Loop, Retry
+from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
 from seamark.controllers.members import Members
 from seamark.controllers.slices_writer import namespace_terminating
 from seamark.controllers.trigger_time import TriggerTimes
@@ -68,6 +69,8 @@ class EndpointsController:
         self._recorder = recorder
         self._kept: dict[Key, _Kept] = {}
         self._written: dict[Key, _Written] = {}
+        self._unsure: set[Key] = set()
+        self._confirmations = Confirmations(clock or SystemClock(), self._missed)
         self.loop = Loop(self, workers=workers, retry=Retry(), clock=clock, metrics=metrics, batch=batch)
         members.follow(self)
         endpoints.on_change(self._endpoints_changed)
@@ -94,11 +97,19 @@ class EndpointsController:
             self.loop.add_batched(key)
 
     def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
+        present = new if new is not None else old
+        assert present is not None  # an informer never tells nothing about nothing
+        key = key_of(present.metadata.namespace, present.metadata.name)
+        self._confirmations.settle(key)
         # An edit by hand stays until the Service or a Pod changes; only a deletion is made up for at once.
-        if new is None and old is not None:
-            key = key_of(old.metadata.namespace, old.metadata.name)
+        if new is None:
             self._written.pop(key, None)
             self.loop.add(key)
+
+    def _missed(self, key: Key) -> None:
+        """An Endpoints we made has not been seen since."""
+        self._unsure.add(key)
+        self.loop.add(key)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -110,6 +121,8 @@ class EndpointsController:
         if not service.managed:
             self._kept.pop(key, None)
             return
+        if key in self._unsure:
+            await self._look(key)
         kept = self._prepare(key, service)
         for attempt in range(1, ATTEMPTS + 1):
             trigger_time = kept.times.earliest(service)
@@ -164,6 +177,8 @@ class EndpointsController:
         for made in changes.create:
             answer = await self._cluster.create(ENDPOINTS, made, namespace=made.metadata.namespace)
             self._remember(key, answer, replaced="")
+            if self._endpoints.by_key(key) is None:
+                self._confirmations.expect(key, key)
         for changed in changes.update:
             answer = await self._cluster.update(ENDPOINTS, changed, namespace=changed.metadata.namespace)
             self._remember(key, answer, replaced=changed.metadata.resource_version)
@@ -182,8 +197,10 @@ class EndpointsController:
         try:
             found = await self._cluster.get(ENDPOINTS, name, namespace=namespace, as_=Endpoints)
         except NotFound:
+            self._unsure.discard(key)
             self._written.pop(key, None)
             return
+        self._unsure.discard(key)
         seen = self._endpoints.by_key(key)
         replaced = {seen.metadata.resource_version} if seen is not None else set()
         self._written[key] = _Written(found, frozenset(replaced - {found.metadata.resource_version}))

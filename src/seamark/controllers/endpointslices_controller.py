@@ -12,6 +12,7 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers import hints
+from seamark.controllers.confirmations import Confirmations
 from seamark.controllers.loop import Again, Clock, Expected, Loop, Retry, SystemClock
 from seamark.controllers.members import Members
 from seamark.controllers.slices_objects import CONTROLLER
@@ -79,7 +80,7 @@ class EndpointSlicesController:
         self._limit = limit
         self._clock = clock or SystemClock()
         self._kept: dict[Key, _Kept] = {}
-        self._store = SliceStore(CONTROLLER)
+        self._store = SliceStore(CONTROLLER, Confirmations(self._clock, self._missed))
         self._writer = SliceWriter(cluster, self._store, managed_by=CONTROLLER, name=self.name, metrics=metrics)
         self._shares: dict[str, float] | None = None
         self._shares_known = False
@@ -118,6 +119,11 @@ class EndpointSlicesController:
         if old is None or new is None or old.ready != new.ready or old.zone != new.zone:
             self._shares_known = False
             self.loop.add(TOPOLOGY)
+
+    def _missed(self, key: Key) -> None:
+        """A slice we made has not been seen since."""
+        self._writer.doubt(key)
+        self.loop.add(key)
 
     # --- looking -----------------------------------------------------------------------------------
 

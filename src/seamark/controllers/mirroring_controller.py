@@ -10,7 +10,8 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers import mirroring
-from seamark.controllers.loop import Clock, Loop, Retry
+from seamark.controllers.confirmations import Confirmations
+from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
 from seamark.controllers.slices_store import SliceStore
 from seamark.controllers.slices_writer import Outrun, SliceWriter
 from seamark.controllers.views import Endpoints, EndpointSlice
@@ -44,7 +45,7 @@ class MirroringController:
         self._endpoints = endpoints
         self._recorder = recorder
         self._batch = batch
-        self._store = SliceStore(mirroring.CONTROLLER)
+        self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock or SystemClock(), self._missed))
         self._writer = SliceWriter(
             cluster, self._store, managed_by=mirroring.CONTROLLER, name=self.name, metrics=metrics
         )
@@ -73,6 +74,11 @@ class MirroringController:
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         for sighting in self._store.see(old, new):
             self.loop.add_after(sighting.key, self._batch)
+
+    def _missed(self, key: Key) -> None:
+        """A slice we made has not been seen since."""
+        self._writer.doubt(key)
+        self.loop.add(key)
 
     # --- looking -----------------------------------------------------------------------------------
 

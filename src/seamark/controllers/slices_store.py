@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from seamark.access.informer import key_of
+from seamark.controllers.confirmations import Confirmations
 from seamark.controllers.views import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, EndpointSlice
 
 Key = str
@@ -32,8 +33,10 @@ class Sighting(msgspec.Struct, frozen=True):
 class SliceStore:
     """Slices by Service, of one controller."""
 
-    def __init__(self, managed_by: str) -> None:
+    def __init__(self, managed_by: str, confirmations: Confirmations) -> None:
         self._managed_by = managed_by
+        self._confirmations = confirmations
+        self._shown: set[Key] = set()  # slices the informer knows of, and so would tell us when they go
         self._by_service: dict[Key, dict[str, EndpointSlice]] = {}
         self._where: dict[Key, Key] = {}  # each slice's key → its Service's key
         self._deleted: dict[Key, str] = {}  # slices we have deleted and not yet seen gone, with their uids
@@ -44,13 +47,20 @@ class SliceStore:
     def wrote(self, service: Key, endpoint_slice: EndpointSlice) -> None:
         """We created or updated it, and this is what the server made of it."""
         meta = endpoint_slice.metadata
-        self._put(service, key_of(meta.namespace, meta.name), endpoint_slice)
+        key = key_of(meta.namespace, meta.name)
+        known = self._known(key)
+        if known is not None and known.metadata.uid == meta.uid and known.metadata.generation > meta.generation:
+            return  # the informer was faster than the answer, and tells of more than that
+        if key not in self._shown:
+            self._confirmations.expect(key, service)
+        self._put(service, key, endpoint_slice)
 
     def deleted(self, endpoint_slice: EndpointSlice) -> None:
         """We deleted it, or found it gone."""
         meta = endpoint_slice.metadata
         key = key_of(meta.namespace, meta.name)
-        if self._take(key) is not None:
+        self._confirmations.settle(key)
+        if self._take(key) is not None and key in self._shown:
             self._deleted[key] = meta.uid
 
     def replace(self, service: Key, slices: Mapping[str, EndpointSlice]) -> None:
@@ -68,6 +78,11 @@ class SliceStore:
         meta = present.metadata
         key = key_of(meta.namespace, meta.name)
         known = self._known(key)
+        self._confirmations.settle(key)
+        if new is None:
+            self._shown.discard(key)
+        else:
+            self._shown.add(key)
         if self._deleted.get(key) == meta.uid:
             if new is None:
                 del self._deleted[key]

@@ -40,6 +40,10 @@ class SliceWriter:
             registry.counter(*family, operation, labels=labels) for operation in ("create", "update", "delete")
         )
 
+    def doubt(self, key: Key) -> None:
+        """The store may be wrong about this Service: have it read before the next plan."""
+        self._unsure.add(key)
+
     def unsure(self, key: Key) -> bool:
         """Whether an earlier write may or may not have happened, so that the store may be wrong."""
         return key in self._unsure
@@ -72,7 +76,7 @@ class SliceWriter:
         except ApiError as error:
             # A refusal is certain; anything else may have come after the write was done.
             if error.code >= 500:
-                self._unsure.add(key)
+                self.doubt(key)
             raise
 
     async def _create(self, key: Key, made: EndpointSlice, told: Told) -> bool:
