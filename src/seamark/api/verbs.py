@@ -34,6 +34,7 @@ from seamark.api.watch import Watches
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds import decode, shapes, times
+from seamark.kinds.binding import check_eviction
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
 
@@ -347,6 +348,7 @@ class Verbs:
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "CreateOptions")
         eviction = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
+        check_eviction(eviction, target.name)
         deleting = delete_options({}, eviction.get("deleteOptions") or {})
         how = self._how(call, options)
         await self._deleter.delete(target.kind, target.namespace, target.name, deleting, how)

@@ -256,7 +256,11 @@ class Writer:
         wrong = metadata.validate_update(new["metadata"], old["metadata"]) + wrong
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
-        warnings = kind.warnings(new, old) if not subresource else []
+        warnings: list[str] = []
+        if not subresource:
+            warnings = kind.warnings(new, old)
+        elif subresource == "status":
+            warnings = kind.status_warnings(new)
         managed.keep_times(new, old)
         return await self.put(kind, entry, old, new, how, reserved.writes, warnings)
 
