@@ -245,6 +245,15 @@ def test_statuses_refused(status: Object, fields: list[str]) -> None:
     assert [cause.field for cause in refused.value.causes] == fields
 
 
+def test_messages_quote_what_go_holds() -> None:
+    two = [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]
+    assert refusals(made(), {"status": {"podIPs": two}}, "status") == [
+        'status.podIPs: Invalid value: [{"IP":"10.0.0.1"},{"IP":"10.0.0.1"}]: may specify no more than one IP for each '
+        "IP family",
+        'status.podIPs[1]: Duplicate value: {"IP":"10.0.0.1"}',
+    ]
+
+
 def test_odd_addresses_are_warned_about() -> None:
     new = patched(made(), {"status": {"podIP": "fd00:0::1"}}, "status")
     (warning,) = POD.status_warnings(new)

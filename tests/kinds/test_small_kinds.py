@@ -278,6 +278,15 @@ def test_nodes_refused(more: Object, fields: list[str]) -> None:
     assert [cause.field for cause in refused.value.causes] == fields
 
 
+def test_taints_are_unique() -> None:
+    assert refusals(
+        NODE, spec={"taints": [{"key": "a", "effect": "NoExecute"}, {"effect": "NoExecute", "key": "a"}]}
+    ) == [
+        'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoExecute","TimeAdded":null}: taints must '
+        "be unique by key and effect pair"
+    ]
+
+
 def test_nodes_keep_their_range_and_their_provider() -> None:
     old = made(NODE, spec={"podCIDR": "10.0.0.0/24", "providerID": "a"})
     patch = {"spec": {"podCIDR": "10.0.1.0/24", "podCIDRs": ["10.0.1.0/24"], "providerID": "b"}}
@@ -299,7 +308,7 @@ def test_old_fields_of_nodes_are_warned_about() -> None:
 def test_node_addresses_are_said_once() -> None:
     address = {"type": "InternalIP", "address": "10.0.0.1"}
     assert change_refusals(NODE, made(NODE), {"status": {"addresses": [address, address]}}, "status") == [
-        'status.addresses[1]: Duplicate value: {"type":"InternalIP","address":"10.0.0.1"}'
+        'status.addresses[1]: Duplicate value: {"Type":"InternalIP","Address":"10.0.0.1"}'
     ]
 
 

@@ -175,6 +175,20 @@ def test_deployments_refused(spec: Object, expected: str) -> None:
     assert refusals(DEPLOYMENT, **spec) == [expected]
 
 
+def test_messages_quote_what_go_holds() -> None:
+    assert refusals(DEPLOYMENT, strategy={"type": "Fast"}) == [
+        'spec.strategy: Unsupported value: {"Type":"Fast","RollingUpdate":null}: supported values: "Recreate", '
+        '"RollingUpdate"'
+    ]
+    expressions = [{"values": ["b"], "operator": "In", "key": "a"}]
+    old = made(DEPLOYMENT)
+    patch = {"spec": {"selector": {"matchExpressions": expressions}, "template": {"metadata": {"labels": {"a": "b"}}}}}
+    assert change_refusals(DEPLOYMENT, old, patch) == [
+        'spec.selector: Invalid value: {"matchLabels":{"app":"a"},"matchExpressions":[{"key":"a","operator":"In",'
+        '"values":["b"]}]}: field is immutable'
+    ]
+
+
 def test_statuses_that_do_not_add_up() -> None:
     old = made(REPLICA_SET)
     assert change_refusals(

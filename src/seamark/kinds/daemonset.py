@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds import workload
+from seamark.kinds import go_names, workload
 from seamark.kinds.fields import Errors, invalid, not_supported, required
 from seamark.kinds.kind import Column
-from seamark.kinds.label_selector import label_selector_mistakes
+from seamark.kinds.label_selector import label_selector_mistakes, printed
 from seamark.kinds.podspec_validation import template_mistakes
 from seamark.kinds.resource import DAEMON_SETS
 from seamark.kinds.times import age
@@ -87,7 +87,7 @@ class DaemonSetKind(workload.Workload):
         errors = label_selector_mistakes(selector, "spec.selector")
         errors += workload.unselected_mistakes(spec)
         if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+            errors.append(invalid("spec.selector", printed(selector), "empty selector is invalid for daemonset"))
         errors += template_mistakes(template, "spec.template")
         errors += workload.lasting_mistakes(template["spec"], "DaemonSet")
         errors += workload.not_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
@@ -123,8 +123,7 @@ def _strategy_mistakes(strategy: Object) -> Errors:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": rolling}
-        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+        return [not_supported(path, go_names.DEPLOYMENT_STRATEGY(strategy), ("RollingUpdate", "OnDelete"))]
     if rolling is None:
         return [required(f"{path}.rollingUpdate")]
     path = f"{path}.rollingUpdate"

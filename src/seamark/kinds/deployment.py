@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds import workload
+from seamark.kinds import go_names, workload
 from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
 from seamark.kinds.kind import Column
 from seamark.kinds.resource import DEPLOYMENTS
@@ -94,9 +94,7 @@ def _strategy_mistakes(strategy: Object) -> Errors:
             return []
         return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        # Kubernetes prints its own struct here, whose fields are in upper case.
-        shown = {"Type": kind, "RollingUpdate": rolling}
-        return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
+        return [not_supported(path, go_names.DEPLOYMENT_STRATEGY(strategy), ("Recreate", "RollingUpdate"))]
     path = f"{path}.rollingUpdate"
     if rolling is None:
         return [required(path, "this should be defaulted and never be nil")]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
+from seamark.kinds import go_names
 from seamark.kinds.fields import Errors, invalid, required
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.metadata import dns_subdomain, path_segment, qualified_name
@@ -143,7 +144,8 @@ class NewEventKind(Kind):
         for field in _FIXED:
             if event.get(field) != before.get(field):
                 said = "reportingController" if field == "reportingComponent" else field
-                errors.append(invalid(said, event.get(field), "field is immutable"))
+                shown = _PRINTED[field](event.get(field)) if field in _PRINTED else event.get(field, "")
+                errors.append(invalid(said, shown, "field is immutable"))
         return errors
 
     def fields(self, obj: Object) -> Mapping[str, str]:
@@ -153,6 +155,11 @@ class NewEventKind(Kind):
         return _row(from_events_v1(obj), now)
 
 
+_PRINTED = {
+    "involvedObject": go_names.OBJECT_REFERENCE,
+    "related": go_names.OBJECT_REFERENCE,
+    "source": go_names.EVENT_SOURCE,
+}
 _FIXED = (
     "involvedObject",
     "reason",

@@ -32,6 +32,19 @@ def label_selector_mistakes(selector: Object | None, path: str) -> Errors:
     return errors
 
 
+def printed(selector: Object | None) -> Object | None:
+    """The selector with its parts and labels in the order in which messages print them."""
+    if selector is None:
+        return None
+    shown: Object = {}
+    if labels := selector.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(labels.items()))
+    if expressions := selector.get("matchExpressions"):
+        fields = ("key", "operator", "values")
+        shown["matchExpressions"] = [{f: e[f] for f in fields if f in e} for e in expressions]
+    return shown
+
+
 def readable(selector: Object | None) -> LabelSelector | None:
     """The selector as something that can match, or None if it makes no sense."""
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds import metadata
+from seamark.kinds import go_names, metadata
 from seamark.kinds.addresses import both_families, cidr_mistakes, cidr_warnings
 from seamark.kinds.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.kind import Column, Kind, Subresource
@@ -128,7 +128,7 @@ def taint_mistakes(taints: Sequence[Object], path: str) -> Errors:
         elif effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{at}.effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
-            twice = duplicate(at, taint)
+            twice = duplicate(at, go_names.TAINT(taint))
             errors.append(
                 FieldError(at, twice.reason, f"{twice.message}: taints must be unique by key and effect pair")
             )
@@ -162,7 +162,7 @@ def _change_mistakes(obj: Object, old: Object) -> Errors:
     for i, address in enumerate(obj["status"].get("addresses") or ()):
         pair = (address.get("type", ""), address.get("address", ""))
         if pair in seen:
-            errors.append(duplicate(f"status.addresses[{i}]", address))
+            errors.append(duplicate(f"status.addresses[{i}]", go_names.NODE_ADDRESS(address)))
         seen.add(pair)
     before, after = old["spec"], obj["spec"]
     had, has = before.get("podCIDRs") or [], after.get("podCIDRs") or []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seamark.errors import Object
+from seamark.kinds import go_names
 from seamark.kinds.addresses import both_families, refuse_ip
 from seamark.kinds.fields import Errors, duplicate, forbidden, invalid
 from seamark.kinds.metadata import dns_subdomain, qualified_name
@@ -101,9 +102,10 @@ def _address_mistakes(status: Object, before: Object, field: str) -> Errors:
     for i, address in enumerate(addresses):
         errors += refuse_ip(f"{path}[{i}]", address, known)
     if len(addresses) > 1:
+        shown = [go_names.POD_IP(entry) for entry in listed]
         if len(addresses) > 2 or not both_families(addresses):
-            errors.append(invalid(path, listed, "may specify no more than one IP for each IP family"))
-        errors += [duplicate(f"{path}[{i}]", listed[i]) for i, a in enumerate(addresses) if a in addresses[:i]]
+            errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
+        errors += [duplicate(f"{path}[{i}]", shown[i]) for i, a in enumerate(addresses) if a in addresses[:i]]
     return errors
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from seamark.errors import Object
+from seamark.kinds import go_names
 from seamark.kinds.fields import Errors, duplicate, forbidden, invalid, not_supported, required, too_long
 from seamark.kinds.metadata import dns_subdomain
 from seamark.kinds.podspec_environment import descending_path_mistakes
@@ -130,10 +131,10 @@ def container_security_mistakes(context: Object, path: str, *, host_users: bool)
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             sentence = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, context, sentence))
+            errors.append(invalid(path, go_names.SECURITY_CONTEXT(context), sentence))
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             sentence = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            errors.append(invalid(path, context, sentence))
+            errors.append(invalid(path, go_names.SECURITY_CONTEXT(context), sentence))
     errors += _windows_mistakes(context.get("windowsOptions"), f"{path}.windowsOptions")
     errors += _app_armor_mistakes(context.get("appArmorProfile"), f"{path}.appArmorProfile")
     return errors
@@ -156,7 +157,7 @@ def _profile_mistakes(context: Object, path: str) -> Errors:
             errors += descending_path_mistakes(file, f"{at}.localhostProfile")
     elif file is not None:
         sentence = "can only be set when seccomp type is Localhost"
-        errors.append(invalid(f"{at}.localhostProfile", profile, sentence))
+        errors.append(invalid(f"{at}.localhostProfile", go_names.SECCOMP_PROFILE(profile), sentence))
     return errors
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seamark.errors import Object
+from seamark.kinds import go_names
 from seamark.kinds.fields import Errors, forbidden, invalid, required
 from seamark.kinds.podspec_annotations import MIRROR, annotation_change_mistakes
 from seamark.kinds.podspec_containers import padded_image_mistakes
@@ -21,6 +22,7 @@ _CHANGEABLE = (
 )
 _LARGEST_INT32 = 2147483647
 _COMPUTE = ("cpu", "memory")
+_ONLY_ADDITIONS = "only additions are allowed (no mutations or deletions)"
 _WHOLE = "[]"  # how Kubernetes prints the path of an object itself
 
 
@@ -130,7 +132,7 @@ def _gated_changes(kept: Object, before: Object) -> Errors:
     if after != was:
         if any(after.get(key) != value for key, value in was.items()):
             sentence = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(invalid("spec.nodeSelector", after, sentence))
+            errors.append(invalid("spec.nodeSelector", dict(sorted(after.items())) or None, sentence))
         kept.update(_with(kept, "nodeSelector", before.get("nodeSelector")))
         if "nodeSelector" not in before:
             kept.pop("nodeSelector", None)
@@ -152,9 +154,11 @@ def _node_affinity_changes(after: Object, before: Object) -> Errors:
     have = (after.get(field) or {}).get("nodeSelectorTerms") or []
     if had and len(had) != len(have):
         sentence = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(path, have, sentence)]
+        return [invalid(path, go_names.list_of(go_names.NODE_SELECTOR_TERM)(have), sentence)]
     return [
-        invalid(f"{path}[{i}]", new, "only additions are allowed (no mutations or deletions)")
+        invalid(
+            f"{path}[{i}]", go_names.NODE_SELECTOR_TERM(new), "only additions are allowed (no mutations or deletions)"
+        )
         for i, (new, was) in enumerate(zip(have, had, strict=False))
         if not _only_grew(new, was)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from seamark.errors import Object
+from seamark.kinds import go_names
 from seamark.kinds.addresses import ip_mistakes
 from seamark.kinds.fields import Errors, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.metadata import dns_label, dns_subdomain, qualified_name, validate_annotations, validate_labels
@@ -205,10 +206,10 @@ def _claim_mistakes(claims: list[Object], path: str) -> Errors:
         given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field) is not None]
         if len(given) > 1:
             sentence = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid(at, claim, sentence))
+            errors.append(invalid(at, go_names.POD_RESOURCE_CLAIM(claim), sentence))
         elif not given:
             sentence = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid(at, claim, sentence))
+            errors.append(invalid(at, go_names.POD_RESOURCE_CLAIM(claim), sentence))
         for field in given:
             errors += [invalid(f"{at}.{field}", claim[field], sentence) for sentence in dns_subdomain(claim[field])]
     return errors

@@ -7,7 +7,7 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import workload
-from seamark.kinds.fields import Errors, invalid, required
+from seamark.kinds.fields import Errors, required
 from seamark.kinds.podspec_validation import template_mistakes
 from seamark.kinds.replicaset import COLUMNS, COUNTS, counted_mistakes
 from seamark.kinds.resource import REPLICATION_CONTROLLERS
@@ -50,8 +50,7 @@ class ReplicationControllerKind(workload.Workload):
             return errors
         labels = (template.get("metadata") or {}).get("labels") or {}
         if any(labels.get(key) != value for key, value in selector.items()):
-            sentence = "`selector` does not match template `labels`"
-            errors.append(invalid("spec.template.metadata.labels", labels or None, sentence))
+            errors.append(workload.unmatched(labels))
         errors += template_mistakes(template, "spec.template")
         return errors + workload.lasting_mistakes(template["spec"], "ReplicationController")
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds import workload
+from seamark.kinds import go_names, workload
 from seamark.kinds.fields import Errors, invalid, not_supported, required
 from seamark.kinds.kind import Column
-from seamark.kinds.label_selector import readable
+from seamark.kinds.label_selector import printed, readable
 from seamark.kinds.metadata import dns_label
 from seamark.kinds.podspec_claims import claim_mistakes
 from seamark.kinds.podspec_defaults import default_claim
@@ -135,10 +135,10 @@ def _strategy_mistakes(strategy: Object) -> Errors:
     if kind == "OnDelete":
         if rolling is None:
             return []
-        return [invalid(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'")]
+        shown = go_names.ROLLING_STATEFUL_SET(rolling)
+        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": rolling}
-        return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+        return [invalid(path, go_names.STATEFUL_SET_STRATEGY(strategy), "must be 'RollingUpdate' or 'OnDelete'")]
     if rolling is None:
         return []
     path = f"{path}.rollingUpdate"
@@ -156,7 +156,7 @@ def _template_mistakes(spec: Object) -> Errors:
     """The template as the Pods will have it: with a volume for each claim."""
     selector = readable(spec.get("selector"))
     if selector is None:
-        return [invalid("spec.selector", spec.get("selector"), "")]
+        return [invalid("spec.selector", printed(spec.get("selector")), "")]
     template = spec["template"]
     errors = [] if selector.empty else workload.unselected_mistakes(spec)
     claimed = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.fields import Errors, forbidden, invalid, not_supported, required
+from seamark.kinds.fields import Errors, FieldError, forbidden, invalid, not_supported, required
 from seamark.kinds.kind import Kind, Subresource
-from seamark.kinds.label_selector import label_selector_mistakes, readable
+from seamark.kinds.label_selector import label_selector_mistakes, printed, readable
 from seamark.kinds.metadata import dns_label
 from seamark.kinds.podspec_defaults import default_spec
 from seamark.kinds.podspec_validation import template_mistakes
@@ -17,6 +17,7 @@ from seamark.kinds.podspec_warnings import spec_warnings
 
 _CHANGE = ("get", "patch", "update")
 _percent = re.compile("[0-9]+%")
+_IMMUTABLE = "field is immutable"
 SCALE = Subresource("scale", _CHANGE, "Scale", group="autoscaling", version="v1")
 
 
@@ -115,7 +116,7 @@ def fixed_mistakes(obj: Object, old: Object, fields: Sequence[str]) -> Errors:
     """Parts of the spec that stay as they were made."""
     after, before = obj["spec"], old["spec"]
     return [
-        invalid(f"spec.{field}", after.get(field), "field is immutable")
+        invalid(f"spec.{field}", printed(after.get(field)) if field == "selector" else after.get(field), _IMMUTABLE)
         for field in fields
         if after.get(field) != before.get(field)
     ]
@@ -127,7 +128,7 @@ def selector_mistakes(spec: Object, what: str) -> Errors:
         return [required("spec.selector")]
     errors = label_selector_mistakes(selector, "spec.selector")
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {what}"))
+        errors.append(invalid("spec.selector", printed(selector), f"empty selector is invalid for {what}"))
     return errors
 
 
@@ -135,7 +136,7 @@ def replicated_template_mistakes(spec: Object, what: str) -> Errors:
     """The template of a Deployment or ReplicaSet, which its own selector must select; ``what`` names the kind."""
     selector = readable(spec.get("selector"))
     if selector is None:
-        return [invalid("spec.selector", spec.get("selector"), "invalid label selector")]
+        return [invalid("spec.selector", printed(spec.get("selector")), "invalid label selector")]
     template = spec["template"]
     errors = [] if selector.empty else unselected_mistakes(spec)
     errors += template_mistakes(template, "spec.template")
@@ -143,12 +144,14 @@ def replicated_template_mistakes(spec: Object, what: str) -> Errors:
 
 
 def unselected_mistakes(spec: Object) -> Errors:
-    labels = (spec["template"].get("metadata") or {}).get("labels")
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     selector = readable(spec.get("selector"))
-    if selector is None or selector.matches(labels or {}):
-        return []
-    sentence = "`selector` does not match template `labels`"
-    return [invalid("spec.template.metadata.labels", labels, sentence)]
+    return [] if selector is None or selector.matches(labels) else [unmatched(labels)]
+
+
+def unmatched(labels: dict[str, str]) -> FieldError:
+    shown = dict(sorted(labels.items())) or None  # Go's map is nil without labels
+    return invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
 
 
 def lasting_mistakes(spec: Object, what: str) -> Errors:

@@ -1,0 +1,81 @@
+"""Values as Go prints its own structs in messages: names in upper case, every field, in the order of the type.
+
+Types of the API have JSON names of their own; what the API server works with inside has not, and some of its
+sentences quote that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from seamark.errors import Object
+
+Printer = Callable[[Any], Any]
+
+
+def struct(**fields: Any) -> Printer:
+    """A printer of a struct: ``Name="zero value"`` or ``Name=printer`` per field, by its Go name."""
+
+    def show(value: Any) -> Any:
+        if value is None:
+            return None
+        shown: Object = {}
+        for name, zero in fields.items():
+            held = value.get(_json_name(name))
+            if callable(zero):
+                shown[name] = zero(held)
+            else:
+                shown[name] = zero if held is None else held
+        return shown
+
+    return show
+
+
+def list_of(printer: Printer) -> Printer:
+    """A printer of a list; an absent one is null."""
+    return lambda values: None if not values else [printer(value) for value in values]
+
+
+def _json_name(name: str) -> str:
+    """``PodIPs`` → ``podIPs``, ``IP`` → ``ip``, ``UID`` → ``uid``, ``APIVersion`` → ``apiVersion``."""
+    return _IRREGULAR.get(name) or name[0].lower() + name[1:]
+
+
+_IRREGULAR = {
+    "IP": "ip",
+    "UID": "uid",
+    "APIVersion": "apiVersion",
+    "SELinuxOptions": "seLinuxOptions",
+    "GMSACredentialSpecName": "gmsaCredentialSpecName",
+    "GMSACredentialSpec": "gmsaCredentialSpec",
+}
+
+
+NODE_ADDRESS = struct(Type="", Address="")
+TAINT = struct(Key="", Value="", Effect="", TimeAdded=None)
+POD_IP = struct(IP="")
+SECCOMP_PROFILE = struct(Type="", LocalhostProfile=None)
+POD_RESOURCE_CLAIM = struct(Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
+ROLLING_DEPLOYMENT = struct(MaxUnavailable=None, MaxSurge=None)
+DEPLOYMENT_STRATEGY = struct(Type="", RollingUpdate=ROLLING_DEPLOYMENT)
+ROLLING_STATEFUL_SET = struct(Partition=0, MaxUnavailable=None)
+STATEFUL_SET_STRATEGY = struct(Type="", RollingUpdate=ROLLING_STATEFUL_SET)
+OBJECT_REFERENCE = struct(Kind="", Namespace="", Name="", UID="", APIVersion="", ResourceVersion="", FieldPath="")
+EVENT_SOURCE = struct(Component="", Host="")
+_REQUIREMENT = struct(Key="", Operator="", Values=None)
+NODE_SELECTOR_TERM = struct(MatchExpressions=list_of(_REQUIREMENT), MatchFields=list_of(_REQUIREMENT))
+SECURITY_CONTEXT = struct(
+    Capabilities=struct(Add=None, Drop=None),
+    Privileged=None,
+    SELinuxOptions=struct(User="", Role="", Type="", Level=""),
+    WindowsOptions=struct(GMSACredentialSpecName=None, GMSACredentialSpec=None, RunAsUserName=None, HostProcess=None),
+    RunAsUser=None,
+    RunAsGroup=None,
+    RunAsNonRoot=None,
+    ReadOnlyRootFilesystem=None,
+    AllowPrivilegeEscalation=None,
+    ProcMount=None,
+    SeccompProfile=SECCOMP_PROFILE,
+    AppArmorProfile=struct(Type="", LocalhostProfile=None),
+)
