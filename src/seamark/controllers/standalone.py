@@ -14,6 +14,7 @@ from seamark.controllers.everything import Everything
 from seamark.controllers.garbage import GarbageCollector
 from seamark.controllers.loop import Controller, Loop
 from seamark.controllers.namespaces import NamespaceController
+from seamark.controllers.workload_controllers import BATCH_SECONDS, Workloads
 from seamark.kinds.resource import Resource
 from seamark.metrics import Registry
 
@@ -33,16 +34,18 @@ class Attached(Controller, Protocol):
 def housekeeping(
     cluster_for: Callable[[str], Cluster], resources: Iterable[Resource], metrics: Registry
 ) -> Sequence[Work]:
-    """Named tasks to run: informers, garbage collection, the end of namespaces."""
+    """Named tasks to run: informers, garbage collection, the end of namespaces, workloads."""
     informers = Informers(cluster_for("controllers"))
     everything = Everything(informers, resources)
+    workloads = Workloads(cluster_for("kube-controller-manager"), informers)
     controllers: list[Attached] = [
         GarbageCollector(cluster_for("generic-garbage-collector"), everything),
         NamespaceController(cluster_for("namespace-controller"), everything),
+        *workloads.controllers,
     ]
-    work: list[Work] = [("informers", informers.run())]
+    work: list[Work] = [("informers", informers.run()), *workloads.recording()]
     for controller in controllers:
-        loop = Loop(controller, metrics=metrics)
+        loop = Loop(controller, metrics=metrics, batch=BATCH_SECONDS)
         controller.attach(loop)
         work.append((controller.name, _run(controller, loop)))
     return work

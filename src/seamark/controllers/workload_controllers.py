@@ -1,0 +1,56 @@
+"""All workload controllers of a cluster of our own, sharing what they see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from seamark.access.cluster import Cluster
+from seamark.access.events import EventRecorder
+from seamark.access.informers import Informers
+from seamark.controllers.replicas import ReplicaSet, ReplicationController
+from seamark.controllers.replicaset_controller import ReplicasController
+from seamark.controllers.workload_owners import Dependants
+from seamark.controllers.workload_views import Pod
+from seamark.kinds.resource import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS
+
+# A burst of Pods that change is looked at once per so many seconds and workload; a single change does not wait.
+BATCH_SECONDS = 0.05
+
+
+class Workloads:
+    """The controllers, each to be attached to a loop, and the recorders of what they tell people."""
+
+    def __init__(self, cluster: Cluster, informers: Informers, *, now: Callable[[], float] = time.time) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._recorders: dict[str, EventRecorder] = {}
+        pods = Dependants(informers.of(PODS, as_=Pod))
+        replica_sets = ReplicasController(
+            cluster,
+            informers.of(REPLICA_SETS, as_=ReplicaSet),
+            pods,
+            name="replicaset-controller",
+            resource=REPLICA_SETS,
+            recorder=self._recorder("replicaset-controller"),
+            now=now,
+        )
+        replication_controllers = ReplicasController(
+            cluster,
+            informers.of(REPLICATION_CONTROLLERS, as_=ReplicationController),
+            pods,
+            name="replication-controller",
+            resource=REPLICATION_CONTROLLERS,
+            recorder=self._recorder("replication-controller"),
+            now=now,
+        )
+        self.controllers = (replica_sets, replication_controllers)
+
+    def recording(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
+        """Named tasks that write events."""
+        return [(f"events of the {name}", recorder.run()) for name, recorder in self._recorders.items()]
+
+    def _recorder(self, component: str) -> EventRecorder:
+        recorder = self._recorders[component] = EventRecorder(self._cluster, component=component, now=self._now)
+        return recorder
