@@ -282,8 +282,8 @@ def test_taints_are_unique() -> None:
     assert refusals(
         NODE, spec={"taints": [{"key": "a", "effect": "NoExecute"}, {"effect": "NoExecute", "key": "a"}]}
     ) == [
-        'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoExecute","TimeAdded":null}: taints must '
-        "be unique by key and effect pair"
+        'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoExecute","TimeAdded":null}: taints '
+        "must be unique by key and effect pair"
     ]
 
 

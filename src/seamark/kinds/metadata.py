@@ -41,7 +41,8 @@ def dns_label(name: str, *, prefix: bool = False) -> list[str]:
     else:
         wrong.append(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
-            f"end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+            "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+            f"'{_LABEL}')"
         )
     return wrong
 

@@ -10,10 +10,10 @@ from seamark.errors import Object
 from seamark.kinds.fields import Errors, duplicate, forbidden, invalid, not_found, not_supported, required, too_many
 from seamark.kinds.metadata import dns_label
 from seamark.kinds.podspec_environment import env_from_mistakes, env_mistakes
+from seamark.kinds.podspec_mounts import device_mistakes, mount_mistakes
 from seamark.kinds.podspec_probes import lifecycle_mistakes, probe_mistakes
 from seamark.kinds.podspec_resources import container_mistakes as resource_mistakes
 from seamark.kinds.podspec_security import container_security_mistakes
-from seamark.kinds.podspec_volumes import device_mistakes, mount_mistakes
 from seamark.kinds.ports import port_name_mistakes
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
