@@ -1,0 +1,129 @@
+"""A load generator that costs little: requests are bytes made beforehand, answers are only measured, not parsed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+class Server(msgspec.Struct):
+    """Where to send load, and whose CPU time to read (0: unknown)."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    token: str
+    pid: int = 0
+
+
+class Result(msgspec.Struct):
+    """``rate`` per second; ``cpu`` microseconds of the server's CPU time per request, None if unknown."""
+
+    rate: float
+    cpu: float | None
+    seconds: float
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """User and system time of a process so far."""
+    if not pid:
+        return None
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_megabytes(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def request(server: Server, method: str, path: str, body: bytes = b"", media: str = "application/json") -> bytes:
+    head = f"{method} {path} HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n"
+    head += "User-Agent: bench\r\nAccept: application/json\r\n"
+    if body:
+        head += f"Content-Type: {media}\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+class Client(asyncio.Protocol):
+    """One keep-alive connection that sends the next request when the last was answered."""
+
+    def __init__(self, work: Iterator[bytes], done: asyncio.Future[int]) -> None:
+        self._work, self._done = work, done
+        self._buffer = bytearray()
+        self._need = -1
+        self._answered = 0
+        self._transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._next()
+
+    def _next(self) -> None:
+        try:
+            self._transport.write(next(self._work))
+        except StopIteration:
+            self._transport.close()
+            if not self._done.done():
+                self._done.set_result(self._answered)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if self._need < 0:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = bytes(self._buffer[:end])
+            if not head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")):
+                self._fail(head)
+                return
+            at = head.lower().find(b"content-length:")
+            if at < 0:
+                self._fail(b"no content-length: " + head)
+                return
+            self._need = end + 4 + int(head[at + 15 :].split(b"\r\n", 1)[0])
+        if len(self._buffer) >= self._need:
+            del self._buffer[: self._need]
+            self._need = -1
+            self._answered += 1
+            self._next()
+
+    def _fail(self, head: bytes) -> None:
+        if not self._done.done():
+            self._done.set_exception(RuntimeError(f"unexpected answer: {head[:200]!r} {bytes(self._buffer[-400:])!r}"))
+        self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(exc or ConnectionError("the server hung up"))
+
+
+async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Result:
+    """Send all requests over so many connections as fast as they are answered."""
+    loop = asyncio.get_running_loop()
+    work = iter(requests)
+    before = cpu_seconds(server.pid)
+    began = time.perf_counter()
+    futures = []
+    for _ in range(clients):
+        done: asyncio.Future[int] = loop.create_future()
+        futures.append(done)
+        await loop.create_connection(
+            lambda done=done: Client(work, done),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            server.host,
+            server.port,
+            ssl=server.tls,
+            server_hostname=server.host if server.tls else None,
+        )
+    answered = sum(await asyncio.gather(*futures))
+    seconds = time.perf_counter() - began
+    after = cpu_seconds(server.pid)
+    cpu = (after - before) / answered * 1e6 if before is not None and after is not None else None
+    return Result(answered / seconds, cpu, seconds)

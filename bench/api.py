@@ -1,0 +1,279 @@
+"""The API server under load: create, get, update, list, watch fan-out, over HTTPS with keep-alive clients.
+
+Against a Seamark of its own, or any API server: ``python -m bench api --kubeconfig FILE``.  Beside it, in the same run,
+the bare ceilings: the same HTTP server answering fixed bytes, and the same store without HTTP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+from bench._load import Result, Server, cpu_seconds, drive, request, resident_megabytes
+
+NAMESPACE = "bench"
+
+
+def pod(name: str) -> bytes:
+    container = {
+        "name": "c",
+        "image": "example/app:1",
+        "ports": [{"containerPort": 8080, "name": "http"}],
+        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+        "readinessProbe": {"httpGet": {"path": "/", "port": 8080}},
+    }
+    meta = {"name": name, "labels": {"app": "web", "pod-template-hash": "5d4f8c7b9"}}
+    return msgspec.json.encode(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
+    )
+
+
+def show(what: str, result: Result, base: Result | None = None) -> None:
+    cpu = f"{result.cpu:7.0f} µs CPU" if result.cpu is not None else " " * 14
+    ratio = f"   {result.rate / base.rate:5.2f} of the ceiling" if base else ""
+    print(f"  {what:<28} {result.rate:9.0f}/s {cpu}{ratio}", flush=True)
+
+
+@contextlib.contextmanager
+def own_server(directory: Path, store: str) -> Iterator[Server]:
+    command = [sys.executable, "-m", "seamark", "apiserver", "--data-dir", str(directory), "--api-port", "0"]
+    if store:
+        command += ["--store", store]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        url = ""
+        for line in process.stdout:
+            url = url or (line.split()[-1] if "https://" in line else "")
+            if line.strip() == "ready":
+                break
+        tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
+        token = (directory / "pki" / "admin.token").read_text()
+        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def bare_server(directory: Path, size: int) -> Iterator[Server]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench._bare", str(directory), str(size)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        tls = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+        yield Server("127.0.0.1", port, tls, "none", process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def of_kubeconfig(path: str) -> Server:
+    """A server somebody else runs; tokens only, which is what test clusters hand out."""
+    import base64
+
+    import yaml
+
+    config = yaml.safe_load(Path(path).read_text())
+
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    tls = None
+    if cluster["server"].startswith("https"):
+        tls = ssl.create_default_context()
+        if data := cluster.get("certificate-authority-data"):
+            tls.load_verify_locations(cadata=base64.b64decode(data).decode())
+        if "client-certificate-data" in user:
+            with tempfile.TemporaryDirectory() as folder:
+                for name in ("certificate", "key"):
+                    (Path(folder) / name).write_bytes(base64.b64decode(user[f"client-{name}-data"]))
+                tls.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
+    parts = urllib.parse.urlsplit(cluster["server"])
+    return Server(parts.hostname or "", parts.port or 443, tls, user.get("token", ""))
+
+
+async def bare_store(size: int, count: int, clients: int) -> Result:
+    """Commits of values as large as a stored Pod, as many in flight as there are clients."""
+    from seamark.store.opening import open_store
+    from seamark.store.protocol import Write
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite://{folder}/store.db")
+        await store.open()
+        numbers = iter(range(count))
+        value = b"x" * size
+
+        async def write() -> None:
+            for number in numbers:
+                await store.commit([Write(f"/core/pods/bench/p{number}", value, 0)])
+
+        began, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*[write() for _ in range(clients)])
+        seconds = time.perf_counter() - began
+        cpu = time.process_time() - cpu
+        await store.close()
+    return Result(count / seconds, cpu / count * 1e6, seconds)
+
+
+async def one(server: Server, method: str, path: str, body: bytes = b"") -> None:
+    await drive(server, [request(server, method, path, body)], 1)
+
+
+async def fan_out(server: Server, watchers: int, events: int) -> Result:
+    """Open watches, then change one object again and again; until the last watcher has seen the last change."""
+    loop = asyncio.get_running_loop()
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    last = f'"n":"{events}"'.encode()
+    seen: list[asyncio.Future[None]] = []
+    opened: list[asyncio.Future[None]] = []
+
+    class Watcher(asyncio.Protocol):
+        def __init__(self) -> None:
+            self.tail = b""
+            self.saw: asyncio.Future[None] = loop.create_future()
+            self.open: asyncio.Future[None] = loop.create_future()
+            seen.append(self.saw)
+            opened.append(self.open)
+
+        def connection_made(self, transport: Any) -> None:
+            transport.write(request(server, "GET", f"{path}?watch=true&resourceVersion=0"))
+            self.transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            if not self.open.done():
+                self.open.set_result(None)
+            self.tail = self.tail[-64:] + data
+            if last in self.tail and not self.saw.done():
+                self.saw.set_result(None)
+                self.transport.close()
+
+    await one(
+        server, "POST", path, msgspec.json.encode({"metadata": {"name": "fan"}, "data": {"n": "0", "pad": "x" * 900}})
+    )
+    for _ in range(watchers):
+        await loop.create_connection(
+            Watcher, server.host, server.port, ssl=server.tls, server_hostname=server.host if server.tls else None
+        )
+    await asyncio.gather(*opened)
+    await asyncio.sleep(0.5)
+    changes = [
+        request(
+            server, "PATCH", f"{path}/fan", msgspec.json.encode({"data": {"n": str(n)}}), "application/merge-patch+json"
+        )
+        for n in range(1, events + 1)
+    ]
+    before, began = cpu_seconds(server.pid), time.perf_counter()
+    await drive(server, changes, 1)
+    await asyncio.gather(*seen)
+    seconds = time.perf_counter() - began
+    after = cpu_seconds(server.pid)
+    delivered = watchers * events
+    cpu = (after - before) / delivered * 1e6 if before is not None and after is not None else None
+    return Result(delivered / seconds, cpu, seconds)
+
+
+async def measure(server: Server, options: argparse.Namespace, get: Result | None, post: Result | None) -> None:
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
+    idle = resident_megabytes(server.pid) if server.pid else 0.0
+    creates = [request(server, "POST", pods, pod(f"p{n}")) for n in range(options.pods)]
+    show(f"create, {options.clients} clients", await drive(server, creates, options.clients), post)
+    lone = [request(server, "POST", pods, pod(f"lone{n}")) for n in range(300)]
+    show("create, 1 client", await drive(server, lone, 1))
+    if server.pid:
+        more = resident_megabytes(server.pid) - idle
+        print(f"  resident: idle {idle:.0f} MB, {options.pods} Pods add {more:.0f} MB")
+    reads = [request(server, "GET", f"{pods}/p{n % options.pods}") for n in range(options.requests)]
+    show(f"get, {options.clients} clients", await drive(server, reads, options.clients), get)
+    flips = [
+        request(
+            server,
+            "PATCH",
+            f"{pods}/p{n % options.pods}/status",
+            msgspec.json.encode({"status": {"conditions": [{"type": "Ready", "status": str(n % 2 == 0)}]}}),
+            "application/strategic-merge-patch+json",
+        )
+        for n in range(options.pods)
+    ]
+    show(f"patch status, {options.clients} clients", await drive(server, flips, options.clients), post)
+    lists = await drive(server, [request(server, "GET", pods)] * 10, 1)
+    show(f"list {options.pods} Pods", lists)
+    fan = await fan_out(server, options.watchers, options.events)
+    show(f"events to {options.watchers} watchers", fan)
+
+
+async def curve(server: Server, sizes: list[int], clients: int) -> None:
+    """The cost of an operation over the number of stored objects."""
+    print("  objects stored      create      get    patch   (µs of CPU each)")
+    pods, made = f"/api/v1/namespaces/{NAMESPACE}/pods", 0
+    for size in sizes:
+        if size > made:
+            filling = [request(server, "POST", pods, pod(f"c{n}")) for n in range(made, size)]
+            await drive(server, filling, clients)
+            made = size
+        step = 500
+        new = [request(server, "POST", pods, pod(f"x{size}-{n}")) for n in range(step)]
+        reads = [request(server, "GET", f"{pods}/x{size}-{n}") for n in range(step)]
+        body = b'{"metadata":{"labels":{"x":"y"}}}'
+        edits = [
+            request(server, "PATCH", f"{pods}/x{size}-{n}", body, "application/merge-patch+json") for n in range(step)
+        ]
+        costs = [(await drive(server, work, clients)).cpu or 0.0 for work in (new, reads * 4, edits)]
+        print(f"  {made:>14} {costs[0]:>11.0f} {costs[1]:>8.0f} {costs[2]:>8.0f}", flush=True)
+
+
+async def run(options: argparse.Namespace) -> None:
+    if options.kubeconfig:
+        print(f"API server of {options.kubeconfig}")
+        await measure(of_kubeconfig(options.kubeconfig), options, None, None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        print("ceilings")
+        with bare_server(Path(folder) / "bare", 2000) as bare:
+            get = await drive(bare, [request(bare, "GET", "/")] * options.requests, options.clients)
+            show("HTTPS alone, GET", get)
+            post = await drive(bare, [request(bare, "POST", "/", pod("p"))] * options.requests, options.clients)
+            show("HTTPS alone, POST", post)
+        store = await bare_store(2000, options.requests, options.clients)
+        show("store alone, commit", store)
+        # A create needs one of each: the ceiling of both together is their times added.
+        both = Result(1 / (1 / post.rate + 1 / store.rate), None, 0.0)
+        show("both together", both)
+        print("Seamark")
+        with own_server(Path(folder) / "data", options.store) as server:
+            await measure(server, options, get, both)
+        if options.curve:
+            print("cost over size")
+            with own_server(Path(folder) / "curve", options.store) as server:
+                await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
+                await curve(server, [1000, 10_000, 30_000, 100_000], options.clients)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kubeconfig", metavar="FILE", help="measure this API server instead of a Seamark of our own")
+    parser.add_argument("--store", default="", metavar="URL", help="store of our own server")
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--watchers", type=int, default=1000)
+    parser.add_argument("--events", type=int, default=20)
+    parser.add_argument("--curve", action="store_true", help="also the cost per operation from 1,000 to 100,000 Pods")
+    uvloop.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
