@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 from described_kinds import KINDS
+from protobuf_wire import members
 from replay_paths import lookup
 
 from seamark import errors
 from seamark.api import field_docs, openapi
 from seamark.api.http import Request, Response
 from seamark.kinds import shapes
-from seamark.kinds.protobuf import members
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api" / "discovery.json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"

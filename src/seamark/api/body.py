@@ -98,13 +98,16 @@ def _parse_protobuf(body: bytes, resource: Resource, shape: Shape) -> Any:
 
     try:
         api_version, kind, message = protobuf.unwrap(body)
-        header = {"apiVersion": api_version, "kind": kind}
-        another = api_version != resource.api_version and (api_version, kind) in shapes.load().kinds
-        if another or kind not in ("", resource.kind):
-            return header  # enough to say what is wrong
-        return header | protobuf.read(message, shape)
     except protobuf.ProtobufError as error:
         raise Unframed(str(error)) from error
+    header = {"apiVersion": api_version, "kind": kind}
+    another = api_version != resource.api_version and (api_version, kind) in shapes.load().kinds
+    if another or kind not in ("", resource.kind):
+        return header  # enough to say what is wrong
+    try:
+        return header | protobuf.read(message, shape)
+    except protobuf.ProtobufError as error:
+        raise DecodeError(str(error)) from error
 
 
 # --- objects ---------------------------------------------------------------------------------------
@@ -141,7 +144,9 @@ def _read(
             f"the object provided is unrecognized (must be of type {resource.kind}): {_unreadable(fault)} "
             f"({_summary(body)})"
         ) from fault
-    handled = f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: '
+    except DecodeError as error:  # protobuf only: it is read by shape, once the kind is known to be right
+        raise BadRequest(_handled(resource.api_version, resource.kind, resource) + str(error)) from error
+    handled = _handled(api_version, kind, resource)
     if (api_version, kind) != (resource.api_version, resource.kind):
         raise _other_kind(api_version, kind, resource, handled)
     try:
@@ -165,6 +170,10 @@ def _parse(body: bytes, format: Format, resource: Resource, shape: Shape) -> tup
     if format == "YAML":
         return _parse_yaml(body)
     return (_parse_json(body) if format == "JSON" else _parse_protobuf(body, resource, shape)), []
+
+
+def _handled(api_version: str, kind: str, resource: Resource) -> str:
+    return f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: '
 
 
 def _unreadable(fault: Malformed) -> str:
