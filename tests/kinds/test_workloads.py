@@ -189,6 +189,15 @@ def test_messages_quote_what_go_holds() -> None:
     ]
 
 
+def test_labels_of_a_deployment_do_not_change_with_its_status() -> None:
+    old = create(DEPLOYMENT, merged(body(DEPLOYMENT), {"metadata": {"labels": {"a": "b"}}}))
+    patch = {"metadata": {"labels": {"c": "d"}, "annotations": {"e": "f"}}}
+    new = change(DEPLOYMENT, old, merged(old, patch), "status")
+    assert new["metadata"]["labels"] == {"a": "b"}
+    assert new["metadata"]["annotations"] == {"e": "f"}
+    assert change(REPLICA_SET, made(REPLICA_SET), merged(made(REPLICA_SET), patch), "status")["metadata"]["labels"]
+
+
 def test_statuses_that_do_not_add_up() -> None:
     old = made(REPLICA_SET)
     assert change_refusals(

@@ -69,6 +69,12 @@ class DeploymentKind(workload.Workload):
                 errors.append(invalid(path, deadline, "must be greater than minReadySeconds"))
         return errors
 
+    def prepare_status(self, obj: Object, old: Object) -> None:
+        super().prepare_status(obj, old)
+        obj["metadata"].pop("labels", None)  # not through this door
+        if labels := old["metadata"].get("labels"):
+            obj["metadata"]["labels"] = labels
+
     def status_mistakes(self, status: Object) -> Errors:
         parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
         errors = workload.not_more_than(status, parts, "replicas", "status.replicas")
