@@ -10,6 +10,7 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from sys import intern
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -80,7 +81,7 @@ def entry_of(path: str, value: bytes, revision: int) -> Entry:
     namespace, _, name = path.rpartition("/")
     labels = _labels.decode(value).metadata.labels
     tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, value[len(_OPENING) :])
-    return Entry(path, namespace, name, revision, tail, labels or _NO_LABELS)
+    return Entry(path, intern(namespace), name, revision, tail, labels or _NO_LABELS)
 
 
 def stored(obj: Object) -> bytes:
