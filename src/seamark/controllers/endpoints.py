@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from operator import eq
 
 import msgspec
 
@@ -124,9 +125,18 @@ def _without(mapping: dict[str, str], key: str) -> dict[str, str]:
 
 
 def changes(
-    service: Service, subsets: Subsets, current: Endpoints | None, *, over_capacity: bool, trigger_time: str
+    service: Service,
+    subsets: Subsets,
+    current: Endpoints | None,
+    *,
+    over_capacity: bool,
+    trigger_time: str,
+    canonical: bool = False,
 ) -> Changes[Endpoints]:
-    """The write that makes ``current`` hold these subsets, if it takes one."""
+    """The write that makes ``current`` hold these subsets, if it takes one.
+
+    ``canonical`` says that we wrote ``current`` ourselves: if it reads differently, it says something different.
+    """
     labels = labels_for(service)
     if current is None:
         meta = Metadata(name=service.metadata.name, namespace=service.metadata.namespace, labels=labels)
@@ -136,7 +146,7 @@ def changes(
         (OVER_CAPACITY_ANNOTATION in meta.annotations) == over_capacity
         # Whether a Service is headless never changes, so its mark alone is not worth a write.
         and _without(meta.labels, HEADLESS_LABEL) == _without(labels, HEADLESS_LABEL)
-        and same_subsets(current.subsets or (), subsets)
+        and (same_subsets if not canonical else eq)(current.subsets or (), subsets)
     )
     if settled:
         return Changes()

@@ -19,8 +19,8 @@ from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
 from seamark.controllers.members import Members
 from seamark.controllers.slices_writer import namespace_terminating
 from seamark.controllers.trigger_time import TriggerTimes
-from seamark.controllers.views import LEADER_ANNOTATION, Changes, Endpoints
-from seamark.errors import ApiError, Conflict, Forbidden, NotFound
+from seamark.controllers.views import LEADER_ANNOTATION, Changes, Endpoints, Metadata
+from seamark.errors import ApiError, Conflict, Forbidden, NotFound, Object
 from seamark.kinds.resource import ENDPOINTS
 from seamark.membership import Service
 from seamark.metrics import Registry
@@ -32,10 +32,14 @@ ATTEMPTS = 3
 
 
 class _Written(msgspec.Struct, frozen=True):
-    """What we wrote last, and the versions it replaced, by which an informer that is behind is recognised."""
+    """What we wrote last, and the versions it replaced, by which an informer that is behind is recognised.
+
+    ``canonical`` is False for what was merely read from the server, and may be laid out in any way.
+    """
 
     endpoints: Endpoints
     replaced: frozenset[str] = frozenset()
+    canonical: bool = True
 
 
 class _Kept(msgspec.Struct):
@@ -126,7 +130,8 @@ class EndpointsController:
         kept = self._prepare(key, service)
         for attempt in range(1, ATTEMPTS + 1):
             trigger_time = kept.times.earliest(service)
-            changes = kept.state.plan(self._current(key), trigger_time=trigger_time)
+            current, canonical = self._current(key)
+            changes = kept.state.plan(current, trigger_time=trigger_time, canonical=canonical)
             try:
                 await self._write(key, changes)
                 break
@@ -160,36 +165,38 @@ class EndpointsController:
             kept.times.put(name, found)
         return kept
 
-    def _current(self, key: Key) -> Endpoints | None:
-        """The Endpoints as they are: as seen, or as written if the informer has yet to see that."""
+    def _current(self, key: Key) -> tuple[Endpoints | None, bool]:
+        """The Endpoints as they are (as written, if the informer has seen nothing newer), and whether we wrote them."""
         seen = self._endpoints.by_key(key)
         written = self._written.get(key)
         if written is None:
-            return seen
-        if seen is None or seen.metadata.resource_version in written.replaced:
-            return written.endpoints
+            return seen, False
+        version = seen.metadata.resource_version if seen is not None else ""
+        if seen is None or version in written.replaced or version == written.endpoints.metadata.resource_version:
+            return written.endpoints, written.canonical
         del self._written[key]
-        return seen
+        return seen, False
 
     # --- writing -----------------------------------------------------------------------------------
 
     async def _write(self, key: Key, changes: Changes[Endpoints]) -> None:
         for made in changes.create:
             answer = await self._cluster.create(ENDPOINTS, made, namespace=made.metadata.namespace)
-            self._remember(key, answer, replaced="")
+            self._remember(key, made, answer)
             if self._endpoints.by_key(key) is None:
                 self._confirmations.expect(key, key)
         for changed in changes.update:
             answer = await self._cluster.update(ENDPOINTS, changed, namespace=changed.metadata.namespace)
-            self._remember(key, answer, replaced=changed.metadata.resource_version)
+            self._remember(key, changed, answer)
 
-    def _remember(self, key: Key, answer: object, *, replaced: str) -> None:
-        endpoints = msgspec.convert(answer, Endpoints)
+    def _remember(self, key: Key, sent: Endpoints, answer: Object) -> None:
+        meta = msgspec.convert(answer["metadata"], Metadata)
         before = self._written.get(key)
-        versions = {*(before.replaced if before is not None else ()), replaced}
+        versions = {*(before.replaced if before is not None else ()), sent.metadata.resource_version}
         # A write that changed nothing keeps its version, which then is not an old one.
-        versions -= {"", endpoints.metadata.resource_version}
-        self._written[key] = _Written(endpoints, frozenset(versions))
+        versions -= {"", meta.resource_version}
+        # Reading a thousand addresses back costs more than sending them, and they are ours.
+        self._written[key] = _Written(msgspec.structs.replace(sent, metadata=meta), frozenset(versions))
 
     async def _look(self, key: Key) -> None:
         """Read the Endpoints from the server itself."""
@@ -203,7 +210,7 @@ class EndpointsController:
         self._unsure.discard(key)
         seen = self._endpoints.by_key(key)
         replaced = {seen.metadata.resource_version} if seen is not None else set()
-        self._written[key] = _Written(found, frozenset(replaced - {found.metadata.resource_version}))
+        self._written[key] = _Written(found, frozenset(replaced - {found.metadata.resource_version}), canonical=False)
 
     async def _remove(self, key: Key) -> None:
         """The Service is gone: so are its Endpoints, whoever made them."""

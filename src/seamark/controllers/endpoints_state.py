@@ -125,7 +125,8 @@ class EndpointsState:
             self._settled = None
         return True
 
-    def plan(self, current: Endpoints | None, *, trigger_time: str = "") -> Changes[Endpoints]:
+    def plan(self, current: Endpoints | None, *, trigger_time: str = "", canonical: bool = False) -> Changes[Endpoints]:
+        """What to write; ``canonical`` as for :func:`seamark.controllers.endpoints.changes`."""
         if current is not None and current is self._settled:
             return Changes()
         drafts = self._drafts()
@@ -136,7 +137,14 @@ class EndpointsState:
             if over_capacity
             else tuple(d.listed(ready=d.ready(), waiting=d.waiting()) for d in drafts)
         )
-        wanted = changes(self.service, subsets, current, over_capacity=over_capacity, trigger_time=trigger_time)
+        wanted = changes(
+            self.service,
+            subsets,
+            current,
+            over_capacity=over_capacity,
+            trigger_time=trigger_time,
+            canonical=canonical,
+        )
         if not wanted:
             self._settled = current
         return wanted

@@ -109,8 +109,11 @@ class EndpointSlicesController:
         for sighting in self._store.see(old, new):
             kept = self._kept.get(sighting.key)
             if kept is not None:
+                taken = kept.taken.pop(sighting.name, None) is not None
+                ours = not taken and sighting.slice is not None and kept.state.planned(sighting.slice)
                 kept.state.see(sighting.name, sighting.slice)
-                kept.taken.pop(sighting.name, None)
+                if ours:
+                    continue  # our own write, seen before its answer
                 if sighting.taken:
                     kept.taken[sighting.name] = self._clock.now()
             self.loop.add_after(sighting.key, self._edit_delay)

@@ -7,6 +7,7 @@ wanted; the plan edits the slices with open endpoints and leaves all others alon
 from __future__ import annotations
 
 from collections.abc import Collection
+from operator import is_
 
 import msgspec
 
@@ -54,6 +55,13 @@ class Group:
             self._repeating.add(name)
         else:
             self._repeating.discard(name)
+        if _same_keys(before, content):
+            # Our own edit come true: only what it replaced is another object, and nothing need be compared or hashed.
+            changed = zip(before.values(), content.items(), strict=True)
+            for held, (identity, endpoint) in changed:
+                if held is not endpoint:
+                    self._review(identity)
+            return
         for identity in before.keys() - content.keys():
             self._leave(identity, name)
         for identity, endpoint in content.items():
@@ -73,22 +81,18 @@ class Group:
         """How to get from held to wanted; ``outdated`` slices are written even if their endpoints are right."""
         if not self.wanted:
             return GroupPlan({}, [], sorted(self.slices))
-        edited: dict[str, Content] = {name: dict(self.slices[name]) for name in outdated}
-        edited |= {name: dict(self.slices[name]) for name in self._repeating}
+        edited: dict[str, Content] = {name: dict(self.slices[name]) for name in {*outdated, *self._repeating}}
         missing: Content = {}
         for identity in self._open:
-            endpoint = self.wanted.get(identity)
+            wanted = self.wanted.get(identity)
             homes = self._homes.get(identity, ())
-            if endpoint is not None and not homes:
-                missing[identity] = endpoint
+            if wanted is not None and not homes:
+                missing[identity] = wanted
             for position, name in enumerate(homes):
-                content = edited.get(name)
-                if content is None:
-                    content = edited[name] = dict(self.slices[name])
-                if endpoint is not None and position == 0:
-                    content[identity] = endpoint
-                else:
-                    del content[identity]
+                if wanted is None or position > 0:
+                    del self._edit(edited, name)[identity]
+                elif not self._same(self.slices[name][identity], wanted):
+                    self._edit(edited, name)[identity] = wanted
         for content in edited.values():
             # A limit that was lowered, or a slice somebody else has filled: what is written anyway is put right.
             while len(content) > limit:
@@ -100,6 +104,12 @@ class Group:
         untouched = {name: content for name, content in unchanged.items() if name not in edited}
         placement = place(missing, changed=kept, unchanged=untouched, limit=limit)
         return GroupPlan(placement.changed, placement.new, removed)
+
+    def _edit(self, edited: dict[str, Content], name: str) -> Content:
+        content = edited.get(name)
+        if content is None:
+            content = edited[name] = dict(self.slices[name])
+        return content
 
     def _leave(self, identity: Identity, name: str) -> None:
         homes = tuple(home for home in self._homes[identity] if home != name)
@@ -126,3 +136,8 @@ class Group:
         if self._ignore_hints and held.hints is not None:
             held = msgspec.structs.replace(held, hints=None)
         return same_endpoint(held, wanted)
+
+
+def _same_keys(one: Content, other: Content) -> bool:
+    """Whether these hold the very same keys in the same order, as a copy does in which only values were replaced."""
+    return len(one) == len(other) and all(map(is_, one, other))

@@ -30,6 +30,8 @@ def place(
     ``changed`` are slices that will be written in any case and ``unchanged`` the others, all of the same ports; neither
     is modified.  The outcome depends on what is given, not on its order.
     """
+    if not missing:
+        return Placement(dict(changed), [])
     result = {name: dict(content) for name, content in changed.items()}
     waiting = iter(sorted(missing.items()))
     left = len(missing)

@@ -84,6 +84,7 @@ class SlicesState:
         self._filed: dict[str, tuple[Family, PortKey]] = {}
         self._members: dict[str, tuple[Place, ...]] = {}
         self._groups: dict[Family, dict[PortKey, Group]] = {family: {} for family in service.families}
+        self._planned: list[tuple[EndpointSlice, Content]] = []
 
     # --- observing ---------------------------------------------------------------------------------
 
@@ -154,12 +155,25 @@ class SlicesState:
         if self._filed.get(name, place) != place:
             self._unfile(name)
         endpoints = endpoint_slice.endpoints or ()
-        content = {identity(endpoint): endpoint for endpoint in endpoints}
+        content = self._planned_content(endpoint_slice)
+        if content is None:
+            content = {identity(endpoint): endpoint for endpoint in endpoints}
         group = self._groups[family].get(place[1])
         if group is None:
             group = self._groups[family][place[1]] = self._new_group()
         group.hold(name, content, repeats=len(content) != len(endpoints))
         self._filed[name] = place
+
+    def planned(self, endpoint_slice: EndpointSlice) -> bool:
+        """Whether the slice reads as the last plan would have it: then seeing it is no reason to plan again."""
+        content = self._planned_content(endpoint_slice)
+        return content is not None and endpoint_slice.metadata.labels == objects.labels_for(self.service)
+
+    def _planned_content(self, endpoint_slice: EndpointSlice) -> Content | None:
+        for planned, content in self._planned:
+            if planned.endpoints == endpoint_slice.endpoints and planned.ports == endpoint_slice.ports:
+                return content
+        return None
 
     def forget(self, name: str) -> None:
         """The slice is gone, or no longer ours."""
@@ -188,6 +202,7 @@ class SlicesState:
 
     def plan(self, *, topology: Topology | None = None, trigger_time: str = "") -> Plan:
         topology = topology or Topology()
+        self._planned = []
         drafts = [self._draft(family, groups) for family, groups in self._groups.items()]
         notes: list[Note] = []
         zones: dict[Family, hints.Zones] = {}
@@ -235,10 +250,13 @@ class SlicesState:
         """Make the objects of one family; what is due for deletion is written over where something new is needed."""
         for name in sorted(draft.changed):
             content = draft.changed[name]
-            update.append(objects.edited(self._slices[name], self.service, content, trigger_time=trigger_time))
+            made = objects.edited(self._slices[name], self.service, content, trigger_time=trigger_time)
+            update.append(made)
+            self._planned.append((made, content))
         discarded = [self._slices[name] for name in sorted(draft.removed)]
         for ports, content in draft.new:
             made = objects.new_slice(self.service, content, family=draft.family, ports=ports, trigger_time=trigger_time)
+            self._planned.append((made, content))
             if discarded:
                 update.append(objects.recycled(made, discarded.pop(0)))
             else:

@@ -138,4 +138,7 @@ def _outdated(seen: EndpointSlice, known: EndpointSlice) -> bool:
     new, old = seen.metadata, known.metadata
     if new.uid != old.uid:
         return False
-    return new.resource_version == old.resource_version or new.generation < old.generation
+    if new.resource_version == old.resource_version:
+        # Known from the answer to our own write, whose content is what we sent; a server may have changed that.
+        return seen.endpoints == known.endpoints and seen.ports == known.ports
+    return new.generation < old.generation

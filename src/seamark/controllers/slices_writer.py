@@ -11,8 +11,8 @@ from seamark.access.cluster import Cluster
 from seamark.access.informer import split_key
 from seamark.controllers.loop import Expected
 from seamark.controllers.slices_store import SliceStore
-from seamark.controllers.views import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, Changes, EndpointSlice
-from seamark.errors import ApiError, Conflict, Forbidden, NotFound
+from seamark.controllers.views import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, Changes, EndpointSlice, Metadata
+from seamark.errors import ApiError, Conflict, Forbidden, NotFound, Object
 from seamark.kinds.resource import ENDPOINT_SLICES
 from seamark.metrics import Registry
 
@@ -86,13 +86,13 @@ class SliceWriter:
             if namespace_terminating(error):
                 return False
             raise
-        self._wrote(key, answer, told)
+        self._wrote(key, made, answer, told)
         self._created.add()
         return True
 
     async def _update(self, key: Key, changed: EndpointSlice, told: Told) -> None:
         answer = await self._cluster.update(ENDPOINT_SLICES, changed, namespace=changed.metadata.namespace)
-        self._wrote(key, answer, told)
+        self._wrote(key, changed, answer, told)
         self._updated.add()
 
     async def _delete(self, gone: EndpointSlice, told: Told) -> None:
@@ -104,10 +104,13 @@ class SliceWriter:
         self._store.deleted(gone)
         told(meta.name, None)
 
-    def _wrote(self, key: Key, answer: object, told: Told) -> None:
-        view = msgspec.convert(answer, EndpointSlice)
+    def _wrote(self, key: Key, sent: EndpointSlice, answer: Object, told: Told) -> None:
+        # Reading a hundred endpoints back costs more than sending them.  Should the server have made something else of
+        # them, the informer will tell.
+        meta = msgspec.convert(answer["metadata"], Metadata)
+        view = msgspec.structs.replace(sent, metadata=meta)
         self._store.wrote(key, view)
-        told(view.metadata.name, view)
+        told(meta.name, view)
 
 
 def namespace_terminating(error: ApiError) -> bool:

@@ -1,0 +1,66 @@
+"""Where new endpoints go."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamark.controllers.slices_packing import place
+from seamark.controllers.views import Endpoint
+
+
+def content(prefix, count):
+    return {((f"{prefix}{i:03d}",), "", "", ""): Endpoint(addresses=(f"{prefix}{i:03d}",)) for i in range(count)}
+
+
+def sizes(contents):
+    return sorted(len(each) for each in contents)
+
+
+def test_nothing_missing_changes_nothing():
+    changed = {"a": content("a", 3)}
+    placement = place({}, changed=changed, unchanged={"b": content("b", 1)}, limit=5)
+    assert placement.changed == changed
+    assert placement.new == []
+
+
+def test_slices_that_change_anyway_are_filled_first_the_fullest_first():
+    changed = {"a": content("a", 1), "b": content("b", 4)}
+    placement = place(content("n", 3), changed=changed, unchanged={"c": content("c", 1)}, limit=5)
+    assert {name: len(each) for name, each in placement.changed.items()} == {"a": 3, "b": 5}
+    assert sizes(changed.values()) == [1, 4]  # what was given is not modified
+
+
+def test_the_rest_goes_where_it_fits_most_tightly():
+    unchanged = {"a": content("a", 1), "b": content("b", 3), "c": content("c", 4)}
+    placement = place(content("n", 2), changed={}, unchanged=unchanged, limit=5)
+    assert {name: len(each) for name, each in placement.changed.items()} == {"b": 5}
+
+
+def test_what_fits_nowhere_gets_a_slice_of_its_own():
+    placement = place(content("n", 3), changed={}, unchanged={"a": content("a", 3)}, limit=5)
+    assert placement.changed == {}
+    assert sizes(placement.new) == [3]
+
+
+def test_many_fill_new_slices_and_only_the_last_few_join_an_old_one():
+    placement = place(content("n", 12), changed={}, unchanged={"a": content("a", 3)}, limit=5)
+    assert sizes(placement.new) == [5, 5]
+    assert sizes(placement.changed.values()) == [5]
+
+
+counts = st.lists(st.integers(0, 6), max_size=5)
+
+
+@given(st.integers(0, 30), counts, counts, st.integers(1, 6))
+def test_everything_is_placed_once_and_no_slice_is_overfilled(missing, changed, unchanged, limit):
+    before = {f"c{i}": content(f"c{i}-", min(n, limit)) for i, n in enumerate(changed)}
+    others = {f"u{i}": content(f"u{i}-", min(n, limit)) for i, n in enumerate(unchanged)}
+    placement = place(content("n", missing), changed=before, unchanged=others, limit=limit)
+    after = [*placement.changed.values(), *placement.new]
+    assert all(len(each) <= limit for each in after)
+    joined = {name: each for name, each in placement.changed.items() if name in others}
+    assert len(joined) <= 1
+    expected = sum(map(len, before.values())) + sum(len(others[name]) for name in joined) + missing
+    assert sum(map(len, after)) == expected
+    assert len({identity for each in after for identity in each}) == expected
+    for name, each in {**before, **{name: others[name] for name in joined}}.items():
+        assert each.keys() <= placement.changed[name].keys()  # what is in a slice stays there
