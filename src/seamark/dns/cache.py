@@ -66,7 +66,9 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
 def _truncated(message: bytes, limit: int) -> bytes:
     import dns.message
 
-    return dns.message.from_wire(message).to_wire(max_size=limit, prefer_truncation=True)
+    # As single records: dnspython drops whole sets, and part of an answer is more than none.
+    whole = dns.message.from_wire(message, one_rr_per_rrset=True)
+    return whole.to_wire(max_size=limit, prefer_truncation=True)
 
 
 def fetched(reply: bytes, question: Question, now: float, *, longest: int, longest_negative: int) -> Fetched:

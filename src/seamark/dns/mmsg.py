@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import socket
+import struct
 import sys
 from collections.abc import Callable, Sequence
 
@@ -168,8 +169,9 @@ class Batch:
         """One reply on its own: a long one, or one that had to wait for somebody else's answer."""
         ancillary = []
         if control:
-            level, kind = int.from_bytes(control[8:12], "little"), int.from_bytes(control[12:16], "little")
-            ancillary = [(level, kind, bytes(_without_interface(bytearray(control[_HEADER:]), six=self._six)))]
+            length, level, kind = struct.unpack_from("=QII", control)
+            information = _without_interface(bytearray(control[_HEADER:length]), six=self._six)
+            ancillary = [(level, kind, bytes(information))]
         self._sock.sendmsg([data], ancillary, 0, address)
 
     def _address_from(self, to: int, at: int) -> None:

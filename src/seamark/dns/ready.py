@@ -29,13 +29,13 @@ class Ready:
 
     __slots__ = ("counted", "facts", "forms", "hits", "serial", "serial_at", "series", "size", "spread")
 
-    def __init__(self, forms: Sequence[bytes], facts: frozenset[Fact], series: Value, turn: int) -> None:
+    def __init__(self, forms: Sequence[bytes], facts: frozenset[Fact], series: Value) -> None:
         self.forms = list(forms)
         self.spread = len(forms)
         self.facts = facts
         self.series = series
-        self.hits = turn
-        self.counted = turn
+        self.hits = 0
+        self.counted = 0
         self.size = sum(map(len, forms))
         self.serial = 0
         self.serial_at = 0
@@ -83,10 +83,9 @@ class ReadyAnswers:
         series: Value,
         *,
         serial_at: int | None = None,
-        turn: int = 0,
     ) -> None:
         """Remember an answer in all its forms; ``serial_at`` says where in it the serial stands."""
-        entry = Ready(forms, frozenset(facts) - {SERIAL}, series, turn)
+        entry = Ready(forms, frozenset(facts) - {SERIAL}, series)
         if len(key) > _LONGEST_KEY or entry.size > _LONGEST_KEPT:
             return
         self._drop(key)

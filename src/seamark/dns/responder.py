@@ -183,31 +183,18 @@ class Responder:
         return wire.write_status(query, rcode)
 
     def _write(self, query: Query, answer: Answer, packet: bytes, datagram: bool) -> bytes:
-        limit = query.limit(datagram=datagram)
-        forms = [wire.write_answer(query, turned, limit) for turned in self._turns(answer)]
+        if self._shuffle and len(answer.answers) > 1:
+            _shuffle_addresses(answer.answers)
+        most = _MOST_FORMS if self._shuffle else 1
+        forms = wire.write_forms(query, answer, query.limit(datagram=datagram), most=most)
         series = self._count(query, answer.rcode, answer.zone, datagram)
-        turn = random.randrange(len(forms)) if len(forms) > 1 else 0
         serial_at = None
         if SERIAL in answer.depends:
             serial_at = len(forms[0]) - 2 - len(wire.opt_record(query)) - _SERIAL_FROM_END
         if query.end == len(packet):
-            self.ready[datagram].keep(
-                packet[2:], [form[2:] for form in forms], answer.depends, series, serial_at=serial_at, turn=turn
-            )
-        return forms[turn]
-
-    def _turns(self, answer: Answer) -> list[Answer]:
-        """The answer once for each address that may come first; whatever aliases there are stay in front."""
-        addresses = [record for record in answer.answers if record.type in (Type.A, Type.AAAA)]
-        if not self._shuffle or len(addresses) < 2:
-            return [answer]
-        others = [record for record in answer.answers if record.type not in (Type.A, Type.AAAA)]
-        random.shuffle(addresses)
-        turns = []
-        for first in range(min(len(addresses), _MOST_FORMS)):
-            order = [*others, *addresses[first:], *addresses[:first]]
-            turns.append(Answer(answer.rcode, answer.why, answer.zone, answer.depends, order, answer.authority, [], []))
-        return turns
+            kept = [form[2:] for form in forms]
+            self.ready[datagram].keep(packet[2:], kept, answer.depends, series, serial_at=serial_at)
+        return forms[0]
 
     # --- counting ----------------------------------------------------------------------------------
 
@@ -221,3 +208,10 @@ class Responder:
             self.measures.dropped.add()
         else:
             self.measures.replies("udp" if datagram else "tcp", 0, reply[3] & 15, None).add()
+
+
+def _shuffle_addresses(records: list[Record]) -> None:
+    """Addresses in any order, behind the aliases that lead to them."""
+    addresses = [record for record in records if record.type in (Type.A, Type.AAAA)]
+    random.shuffle(addresses)
+    records[len(records) - len(addresses) :] = addresses

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from seamark.access.cluster import Cluster
 from seamark.access.informers import Informers
+from seamark.access.status import Page, StatusServer
 from seamark.dns.addresses import Address, own_addresses, parse_listen
 from seamark.dns.answers import Authority
 from seamark.dns.config import DnsConfig
@@ -21,7 +22,6 @@ from seamark.dns.measures import Measures
 from seamark.dns.ready import ReadyAnswers
 from seamark.dns.responder import Responder
 from seamark.dns.static import StaticRecords
-from seamark.dns.status import Page, StatusServer
 from seamark.dns.tcp import TcpListener, bind_tcp
 from seamark.dns.transfer import ZoneTransfers
 from seamark.dns.udp import UdpListener, bind_udp

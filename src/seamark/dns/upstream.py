@@ -29,8 +29,8 @@ def parse_upstream(text: str) -> Address:
     """``10.0.0.1``, ``10.0.0.1:5353``, ``fd00::1`` or ``[fd00::1]:5353``."""
     host, port = text.strip(), str(_PORT)
     if host.startswith("["):
-        host, _, rest = host[1:].partition("]")
-        port = rest.removeprefix(":") or port
+        host, bracket, rest = host[1:].partition("]")
+        port = (rest.removeprefix(":") or port) if bracket else ""
     elif host.count(":") == 1:
         host, port = host.split(":")
     try:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
+from msgspec import structs
 
 from seamark.dns.answers import Answer
 from seamark.dns.records import IN, Question, Rcode, Record, Spelled, Type, lowered
@@ -28,7 +30,8 @@ LARGEST = 65535
 _LARGEST_DATAGRAM = 65507
 _LONGEST_NAME = 255
 _MOST_POINTERS = 126
-_OPT_LENGTH = 11
+_LARGEST_FORMS = 48 * 1024
+_ADDRESSES = (Type.A, Type.AAAA)
 _FIRST_POINTER = 0x4000  # offsets beyond this do not fit a compression pointer
 
 
@@ -278,3 +281,46 @@ def write_answer(query: Query, answer: Answer, limit: int) -> bytes:
     writer = Writer(query.question, limit - len(opt))
     counts = [writer.section(part) for part in (answer.answers, answer.authority, answer.additional)]
     return writer.finish(query.id, reply_flags(query, answer.rcode, authoritative=True), counts, opt)
+
+
+def write_forms(query: Query, answer: Answer, limit: int, *, most: int) -> list[bytes]:
+    """The reply several times over, another address first in each; aliases stay in front of addresses.
+
+    ``most`` bounds the number of forms, and :data:`_LARGEST_FORMS` their size together.
+    """
+    addresses = [record for record in answer.answers if record.type in _ADDRESSES]
+    if len(addresses) < 2 or most < 2:
+        return [write_answer(query, answer, limit)]
+    others = answer.answers[: len(answer.answers) - len(addresses)]
+    if not others and all(record.owner == query.question.spelled for record in addresses):
+        return _write_address_forms(query, answer, limit, most)
+    first = write_answer(query, answer, limit)
+    forms = [first]
+    for start in _starts(len(addresses), len(first), most)[1:]:
+        turned = [*others, *addresses[start:], *addresses[:start]]
+        forms.append(write_answer(query, structs.replace(answer, answers=turned), limit))
+    return forms
+
+
+def _write_address_forms(query: Query, answer: Answer, limit: int, most: int) -> list[bytes]:
+    """Many addresses of one name are all alike: an owner that points to the question, and the address.
+
+    Headless Services can have thousands, so these are put together without going over them one by one.
+    """
+    records = answer.answers
+    length = len(records[0].data[0])
+    head = b"\xc0\x0c" + _FIXED.pack(records[0].type, IN, records[0].ttl, length)
+    pieces = [head + cast(bytes, record.data[0]) for record in records]
+    opt, question = opt_record(query), question_bytes(query.question)
+    fitting = min(len(pieces), (limit - 12 - len(question) - len(opt)) // (len(head) + length))
+    flags = reply_flags(query, answer.rcode, authoritative=True) | (TC if fitting < len(pieces) else 0)
+    before = HEADER.pack(query.id, flags, 1, fitting, 0, 1 if opt else 0) + question
+    size = len(before) + fitting * (len(head) + length) + len(opt)
+    circle = pieces + pieces
+    return [b"".join((before, *circle[start : start + fitting], opt)) for start in _starts(len(pieces), size, most)]
+
+
+def _starts(count: int, size: int, most: int) -> list[int]:
+    """Which addresses come first: as many as there is room for, evenly spread."""
+    forms = max(1, min(count, most, _LARGEST_FORMS // size))
+    return [count * number // forms for number in range(forms)]

@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from seamark.access.backoff import Backoff
+from seamark.access.status import Page, StatusServer
 from seamark.dns.addresses import Address, parse_listen
 from seamark.dns.config import DnsConfig
 from seamark.dns.server import Pair, bind
-from seamark.dns.status import Page, StatusServer
 from seamark.dns.worker import Assignment
 
 log = logging.getLogger(__name__)
