@@ -9,11 +9,13 @@ from typing import Any
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
+from seamark.controllers.deployment import Deployment
+from seamark.controllers.deployment_controller import DeploymentController
 from seamark.controllers.replicas import ReplicaSet, ReplicationController
 from seamark.controllers.replicaset_controller import ReplicasController
 from seamark.controllers.workload_owners import Dependants
 from seamark.controllers.workload_views import Pod
-from seamark.kinds.resource import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS
+from seamark.kinds.resource import DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS
 
 # A burst of Pods that change is looked at once per so many seconds and workload; a single change does not wait.
 BATCH_SECONDS = 0.05
@@ -45,7 +47,15 @@ class Workloads:
             recorder=self._recorder("replication-controller"),
             now=now,
         )
-        self.controllers = (replica_sets, replication_controllers)
+        deployments = DeploymentController(
+            cluster,
+            informers.of(DEPLOYMENTS, as_=Deployment),
+            Dependants(informers.of(REPLICA_SETS, as_=ReplicaSet)),
+            pods,
+            recorder=self._recorder("deployment-controller"),
+            now=now,
+        )
+        self.controllers = (deployments, replica_sets, replication_controllers)
 
     def recording(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         """Named tasks that write events."""
