@@ -263,8 +263,14 @@ def read_patch(body: bytes) -> Any:
     return document
 
 
-def conform_patched(patched: Object, kind: Kind, field_validation: str, warnings: list[str]) -> Object:
-    """The result of a patch in its normal form; adds to ``warnings`` what a patch set that its kind does not have."""
+def conform_patched(
+    patched: Object, kind: Kind, field_validation: str, warnings: list[str], current: Object | None = None
+) -> Object:
+    """The result of a patch in its normal form; adds to ``warnings`` what a patch set that its kind does not have.
+
+    ``current`` is what was patched, if known: its managedFields, the bulk of many objects, are not walked again.
+    """
+    patched, managed_fields = _without_known_fields(patched, current)
     try:
         obj, unknown = conform(patched, shapes.of(kind.shape))
     except DecodeError as error:
@@ -277,7 +283,18 @@ def conform_patched(patched: Object, kind: Kind, field_validation: str, warnings
             raise unusable(patched, f"strict decoding error: {', '.join(mistakes)}")
         # A patch is made again when somebody else was faster; its mistakes stay the same.
         warnings[:] = mistakes
+    if managed_fields is not None:
+        obj["metadata"]["managedFields"] = managed_fields
     return obj
+
+
+def _without_known_fields(patched: Object, current: Object | None) -> tuple[Object, list[Any] | None]:
+    known = current["metadata"].get("managedFields") if current is not None else None
+    meta = patched.get("metadata") if isinstance(patched, dict) else None
+    if known is None or not isinstance(meta, dict) or meta.get("managedFields") is not known:
+        return patched, None
+    rest = {name: value for name, value in meta.items() if name != "managedFields"}
+    return {**patched, "metadata": rest}, known
 
 
 def read_applied(body: bytes, kind: Kind, field_validation: str) -> tuple[Object, list[str]]:

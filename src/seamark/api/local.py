@@ -248,7 +248,7 @@ def _patched(kind: Kind, type: PatchType, document: Any) -> Callable[[Object | N
             raise missing(kind.resource, "")
         current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
         assert type != "apply"
-        return conform_patched(patch.apply_patch(type, document, current, shape), kind, "Ignore", [])
+        return conform_patched(patch.apply_patch(type, document, current, shape), kind, "Ignore", [], current)
 
     return make
 

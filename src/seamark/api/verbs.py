@@ -220,7 +220,7 @@ class Verbs:
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
             result = patch.apply_patch(type, document, current, shape)
-            conformed = body.conform_patched(result, kind, options.field_validation, warnings)
+            conformed = body.conform_patched(result, kind, options.field_validation, warnings, current)
             self._check_name(conformed["metadata"], target)
             return conformed
 

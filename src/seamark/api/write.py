@@ -244,7 +244,10 @@ class Writer:
     async def _change(
         self, kind: Kind, entry: Entry, old: Object, new: Object, how: Writing, subresource: str, tracked: bool
     ) -> Written:
-        kind.default(new)
+        if subresource == "status":
+            kind.default_status(new)
+        else:
+            kind.default(new)
         if not tracked:
             self._track(kind, new, old, how, subresource)
         self._carry_over(new["metadata"], old["metadata"])

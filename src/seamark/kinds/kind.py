@@ -4,7 +4,7 @@ The methods are the kind's rules, called by the write path in ``seamark.api.writ
 
     create   default → prepare_create → (allocate) → validate → warnings
     update   default → prepare_update → (allocate) → validate_update → warnings
-    status   default → prepare_status → validate_status
+    status   default_status → prepare_status → validate_status
 
 ``default``, ``prepare_*`` edit the new object in place; ``validate*`` only collect errors.  ``old`` is never edited.
 Objects are plain dicts already checked against their shape, so a rule may rely on every field's type, but nothing else.
@@ -102,6 +102,10 @@ class Kind:
         return self.validate(obj)
 
     # --- the status subresource --------------------------------------------------------------------
+
+    def default_status(self, obj: Object) -> None:
+        """As :meth:`default` for a status write, whose spec is that of the old object anyway."""
+        self.default(obj)
 
     def prepare_status(self, obj: Object, old: Object) -> None:
         """Keep everything of ``old`` but status (and labels, annotations, which status updates may set)."""

@@ -65,6 +65,9 @@ class PodKind(Kind):
         spec = obj["spec"]
         default_spec(spec)
         default_pod(spec)
+        self.default_status(obj)
+
+    def default_status(self, obj: Object) -> None:
         if status := obj.get("status"):
             agree_on_addresses(status)
 

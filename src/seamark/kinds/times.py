@@ -40,7 +40,12 @@ class TimeError(ValueError):
 
 def text(seconds: float) -> str:
     """``2026-01-02T03:04:05Z``: whole seconds, as in ``metadata.creationTimestamp``."""
-    return text_of(datetime.fromtimestamp(int(seconds), UTC))
+    return _text(int(seconds))
+
+
+@lru_cache(maxsize=16)  # many writes share a second
+def _text(seconds: int) -> str:
+    return text_of(datetime.fromtimestamp(seconds, UTC))
 
 
 def micro_text(seconds: float) -> str:
