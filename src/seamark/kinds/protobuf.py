@@ -251,7 +251,7 @@ def _read_into(out: Object, data: bytes, position: int, end: int, table: _Table)
             continue
         stop = position + number
         if stop > end:
-            break
+            raise ProtobufError("unexpected EOF")
         if op == _TEXT:
             out[name] = data[position:stop].decode()
         elif op == _MESSAGE:
