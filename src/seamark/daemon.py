@@ -72,8 +72,7 @@ class Daemon:
     async def running(self) -> AsyncIterator[Daemon]:
         """Everything is up inside the block; leaving it stops everything in the right order."""
         with _locked(self.data_dir):
-            store = _store(self.config.store_url)
-            await store.open()
+            store = await _opened(self.config.store_url)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
@@ -205,11 +204,13 @@ class Daemon:
         return list(dict.fromkeys(names))
 
 
-def _store(url: str) -> Store:
+async def _opened(url: str) -> Store:
     try:
-        return open_store(url)
+        store = open_store(url)
+        await store.open()
     except StoreError as error:
         raise StartError(str(error)) from error
+    return store
 
 
 def _host_name() -> str:
