@@ -1,0 +1,74 @@
+"""From the command to ready: `seamark apiserver` and `seamark up`, as multiples of `python -c pass` in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench._load import resident_megabytes
+
+
+def timed(run: Callable[[], object], rounds: int) -> float:
+    """The median of several runs, in seconds."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def until_ready(arguments: list[str]) -> tuple[float, float, float]:
+    """Seconds to ready, megabytes then, seconds to end."""
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "seamark", *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == "ready":
+            break
+    ready = time.perf_counter() - began
+    memory = resident_megabytes(process.pid)
+    began = time.perf_counter()
+    process.terminate()
+    process.wait()
+    process.stdout.close()
+    return ready, memory, time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    floor = timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), options.rounds)
+    print(f"  {'python -c pass':<34} {floor * 1e3:6.0f} ms")
+    help_ = timed(
+        lambda: subprocess.run([sys.executable, "-m", "seamark", "--help"], check=True, stdout=subprocess.DEVNULL),
+        options.rounds,
+    )
+    print(f"  {'seamark --help':<34} {help_ * 1e3:6.0f} ms  {help_ / floor:5.1f} ×")
+    for name, verb in (("apiserver", ["apiserver"]), ("up, no nodes", ["up", "--nodes", "0", "--dns-port", "0"])):
+        for state in ("first start", "later starts"):
+            found = []
+            with tempfile.TemporaryDirectory() as folder:
+                rounds = options.rounds
+                if state == "later starts":
+                    until_ready([*verb, "--api-port", "0", "--data-dir", f"{folder}/kept"])
+                for number in range(rounds):
+                    data = Path(folder) / ("kept" if state == "later starts" else f"new{number}")
+                    found.append(until_ready([*verb, "--api-port", "0", "--data-dir", str(data)]))
+            ready, memory, end = (statistics.median(column) for column in zip(*found, strict=True))
+            print(
+                f"  {f'seamark {name}, {state}':<34} {ready * 1e3:6.0f} ms  {ready / floor:5.1f} ×"
+                f"   {memory:4.0f} MB   ends in {end * 1e3:4.0f} ms",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
