@@ -1,0 +1,60 @@
+"""What CoreDNS answered, replayed against ``seamark dns`` over a real API, on either store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dns_process import DnsProcess, free_port
+from seamark_process import Seamark
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+PROFILES = {
+    "verified": ["--pods", "verified", "--ttl", "30", "--forward", "none"],
+    "disabled": ["--forward", "none"],
+    "kubeadm": ["--pods", "insecure", "--ttl", "30", "--fallthrough", "in-addr.arpa,ip6.arpa"],
+}
+
+
+@pytest.fixture(params=["sqlite", "etcd"])
+def everything(request: pytest.FixtureRequest, start: object) -> Seamark:
+    """API server and controllers over each kind of store."""
+    assert callable(start)
+    store = ()
+    if request.param == "etcd":
+        etcd = request.getfixturevalue("etcd")
+        store = ("--store", f"etcd://{','.join(etcd.addresses)}/dns-{free_port()}")
+    server = start("--nodes", "0", "--dns-port", "0", *store, verb="up")
+    assert isinstance(server, Seamark)
+    return server
+
+
+@pytest.fixture
+def profiles(everything: Seamark) -> Iterator[tuple[dict[str, DnsProcess], int]]:
+    """A DNS server for each profile of the recordings, and the port of their upstream resolver."""
+    upstream = free_port()
+    running: dict[str, DnsProcess] = {}
+    try:
+        for profile, options in PROFILES.items():
+            more = ["--forward", f"127.0.0.1:{upstream}"] if profile == "kubeadm" else []
+            running[profile] = DnsProcess(everything.kubeconfig, *options, *more)
+        yield running, upstream
+    finally:
+        for process in running.values():
+            process.stop()
+
+
+@pytest.mark.xdist_group("conformance")
+def test_every_recorded_answer_is_repeated(everything: Seamark, profiles: tuple[dict[str, DnsProcess], int]) -> None:
+    servers, upstream = profiles
+    command = [sys.executable, str(CONFORMANCE / "replay_dns.py"), "-q", "--server", everything.url]
+    command += ["--token", everything.token, "--ca", str(everything.ca), "--upstream", f"127.0.0.1:{upstream}"]
+    for profile, process in servers.items():
+        command += ["--dns", f"{profile}={process.address[0]}:{process.address[1]}"]
+    command += sorted(map(str, (CONFORMANCE / "dns").glob("*.json")))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr + everything.log[-2000:]
+    assert int(done.stdout.splitlines()[-1].split()[0]) >= 346
