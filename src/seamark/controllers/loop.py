@@ -25,12 +25,15 @@ from typing import Protocol
 import msgspec
 
 from seamark.access.ratelimit import TokenBucket
-from seamark.errors import ApiError
+from seamark.errors import ApiError, Conflict
 from seamark.metrics import Registry
 
 log = logging.getLogger(__name__)
 
 Key = str
+
+# From so many conflicts in a row on, a key is worth a line in the log.
+MANY_CONFLICTS = 5
 
 
 class Controller(Protocol):
@@ -328,6 +331,9 @@ class Loop:
     def _complain(self, key: Key, error: Exception) -> None:
         attempt = self._queue.failures(key) + 1
         if isinstance(error, ApiError | Expected):
-            log.warning("%s: %s failed (attempt %d): %s", self.controller.name, key, attempt, error)
+            # Somebody else was faster: with informers always a little behind, that is how it goes.
+            outrun = isinstance(error, Conflict) and attempt < MANY_CONFLICTS
+            level = logging.DEBUG if outrun else logging.WARNING
+            log.log(level, "%s: %s failed (attempt %d): %s", self.controller.name, key, attempt, error)
         else:
             log.error("%s: %s failed (attempt %d)", self.controller.name, key, attempt, exc_info=error)

@@ -13,9 +13,19 @@ from seamark.controllers.deployment import Deployment
 from seamark.controllers.deployment_controller import DeploymentController
 from seamark.controllers.replicas import ReplicaSet, ReplicationController
 from seamark.controllers.replicaset_controller import ReplicasController
+from seamark.controllers.statefulset import StatefulSet
+from seamark.controllers.statefulset_controller import StatefulSetController
+from seamark.controllers.workload_history import Revision
 from seamark.controllers.workload_owners import Dependants
 from seamark.controllers.workload_views import Pod
-from seamark.kinds.resource import DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS
+from seamark.kinds.resource import (
+    CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
 
 # A burst of Pods that change is looked at once per so many seconds and workload; a single change does not wait.
 BATCH_SECONDS = 0.05
@@ -28,6 +38,7 @@ class Workloads:
         self._cluster = cluster
         self._now = now
         self._recorders: dict[str, EventRecorder] = {}
+        revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))
         pods = Dependants(informers.of(PODS, as_=Pod))
         replica_sets = ReplicasController(
             cluster,
@@ -55,7 +66,15 @@ class Workloads:
             recorder=self._recorder("deployment-controller"),
             now=now,
         )
-        self.controllers = (deployments, replica_sets, replication_controllers)
+        stateful_sets = StatefulSetController(
+            cluster,
+            informers.of(STATEFUL_SETS, as_=StatefulSet),
+            pods,
+            revisions,
+            recorder=self._recorder("statefulset-controller"),
+            now=now,
+        )
+        self.controllers = (deployments, replica_sets, replication_controllers, stateful_sets)
 
     def recording(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         """Named tasks that write events."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -36,6 +36,17 @@ _NAME_ATTEMPTS = 8
 def name_prefix(workload: str) -> str:
     """The ``generateName`` of a workload's Pods; the dash goes where it would make the name too long."""
     return f"{workload}-" if not dns_subdomain(f"{workload}-", prefix=True) else workload
+
+
+Verb = Literal["create", "delete"]
+Wording = Callable[[Reference, Verb, str, ApiError | None], str]
+
+
+def plain_wording(workload: Reference, verb: Verb, pod: str, error: ApiError | None) -> str:
+    """What most workloads say of a Pod that was created or deleted, or could not be."""
+    if error is not None:
+        return f"Error {'creating' if verb == 'create' else 'deleting'}: {error}"
+    return f"{'Created' if verb == 'create' else 'Deleted'} pod: {pod}"
 
 
 def pod_from(template: Template, *, owner: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Object:
@@ -78,11 +89,18 @@ class PodKeeper:
     """Creates and deletes Pods for the workloads of one kind, and tells people so."""
 
     def __init__(
-        self, cluster: Cluster, pods: Informer[Pod], recorder: EventRecorder, chance: random.Random | None = None
+        self,
+        cluster: Cluster,
+        pods: Informer[Pod],
+        recorder: EventRecorder,
+        *,
+        wording: Wording = plain_wording,
+        chance: random.Random | None = None,
     ) -> None:
         self._cluster = cluster
         self._pods = pods
         self._recorder = recorder
+        self._wording = wording
         self._chance = chance or random.Random()
         self._created = OwnWrites(pods)
         self._awaited: dict[Key, _Awaited] = {}
@@ -119,25 +137,30 @@ class PodKeeper:
 
     async def _create(self, key: Key, about: Reference, pod: Object) -> None:
         namespace, workload = split_key(key)
-        prefix = name_prefix(workload)
         for attempt in range(1, _NAME_ATTEMPTS + 1):
-            name = prefix[:_LONGEST_BASE] + "".join(self._chance.choices(ALPHABET, k=5))
-            named = {**pod, "metadata": {**pod["metadata"], "generateName": prefix, "name": name}}
+            named = self._named(pod, workload)
+            name = named["metadata"]["name"]
             try:
                 answer = await self._cluster.create(PODS, named, namespace=namespace)
                 break
             except AlreadyExists:
-                if attempt == _NAME_ATTEMPTS:
+                if "name" in pod["metadata"] or attempt == _NAME_ATTEMPTS:
                     raise
             except ApiError as error:
                 if namespace_terminating(error):
                     return
                 if uncertain(error):
                     self._awaited.setdefault(key, _Awaited()).unsure.add(name)
-                self._recorder.record(about, "Warning", reason="FailedCreate", message=f"Error creating: {error}")
+                self._tell(about, "create", name, error)
                 raise
         self._created.wrote(key, answer)
-        self._recorder.record(about, "Normal", reason="SuccessfulCreate", message=f"Created pod: {name}")
+        self._tell(about, "create", name)
+
+    def _named(self, pod: Object, workload: str) -> Object:
+        """The Pod with a name: its own if it has one, or one nobody else is likely to have."""
+        prefix = name_prefix(workload)
+        chosen = prefix[:_LONGEST_BASE] + "".join(self._chance.choices(ALPHABET, k=5))
+        return {**pod, "metadata": {"generateName": prefix, "name": chosen, **pod["metadata"]}}
 
     async def _delete(self, key: Key, about: Reference, pod: Pod) -> ApiError | None:
         meta = pod.metadata
@@ -147,11 +170,17 @@ class PodKeeper:
         except NotFound:
             return None
         except ApiError as error:
-            self._recorder.record(about, "Warning", reason="FailedDelete", message=f"Error deleting: {error}")
+            self._tell(about, "delete", meta.name, error)
             return error
         self._awaited.setdefault(key, _Awaited()).deleted[meta.name] = meta.uid
-        self._recorder.record(about, "Normal", reason="SuccessfulDelete", message=f"Deleted pod: {meta.name}")
+        self._tell(about, "delete", meta.name)
         return None
+
+    def _tell(self, about: Reference, verb: Verb, pod: str, error: ApiError | None = None) -> None:
+        outcome = "Successful" if error is None else "Failed"
+        message = self._wording(about, verb, pod, error)
+        type: Literal["Normal", "Warning"] = "Normal" if error is None else "Warning"
+        self._recorder.record(about, type, reason=f"{outcome}{verb.capitalize()}", message=message)
 
     def _still_there(self, name: str, namespace: str, uid: str) -> bool:
         found = self._pods.get(name, namespace)
