@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -12,6 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench._load import resident_megabytes
+
+
+def environment(folder: str) -> dict[str, str]:
+    """As an installed package has it: modules compiled once and kept, whatever this shell's habits are."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": folder}
 
 
 def timed(run: Callable[[], object], rounds: int) -> float:
@@ -24,10 +31,11 @@ def timed(run: Callable[[], object], rounds: int) -> float:
     return statistics.median(times)
 
 
-def until_ready(arguments: list[str]) -> tuple[float, float, float]:
+def until_ready(arguments: list[str], env: dict[str, str]) -> tuple[float, float, float]:
     """Seconds to ready, megabytes then, seconds to end."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "seamark", *arguments], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "seamark", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     assert process.stdout is not None
     for line in process.stdout:
         if line.strip() == "ready":
@@ -45,26 +53,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    floor = timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), options.rounds)
-    print(f"  {'python -c pass':<34} {floor * 1e3:6.0f} ms")
-    help_ = timed(
-        lambda: subprocess.run([sys.executable, "-m", "seamark", "--help"], check=True, stdout=subprocess.DEVNULL),
-        options.rounds,
-    )
-    print(f"  {'seamark --help':<34} {help_ * 1e3:6.0f} ms  {help_ / floor:5.1f} ×")
+    with tempfile.TemporaryDirectory() as folder:
+        measure(Path(folder), environment(f"{folder}/compiled"), options.rounds)
+
+
+def measure(folder: Path, env: dict[str, str], rounds: int) -> None:
+    floor = timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True, env=env), rounds)
+    print(f"  {'python -c pass':<36} {floor * 1e3:6.0f} ms")
+    command = [sys.executable, "-m", "seamark", "--help"]
+    help_ = timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env), rounds)
+    print(f"  {'seamark --help':<36} {help_ * 1e3:6.0f} ms  {help_ / floor:5.1f} ×")
     for name, verb in (("apiserver", ["apiserver"]), ("up, no nodes", ["up", "--nodes", "0", "--dns-port", "0"])):
+        kept = folder / f"kept-{verb[0]}"
+        until_ready([*verb, "--api-port", "0", "--data-dir", str(kept)], env)
         for state in ("first start", "later starts"):
             found = []
-            with tempfile.TemporaryDirectory() as folder:
-                rounds = options.rounds
-                if state == "later starts":
-                    until_ready([*verb, "--api-port", "0", "--data-dir", f"{folder}/kept"])
-                for number in range(rounds):
-                    data = Path(folder) / ("kept" if state == "later starts" else f"new{number}")
-                    found.append(until_ready([*verb, "--api-port", "0", "--data-dir", str(data)]))
+            for number in range(rounds):
+                data = kept if state == "later starts" else folder / f"{verb[0]}-{number}"
+                found.append(until_ready([*verb, "--api-port", "0", "--data-dir", str(data)], env))
             ready, memory, end = (statistics.median(column) for column in zip(*found, strict=True))
             print(
-                f"  {f'seamark {name}, {state}':<34} {ready * 1e3:6.0f} ms  {ready / floor:5.1f} ×"
+                f"  {f'seamark {name}, {state}':<36} {ready * 1e3:6.0f} ms  {ready / floor:5.1f} ×"
                 f"   {memory:4.0f} MB   ends in {end * 1e3:4.0f} ms",
                 flush=True,
             )
