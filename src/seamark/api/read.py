@@ -212,19 +212,21 @@ class Reader:
         while True:
             size = HISTORY_PAGE if not options.limit or not selection.everything else options.limit - len(chosen)
             page = await self._store.read(start, end, revision=revision, limit=size)
-            for row in page.rows:
+            for position, row in enumerate(page.rows, 1):
                 entry = entry_of(row.key[len(prefix) :], row.value, row.revision)
                 if selection.matches(entry) and (not selection.name or entry.name == selection.name):
                     chosen.append(entry)
                     if len(chosen) == options.limit:
-                        rest = await self._store.read(row.key + "\0", end, revision=revision)
-                        return Page(
-                            chosen,
-                            self._listing(selection, revision, entry.path if rest.rows else "", len(rest.rows)),
-                        )
+                        more = page.more or position < len(page.rows)
+                        return Page(chosen, self._past_listing(selection, revision, entry.path if more else ""))
             if not page.more:
                 return Page(chosen, {"resourceVersion": str(revision)})
             start = page.rows[-1].key + "\0"
+
+    def _past_listing(self, selection: Selection, revision: int, last: str) -> Object:
+        """How many are left is told by the present: counting the past would cost as much as reading it."""
+        left = self._cache.of(selection.kind.resource).count(selection.namespace, last) if last else 0
+        return self._listing(selection, revision, last, max(1, left))
 
 
 def render_page(page: Page, renderer: Renderer) -> list[bytes]:

@@ -34,6 +34,7 @@ from seamark.kinds import times
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import KINDS, Kinds
 from seamark.metrics import Registry
+from seamark.store.metered import MeteredStore
 from seamark.store.protocol import Store
 
 
@@ -55,7 +56,7 @@ class ApiServer:
     ) -> None:
         chosen = tuple(kinds)
         chance = chance or random.Random()
-        self._store = store
+        store = MeteredStore(store, metrics)
         self._clock = clock
         self.kinds = Kinds(chain(chosen, REVIEWS, (BINDING,)))
         self.cache = Cache(store, chosen)
