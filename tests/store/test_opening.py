@@ -39,6 +39,9 @@ async def test_memory() -> None:
         ("memory:///x", "no known kind"),
         ("postgres://localhost/db", "no known kind"),
         ("etcd:///prefix", "names no host"),
+        ("etcd://me:word@a:2379/prefix", "are options"),
+        ("etcd://[::1/prefix", "cannot be read"),
+        ("etcd://a:2379/prefix?colour=red", "option colour is not known"),
         ("etcd://a:2379,,b:2379/prefix", "names no host"),
         ("sqlite:///tmp/x?histroy=5", "option histroy is not known"),
         ("sqlite:///tmp/x?history", "not name=value"),
@@ -52,6 +55,25 @@ def test_what_is_no_store_url_is_told_in_one_line(url: str, says: str) -> None:
     with pytest.raises(StoreError, match=says) as error:
         open_store(url)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "addresses"),
+    [
+        ("a:1,b:2", ["a:1", "b:2"]),
+        ("a,b:2", ["a:2379", "b:2"]),
+        ("[::1],[::2]:5", ["[::1]:2379", "[::2]:5"]),
+    ],
+)
+def test_the_members_of_an_etcd(hosts: str, addresses: list[str]) -> None:
+    store = open_store(f"etcd://{hosts}/place")
+    assert store._addresses == addresses  # type: ignore[attr-defined]
+
+
+def test_a_password_is_not_told_again() -> None:
+    with pytest.raises(StoreError) as error:
+        open_store("postgres://localhost/db?password=secret")
+    assert "secret" not in str(error.value)
 
 
 def test_an_engine_is_imported_only_when_asked_for() -> None:

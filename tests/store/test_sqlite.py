@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from seamark.store.sqlite import SqliteStore, log
 from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, prepare
 from seamark.store.sqlite.group import ABSENT, MAX_KEYS, Version, first_row, settle
+from seamark.store.sqlite.writer import MAX_BYTES, MAX_TRANSACTIONS
 
 
 @pytest.fixture
@@ -253,11 +255,33 @@ def test_the_system_refusing_to_write_any_further(path: Path) -> None:
 # --- groups --------------------------------------------------------------------------------------------
 
 
+async def group_sizes(store: SqliteStore, transactions: list[list[Write]]) -> list[int]:
+    """Commit all at once; the number of changes in each batch that a live watch gets."""
+    sizes: list[int] = []
+
+    async def follow() -> None:
+        nonlocal sizes
+        async for batch in store.watch("/", await store.revision()):
+            sizes += [len(batch.changes)]
+
+    following = asyncio.create_task(follow())
+    await asyncio.sleep(0)
+    await asyncio.gather(*map(store.commit, transactions))
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    return sizes
+
+
 async def test_commits_of_one_turn_of_the_loop_share_a_group(store: SqliteStore) -> None:
-    watch = store.watch("/", await store.revision())
-    revisions = await asyncio.gather(*(store.commit([Write(f"/{i}", b"")]) for i in range(100)))
-    assert revisions == list(range(2, 102))
-    assert len((await anext(watch)).changes) == 100
+    assert await group_sizes(store, [[Write(f"/{i}", b"")] for i in range(100)]) == [100]
+    assert await store.revision() == 101
+
+
+async def test_a_group_is_bounded(store: SqliteStore) -> None:
+    many = [[Write(f"/many/{i}", b"")] for i in range(2 * MAX_TRANSACTIONS)]
+    assert await group_sizes(store, many) == [MAX_TRANSACTIONS] * 2
+    large = [[Write(f"/large/{i}", b"x" * (MAX_BYTES // 2))] for i in range(4)]
+    assert await group_sizes(store, large) == [2, 2]
 
 
 async def test_a_mismatch_fails_only_its_own_transaction(store: SqliteStore) -> None:
@@ -299,6 +323,19 @@ async def test_a_writer_that_gives_up_waiting_disturbs_nobody(store: SqliteStore
     impatient.cancel()
     assert await patient == 3
     assert [row.key for row in (await store.read("/", "0")).rows] == ["/a", "/b"]
+
+
+async def test_a_busy_event_loop_does_not_keep_writers_waiting(store: SqliteStore) -> None:
+    """Left to the interpreter, a thread can wait for seconds to get a word in: tens of thousands of these turns."""
+    for duration in (0.00005, 0.0005):
+        turns, writing = 0, asyncio.ensure_future(store.commit([Write("/a", b"")]))
+        while not writing.done():
+            end = time.perf_counter() + duration
+            while time.perf_counter() < end:
+                pass
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns < 2000
 
 
 async def test_more_keys_than_a_transaction_can_have(store: SqliteStore) -> None:

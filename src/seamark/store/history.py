@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from seamark.store.protocol import Store, Unavailable
+from seamark.store.protocol import Store, StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,6 @@ async def keep(
             if oldest > compacted:
                 await store.compact(oldest)
                 compacted = oldest
-        except Unavailable as error:  # it can wait: history kept too long harms nobody
+        except StoreError as error:  # it can wait: history kept too long harms nobody
             logger.warning("history is not compacted for now: %s", error)
         await sleep(window.pause)

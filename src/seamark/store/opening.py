@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from seamark.store.protocol import Store, StoreError
 
 DEFAULT_HISTORY_SECONDS = 300.0
+ETCD_PORT = 2379
 
 
 def open_store(url: str) -> Store:
@@ -25,20 +26,24 @@ def open_store(url: str) -> Store:
         raise StoreError("the store URL is empty")
     if not colon or "/" in scheme:
         return _sqlite(url, {})
-    parts = urlsplit(url)
-    options = _options(url, parts.query)
+    shown = url.partition("?")[0]  # the options may hold a password
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise StoreError(f"the store URL {shown} cannot be read: {error}") from error
+    options = _options(shown, parts.query)
     match parts.scheme:
         case "memory" if not parts.netloc and not parts.path:
             return _sqlite(None, options)
         case "sqlite" if parts.netloc:
-            raise StoreError(f"the store URL {url} has a host; a file is sqlite:///absolute/path")
+            raise StoreError(f"the store URL {shown} has a host; a file is sqlite:///absolute/path")
         case "sqlite" if parts.path in ("", "/"):
-            raise StoreError(f"the store URL {url} names no file; a file is sqlite:///absolute/path")
+            raise StoreError(f"the store URL {shown} names no file; a file is sqlite:///absolute/path")
         case "sqlite":
             return _sqlite(unquote(parts.path), options)
         case "etcd":
-            return _etcd(url, parts.netloc, unquote(parts.path), options)
-    raise StoreError(f"the store URL {url} is of no known kind: sqlite:///path, memory: or etcd://host:port/prefix")
+            return _etcd(_addresses(shown, parts.netloc), unquote(parts.path), options)
+    raise StoreError(f"the store URL {shown} is of no known kind: sqlite:///path, memory: or etcd://host:port/prefix")
 
 
 def _sqlite(path: str | None, options: dict[str, str]) -> Store:
@@ -49,9 +54,20 @@ def _sqlite(path: str | None, options: dict[str, str]) -> Store:
     return SqliteStore(path, history_seconds=history)
 
 
-def _etcd(url: str, hosts: str, prefix: str, options: dict[str, str]) -> Store:
-    if not all(hosts.split(",")):
-        raise StoreError(f"the store URL {url} names no host; an etcd is etcd://host:port,host:port/prefix")
+def _addresses(shown: str, hosts: str) -> list[str]:
+    addresses = hosts.split(",")
+    if not all(addresses):
+        raise StoreError(f"the store URL {shown} names no host; an etcd is etcd://host:port,host:port/prefix")
+    if "@" in hosts:
+        raise StoreError("an etcd store's user and password are options: etcd://host:port/prefix?user=…&password=…")
+    return [address if _has_port(address) else f"{address}:{ETCD_PORT}" for address in addresses]
+
+
+def _has_port(address: str) -> bool:
+    return ":" in address.rpartition("]")[2]  # the colons of an IPv6 address are in brackets
+
+
+def _etcd(addresses: list[str], prefix: str, options: dict[str, str]) -> Store:
     try:
         from seamark.store.etcd import EtcdStore
     except ImportError as error:
@@ -61,14 +77,14 @@ def _etcd(url: str, hosts: str, prefix: str, options: dict[str, str]) -> Store:
     }
     history = _history(options, None)
     _refuse_rest(options)
-    return EtcdStore(hosts.split(","), prefix=prefix, history_seconds=history, **settings)
+    return EtcdStore(addresses, prefix=prefix, history_seconds=history, **settings)
 
 
-def _options(url: str, query: str) -> dict[str, str]:
+def _options(shown: str, query: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError as error:
-        raise StoreError(f"the store URL {url} has options that are not name=value") from error
+        raise StoreError(f"the store URL {shown} has options that are not name=value") from error
     return dict(pairs)
 
 

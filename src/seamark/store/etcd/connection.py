@@ -28,10 +28,12 @@ _LOG_IN_AGAIN = ("etcdserver: invalid auth token", "etcdserver: revision of auth
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # A connection that died silently is noticed while nothing but a watch uses it.
+    # A connection that died silently is noticed while nothing but a watch uses it.  (Pings on a connection that
+    # nothing uses at all make etcd end it.)
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.ping_timeout_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
     # By default a lost server is not tried again for up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TypeVar
 
 from seamark.store import history
@@ -20,7 +19,10 @@ from seamark.store.sqlite.checkpoints import EVERY_PAGES, Checkpoints, checkpoin
 from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import FileLock, connect, prepare, translate
 from seamark.store.sqlite.group import MAX_KEYS
-from seamark.store.sqlite.writer import Done, Job, Request, Writer
+from seamark.store.sqlite.reader import Reader
+from seamark.store.sqlite.writer import Writer
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -53,18 +55,19 @@ class SqliteStore:
         self._window = history.Window(seconds=history_seconds, revisions=history_revisions)
         self._keeps_all = history_seconds is None and history_revisions is None
         self._watch_buffer = watch_buffer
-        self._opened: _Opened | None = None
+        self._opened: _Files | None = None
 
     async def open(self) -> None:
         if self._opened is not None:
             raise StoreError("the store is open already")
         self._loop = asyncio.get_running_loop()
-        self._arrivals: list[Request] = []
         self._read_revision = 0
         self._checkpoints = Checkpoints()
         self._background: set[asyncio.Future[None]] = set()
-        opened = await asyncio.to_thread(_Opened, self._asked_path, durable=self._durable, deliver=self._hand_back)
-        self._feed = Feed(opened.writer.revision, read_log=self._read_log, buffer=self._watch_buffer)
+        opened = await asyncio.to_thread(_Files, self._asked_path, durable=self._durable)
+        self._feed = Feed(opened.revision, read_log=self._read_log, buffer=self._watch_buffer)
+        self._writer = Writer(opened.writing, opened.path, revision=opened.revision, publish=self._publish)
+        self._readers = [Reader(connection, opened.path, number) for number, connection in enumerate(opened.reading)]
         self._opened = opened
         if not self._keeps_all:
             self._spawn(history.keep(self, self._window))
@@ -76,9 +79,9 @@ class SqliteStore:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        self._hand_over(opened)
+        await self._writer.finish()
+        await asyncio.gather(*(reader.finish() for reader in self._readers))
         await asyncio.to_thread(opened.close)
-        # The writer's last answers were put on the loop before it ended, so they have run by now.
         self._feed.close()
 
     # --- writing -----------------------------------------------------------------------------------
@@ -87,37 +90,15 @@ class SqliteStore:
         check_writes(writes)
         if len(writes) > MAX_KEYS:
             raise ValueError(f"a transaction has {len(writes)} keys, more than {MAX_KEYS}")
-        opened = self._require_open()
-        answer: asyncio.Future[int] = self._loop.create_future()
-        # What one turn of the loop brings goes over in one piece, so that it shares one group.
-        if not self._arrivals:
-            self._loop.call_soon(self._hand_over, opened)
-        self._arrivals.append(Request(writes, answer))
-        return await answer
+        self._require_open()
+        return await self._writer.commit(writes)
 
-    def _hand_over(self, opened: _Opened) -> None:
-        if self._arrivals:
-            opened.writer.submit(self._arrivals)
-            self._arrivals = []
-
-    def _hand_back(self, done: Done) -> None:
-        """Called in the writer's thread, once per group."""
-        self._loop.call_soon_threadsafe(self._settle, done)
-
-    def _settle(self, done: Done) -> None:
-        # The watches first: when the writer learns its revision, whoever follows the log has the change already.
-        if done.batch is not None:
-            self._feed.publish(done.batch)
-        for answer, outcome in done.answers:
-            if answer.cancelled():
-                continue
-            if isinstance(outcome, int):
-                answer.set_result(outcome)
-            else:
-                answer.set_exception(outcome)
-        self._count(done.pages)
+    def _publish(self, batch: Batch, pages: int) -> None:
+        self._feed.publish(batch)
+        self._count(pages)
 
     def _count(self, pages: int) -> None:
+        """Note so many pages more in the write-ahead log."""
         if self._opened is not None and self._checkpoints.due(pages):
             self._spawn(self._checkpoint())
 
@@ -125,8 +106,8 @@ class SqliteStore:
         try:
             await self._in_reader(checkpoint)
             await self._between_groups(checkpoint)
-        except Unavailable:
-            pass  # nothing is lost: the write-ahead log keeps it, and the next checkpoint or start moves it
+        except StoreError as error:  # nothing is lost: the write-ahead log keeps it, and the next one moves it
+            logger.warning("the write-ahead log stays as it is for now: %s", error)
         finally:
             self._checkpoints.ended()
 
@@ -162,81 +143,51 @@ class SqliteStore:
     # --- threads -----------------------------------------------------------------------------------
 
     async def _in_reader(self, run: Callable[[sqlite3.Connection], T]) -> T:
-        opened = self._require_open()
-        return await self._loop.run_in_executor(opened.executor, opened.with_reader, run)
+        self._require_open()
+        return await min(self._readers, key=lambda reader: reader.outstanding).run(run)
 
     async def _between_groups(self, run: Callable[[sqlite3.Connection], T]) -> T:
-        result: asyncio.Future[T] = self._loop.create_future()
-
-        def tell(value: T, error: StoreError | None) -> None:
-            if result.cancelled():
-                return
-            if error is None:
-                result.set_result(value)
-            else:
-                result.set_exception(error)
-
-        def done(value: T, error: StoreError | None) -> None:
-            self._loop.call_soon_threadsafe(tell, value, error)
-
-        self._require_open().writer.between_groups(Job(run, done))
-        return await result
+        self._require_open()
+        return await self._writer.between_groups(run)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _require_open(self) -> _Opened:
+    def _require_open(self) -> _Files:
         if self._opened is None:
             raise Unavailable("the store is not open")
         return self._opened
 
 
-class _Opened:
-    """What an open store holds: the file's lock, the writer, the readers.  Built and closed off the event loop."""
+class _Files:
+    """What an open store holds: the file's lock and the connections.  Made and closed off the event loop."""
 
-    def __init__(self, path: str | Path | None, *, durable: bool, deliver: Callable[[Done], None]) -> None:
+    def __init__(self, path: str | Path | None, *, durable: bool) -> None:
         self._temporary = tempfile.mkdtemp(prefix="seamark-") if path is None else None
         self.path = Path(self._temporary or "", "store.db") if path is None else Path(path)
         self._lock = FileLock(self.path)
         self._connections: list[sqlite3.Connection] = []
         try:
-            prepare(self.path)
-            self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
-            for _ in range(READERS):
-                self._readers.put(self._connect(durable))
-            self.writer = Writer(self._connect(durable), self.path, deliver=deliver)
-        except sqlite3.Error as error:
-            self._let_go()
-            raise translate(error, self.path) from error
-        except StoreError:
-            self._let_go()
+            prepare(self.path, durable=durable)
+            self.writing = self._connect(durable)
+            self.revision = log.revision(self.writing)
+            self.reading = [self._connect(durable) for _ in range(READERS)]
+        except (sqlite3.Error, StoreError) as error:
+            self.close()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
             raise
-        self.executor = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
-
-    def with_reader(self, run: Callable[[sqlite3.Connection], T]) -> T:
-        connection = self._readers.get()
-        try:
-            return run(connection)
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
-        finally:
-            self._readers.put(connection)
 
     def close(self) -> None:
-        self.writer.finish()
-        self.executor.shutdown()
-        self._let_go()
-
-    def _connect(self, durable: bool) -> sqlite3.Connection:
-        connection = connect(self.path, durable=durable)
-        self._connections.append(connection)
-        return connection
-
-    def _let_go(self) -> None:
         for connection in self._connections:
             connection.close()
         self._lock.release()
         if self._temporary is not None:
             shutil.rmtree(self._temporary)
+
+    def _connect(self, durable: bool) -> sqlite3.Connection:
+        connection = connect(self.path, durable=durable)
+        self._connections.append(connection)
+        return connection

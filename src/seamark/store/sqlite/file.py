@@ -83,13 +83,14 @@ def connect(path: Path, *, durable: bool, cache_megabytes: int = 16) -> sqlite3.
     return connection
 
 
-def prepare(path: Path, *, migrations: Sequence[str] = MIGRATIONS) -> None:
+def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIGRATIONS) -> None:
     """Check that the file is a store we understand, or make it one."""
     if path.is_dir():
         raise StoreError(f"cannot open the store {path}: it is a directory")
     try:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
             _migrate(connection, path, migrations)
         finally:
             connection.close()

@@ -20,17 +20,34 @@ from seamark.store.sqlite.group import ABSENT, LogRow, Version, first_row, revis
 FIRST_REVISION = 1  # an empty store is at revision 1, as etcd's is: 0 means "now" to readers
 
 
+def begin(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+
+
+def commit(connection: sqlite3.Connection) -> None:
+    """Make durable what has been done since :func:`begin`, or undo it."""
+    try:
+        connection.execute("COMMIT")
+    except BaseException:
+        undo(connection)
+        raise
+
+
+def undo(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:  # SQLite ends it itself after some errors
+        connection.execute("ROLLBACK")
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Everything within sees and makes one state; an error undoes it."""
-    connection.execute("BEGIN")
+    begin(connection)
     try:
         yield
-        connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        undo(connection)
         raise
+    commit(connection)
 
 
 # --- writing ---------------------------------------------------------------------------------------

@@ -1,138 +1,194 @@
-"""The thread that writes.  Concurrent commits share one durable transaction; a lone one waits for nobody.
+"""The one who writes.  Concurrent commits share one durable transaction; a lone one waits for nobody.
 
 There are no timers: while one group is being made durable the next one gathers by itself.
+
+A group is decided and appended on the event loop, and only made durable, which is the slow part, in a thread: wholly
+in the thread it would have to get the interpreter's lock back after every statement (see ``worker``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from seamark.store.protocol import Batch, StoreError, Write
 from seamark.store.sqlite import log
 from seamark.store.sqlite.file import PAGE_SIZE, translate
 from seamark.store.sqlite.group import Settled, settle
+from seamark.store.sqlite.worker import Done, Worker
 
-MAX_GROUP = 1024  # transactions; bounds how long the first of a group waits for the last
+T = TypeVar("T")
+
+# What a group may hold: it bounds how long the first of it waits, and how long the loop is busy with it.
+MAX_TRANSACTIONS = 128
+MAX_BYTES = 2 << 20
 
 
 class Request(NamedTuple):
     """One transaction and whom to tell."""
 
     writes: Sequence[Write]
-    answer: Any  # asyncio.Future[int]; opaque to this thread
+    answer: asyncio.Future[int]
+
+
+class Group(NamedTuple):
+    """Requests that share one durable transaction, and what has been decided about them."""
+
+    requests: list[Request]
+    settled: Settled
+
+    @property
+    def pages(self) -> int:
+        """How much of the write-ahead log it takes, roughly: a page of the index for each row, and the values."""
+        return sum(1 + len(change.value or b"") // PAGE_SIZE for change in self.settled.changes) + 2
 
 
 class Job(NamedTuple):
-    """Something else to do on the writer's connection between two groups."""
+    """Something else to do on the writer's connection, in its thread, between two groups."""
 
     run: Callable[[sqlite3.Connection], Any]
-    done: Callable[[Any, StoreError | None], None]
-
-
-class Done(NamedTuple):
-    """A group that has been dealt with: what to tell each requester, and the changes that are now durable, if any."""
-
-    answers: list[tuple[Any, int | StoreError]]
-    batch: Batch | None
-    pages: int  # of the write-ahead log, roughly
+    result: asyncio.Future[Any]
 
 
 class Writer:
-    """Owns the writing connection.  ``deliver`` and ``Job.done`` are called from the writer's thread."""
+    """Owns the writing connection: one group or job at a time uses it.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, *, deliver: Callable[[Done], None]) -> None:
+    ``publish`` gets the changes of each durable group, and what it took, before the requesters get their answers.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, *, revision: int, publish: Callable[[Batch, int], None]
+    ) -> None:
         self._connection = connection
         self._path = path
-        self._deliver = deliver
+        self._revision = revision
+        self._publish = publish
         self._latest = partial(log.latest, connection)
-        self._revision = log.revision(connection)
-        self._queue: SimpleQueue[list[Request] | Job | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
-        self._thread.start()
+        self._loop = asyncio.get_running_loop()
+        self._requests: deque[Request] = deque()
+        self._jobs: deque[Job] = deque()
+        self._busy = False  # whether the thread has the connection
+        self._turn_is_coming = False
+        self._idle = asyncio.Event()
+        self._worker = Worker("store-writer")
 
-    @property
-    def revision(self) -> int:
-        return self._revision
+    async def commit(self, writes: Sequence[Write]) -> int:
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._requests.append(Request(writes, answer))
+        self._take_turn_soon()
+        return await answer
 
-    def submit(self, requests: list[Request]) -> None:
-        self._queue.put(requests)
+    async def between_groups(self, run: Callable[[sqlite3.Connection], T]) -> T:
+        result: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.append(Job(run, result))
+        self._take_turn_soon()
+        return await result
 
-    def between_groups(self, job: Job) -> None:
-        self._queue.put(job)
+    async def finish(self) -> None:
+        """Do everything asked for so far, then stop."""
+        while self._busy or self._requests or self._jobs:
+            self._idle.clear()
+            await self._idle.wait()
+        await asyncio.to_thread(self._worker.stop)
 
-    def finish(self) -> None:
-        """Do everything submitted so far, then stop; blocks until then."""
-        self._queue.put(None)
-        self._thread.join()
+    # --- one turn: a group, or a job -----------------------------------------------------------------
 
-    def _run(self) -> None:
-        requests: deque[Request] = deque()
-        while True:
-            item = self._queue.get()
-            stop = item is None
-            while True:  # gather what has arrived meanwhile
-                if isinstance(item, Job):
-                    self._work_off(requests)  # what came before the job is done before it
-                    self._do(item)
-                elif item is not None:
-                    requests.extend(item)
-                if stop:
-                    break
-                try:
-                    item = self._queue.get_nowait()
-                except Empty:
-                    break
-                stop = item is None
-            self._work_off(requests)
-            if stop:
-                return
+    def _take_turn_soon(self) -> None:
+        # Not at once: what the rest of this turn of the event loop brings shall share the group.
+        if not self._busy and not self._turn_is_coming:
+            self._turn_is_coming = True
+            self._loop.call_soon(self._take_turn)
 
-    def _work_off(self, requests: deque[Request]) -> None:
-        while requests:
-            group = [requests.popleft() for _ in range(min(len(requests), MAX_GROUP))]
-            self._deliver(self._commit(group))
-
-    def _do(self, job: Job) -> None:
-        try:
-            result = job.run(self._connection)
-        except sqlite3.Error as error:
-            job.done(None, translate(error, self._path))
-        except StoreError as error:
-            job.done(None, error)
+    def _take_turn(self) -> None:
+        self._turn_is_coming = False
+        if self._jobs:
+            job = self._jobs.popleft()
+            self._hand_over(partial(job.run, self._connection), partial(self._job_is_done, job))
+        elif self._requests:
+            self._begin_group()
         else:
-            job.done(result, None)
+            self._idle.set()
 
-    def _commit(self, group: list[Request]) -> Done:
-        """Decide the group and make it durable; an error of SQLite undoes and fails all of it."""
+    def _hand_over(self, task: Callable[[], Any], done: Done) -> None:
+        self._busy = True
+        self._worker.do(task, done)
+
+    def _job_is_done(self, job: Job, result: Any, error: Exception | None) -> None:
+        self._busy = False
+        if job.result.cancelled():
+            pass
+        elif error is None:
+            job.result.set_result(result)
+        else:
+            job.result.set_exception(self._translate(error))
+        # Requests first: a long chain of jobs shall not hold them up.
+        if self._requests:
+            self._begin_group()
+        else:
+            self._take_turn_soon()
+
+    def _begin_group(self) -> None:
+        """Decide the next group; if it changes anything, let the thread make it durable."""
+        requests = self._next_requests()
         try:
-            with log.transaction(self._connection):
-                settled = settle([request.writes for request in group], revision=self._revision, latest=self._latest)
-                log.append(self._connection, settled.rows)
-        except sqlite3.Error as error:
-            return _failed(group, translate(error, self._path))
-        except Exception as error:  # a mistake of ours must not leave writers waiting for ever
-            return _failed(group, StoreError(f"{self._path}: {error!r}"))
-        self._revision = settled.revision
-        answers = [(request.answer, outcome) for request, outcome in zip(group, settled.outcomes, strict=True)]
-        return Done(answers, _batch(settled), _pages(settled))
+            log.begin(self._connection)
+            settled = settle([request.writes for request in requests], revision=self._revision, latest=self._latest)
+            log.append(self._connection, settled.rows)
+        except Exception as error:
+            # SQLite's, or a mistake of ours: either way nobody may be left waiting.
+            self._fail(requests, error)
+            self._take_turn_soon()
+            log.undo(self._connection)
+            return
+        group = Group(requests, settled)
+        if settled.rows:
+            self._hand_over(partial(log.commit, self._connection), partial(self._group_is_done, group))
+        else:
+            log.commit(self._connection)
+            self._group_is_done(group, None, None)
 
+    def _next_requests(self) -> list[Request]:
+        taken: list[Request] = []
+        size = 0
+        while self._requests and len(taken) < MAX_TRANSACTIONS and size < MAX_BYTES:
+            request = self._requests.popleft()
+            taken.append(request)
+            for write in request.writes:
+                size += len(write.value or b"")
+        return taken
 
-def _failed(group: list[Request], error: StoreError) -> Done:
-    # An exception of its own for each: tasks add their traceback to the one they are given.
-    return Done([(request.answer, type(error)(*error.args)) for request in group], None, 0)
+    def _group_is_done(self, group: Group, _: None, error: Exception | None) -> None:
+        self._busy = False
+        if error is not None:
+            self._fail(group.requests, error)
+        else:
+            self._revision = group.settled.revision
+            # The watches first: when a writer learns its revision, whoever follows the log has the change already.
+            if group.settled.changes:
+                self._publish(Batch(group.settled.changes, self._revision), group.pages)
+            for request, outcome in zip(group.requests, group.settled.outcomes, strict=True):
+                if request.answer.cancelled():
+                    continue
+                if isinstance(outcome, int):
+                    request.answer.set_result(outcome)
+                else:
+                    request.answer.set_exception(outcome)
+        self._take_turn_soon()
 
+    def _fail(self, requests: list[Request], error: Exception) -> None:
+        for request in requests:
+            if not request.answer.cancelled():
+                # One of its own for each: a task adds its traceback to the exception it is given.
+                request.answer.set_exception(self._translate(error))
 
-def _batch(settled: Settled) -> Batch | None:
-    return Batch(settled.changes, settled.revision) if settled.changes else None
-
-
-def _pages(settled: Settled) -> int:
-    # Per row a page of the log's index, besides the log's own pages, which rows share.
-    return sum(1 + len(change.value or b"") // PAGE_SIZE for change in settled.changes) + 2
+    def _translate(self, error: Exception) -> StoreError:
+        if isinstance(error, StoreError):
+            return error
+        if isinstance(error, sqlite3.Error):
+            return translate(error, self._path)
+        return StoreError(f"{self._path}: {error!r}")
