@@ -9,6 +9,9 @@ from typing import Any
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
+from seamark.controllers.daemonset import DaemonSet
+from seamark.controllers.daemonset_controller import DaemonSetController
+from seamark.controllers.daemonset_nodes import Node
 from seamark.controllers.deployment import Deployment
 from seamark.controllers.deployment_controller import DeploymentController
 from seamark.controllers.replicas import ReplicaSet, ReplicationController
@@ -20,7 +23,9 @@ from seamark.controllers.workload_owners import Dependants
 from seamark.controllers.workload_views import Pod
 from seamark.kinds.resource import (
     CONTROLLER_REVISIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
+    NODES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -74,7 +79,16 @@ class Workloads:
             recorder=self._recorder("statefulset-controller"),
             now=now,
         )
-        self.controllers = (deployments, replica_sets, replication_controllers, stateful_sets)
+        daemon_sets = DaemonSetController(
+            cluster,
+            informers.of(DAEMON_SETS, as_=DaemonSet),
+            pods,
+            revisions,
+            informers.of(NODES, as_=Node),
+            recorder=self._recorder("daemonset-controller"),
+            now=now,
+        )
+        self.controllers = (deployments, replica_sets, replication_controllers, stateful_sets, daemon_sets)
 
     def recording(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         """Named tasks that write events."""
