@@ -17,6 +17,7 @@ from collections.abc import Sequence
 VERBS: dict[str, tuple[str, str]] = {
     "up": ("seamark.cli.up", "everything in one process: API server, controllers, DNS, simulated nodes"),
     "apiserver": ("seamark.cli.apiserver", "the API server alone, over SQLite or etcd"),
+    "controllers": ("seamark.cli.controllers", "the discovery controllers for any Kubernetes API"),
     "dns": ("seamark.cli.dns", "cluster DNS for any Kubernetes API"),
     "resolve": ("seamark.cli.resolve", "look a name up as a Pod would, and why"),
 }
