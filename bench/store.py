@@ -1,7 +1,9 @@
 """Durable 1 KB writes: alone, 64 in flight, and against a bare sqlite3 loop on the same disk.
 
-Each figure is also given as a ratio to the bare loop of the same run, since disks differ.
-Run: ``python -m bench.store [--seconds 2] [--keys 20000]``
+Each figure is also given as a ratio to the bare loop of the same run, since disks differ.  With ``--busy`` the event
+loop is kept busy meanwhile by turns of so many milliseconds, as a loaded API server's is.
+
+Run: ``python -m bench.store [--seconds 2] [--keys 20000] [--busy 1] [--store etcd://127.0.0.1:2379/bench]``
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import uvloop
+
+from seamark.store.opening import open_store
 from seamark.store.protocol import Store, Write
-from seamark.store.sqlite import SqliteStore
 
 VALUE = os.urandom(1024)
 
@@ -64,9 +68,9 @@ async def measure(arguments: argparse.Namespace, directory: Path) -> None:
     bare = {n: bare_loop(directory / f"bare-{n}.db", arguments.seconds, n) for n in (1, 64)}
     for n, rate in bare.items():
         print(f"bare sqlite3, {n:2} per commit  {rate:8,.0f}/s")
-    store = SqliteStore(directory / "store.db")
+    store = open_store(arguments.store or str(directory / "store.db"))
     await store.open()
-    follower = asyncio.create_task(follow(store))
+    background = [asyncio.create_task(follow(store)), asyncio.create_task(burn(arguments.busy / 1e3))]
     for in_flight in (1, 64, 256):
         rate, times, cpu = await engine(store, arguments.seconds, in_flight=in_flight, keys=arguments.keys)
         reference = bare[min(in_flight, 64)]
@@ -80,8 +84,19 @@ async def measure(arguments: argparse.Namespace, directory: Path) -> None:
     await store.compact(revision)
     took = time.perf_counter() - began
     print(f"compacting {revision:,} revisions took {took:.2f} s, {1e6 * took / revision:.1f} µs each")
+    for task in background:
+        task.cancel()
+    await asyncio.gather(*background, return_exceptions=True)
     await store.close()
-    await follower
+
+
+async def burn(turn: float) -> None:
+    """Keep the event loop busy by turns of so many seconds."""
+    while turn:
+        end = time.perf_counter() + turn
+        while time.perf_counter() < end:
+            pass
+        await asyncio.sleep(0)
 
 
 async def follow(store: Store) -> None:
@@ -90,18 +105,14 @@ async def follow(store: Store) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--keys", type=int, default=20_000)
-    parser.add_argument("--uvloop", action="store_true")
+    parser.add_argument("--busy", type=float, default=0.0, metavar="MILLISECONDS")
+    parser.add_argument("--store", default="", metavar="URL")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        if arguments.uvloop:
-            import uvloop
-
-            uvloop.run(measure(arguments, Path(directory)))
-        else:
-            asyncio.run(measure(arguments, Path(directory)))
+        uvloop.run(measure(arguments, Path(directory)))
 
 
 if __name__ == "__main__":
