@@ -11,6 +11,7 @@ import fcntl
 import ipaddress
 import logging
 import os
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
@@ -21,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from seamark.access.informers import Informers
+from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
 from seamark.api.allocate import first_address
 from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
@@ -28,7 +30,7 @@ from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.context import User
 from seamark.api.server import ApiServer
 from seamark.config import Config
-from seamark.controllers.standalone import housekeeping
+from seamark.controllers.standalone import Work, housekeeping
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
@@ -110,19 +112,37 @@ class Daemon:
             self.api.cache.settle()
         await self._listen(authority)
         background += self._serve(cluster)
-        background += self._control()
+        background += self._control(shared=store.shared)
         if "dns" in self.parts:
             background.append(await self._answer_names())
             assert self.dns is not None
             await self.dns.synced()
         return background
 
-    def _control(self) -> list[asyncio.Task[None]]:
-        """The controllers a cluster of our own needs, and those that make its Services findable."""
-        tasks = []
+    def _control(self, *, shared: bool) -> list[asyncio.Task[None]]:
+        """Start the controllers; on a shared store only the elected one of several servers runs them."""
+        if not self.parts & {"controllers", "discovery"}:
+            return []
+        if not shared:
+            return [self._spawn("controllers", self._run_controllers())]
+        election = LeaderElection(
+            self.api.cluster("leader-election"),
+            namespace="kube-system",
+            name="seamark-controllers",
+            identity=f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
+        )
+        return [self._spawn("controllers, while elected", election.run(self._run_controllers))]
+
+    async def _run_controllers(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for name, work in self._controllers():
+                tasks.create_task(work, name=name)
+
+    def _controllers(self) -> list[Work]:
+        """What a cluster of our own needs, and what makes its Services findable."""
+        work: list[Work] = []
         if "controllers" in self.parts:
-            started = housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
-            tasks += [self._spawn(name, work) for name, work in started]
+            work += housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
         if "discovery" in self.parts:
             from seamark.controllers.discovery import Discovery, DiscoverySettings
 
@@ -130,9 +150,9 @@ class Daemon:
             cluster = self.api.cluster("endpoint-controllers")
             informers = Informers(cluster)
             discovery = Discovery(cluster, informers, settings=settings, metrics=self.metrics)
-            tasks.append(self._spawn("informers of the discovery controllers", informers.run()))
-            tasks.append(self._spawn("discovery controllers", discovery.run()))
-        return tasks
+            work += [("informers of the discovery controllers", informers.run())]
+            work += [("discovery controllers", discovery.run())]
+        return work
 
     async def _answer_names(self) -> asyncio.Task[None]:
         """DNS, straight from this cluster's state."""

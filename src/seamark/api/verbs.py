@@ -204,12 +204,9 @@ class Verbs:
             )
 
     async def patch(self, call: Call) -> Answer:
-        media = call.media_type()
-        if media in APPLY_TYPES:
+        if call.media_type() in APPLY_TYPES:
             return await self._apply(call)
-        type = PATCH_TYPES.get(media)
-        if type is None:
-            raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
+        type = self._patch_type(call)
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
         options = patch_options(call.query, apply=False)
@@ -228,6 +225,13 @@ class Verbs:
         how = self._how(call, options)
         written = await self._writer.change(kind, target.namespace, target.name, make, how, subresource=sub)
         return self._written(renderer, written, warnings)
+
+    @staticmethod
+    def _patch_type(call: Call) -> PatchType:
+        type = PATCH_TYPES.get(call.media_type())
+        if type is None:
+            raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
+        return type
 
     async def _apply(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
@@ -317,14 +321,12 @@ class Verbs:
         renderer = self._renderer(call, call.accept(SINGLE))
         options = write_options(call.query, "UpdateOptions")
         how = self._how(call, options)
+        type = self._patch_type(call) if call.request.method == "PATCH" else None
         given = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
-            if call.request.method == "PATCH":
-                type = PATCH_TYPES.get(call.media_type())
-                if type is None:
-                    raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
+            if type is not None:
                 return subresources.patch_scale(kind, current, type, given)
             return subresources.put_scale(kind, current, given)
 
