@@ -1,0 +1,122 @@
+"""The status of one container, and how it changes: started, ended, waiting to be started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from seamark.nodes.views import Container, ContainerStatus, Pod
+
+State = dict[str, Any]
+Change = Callable[[Container, ContainerStatus], ContainerStatus]
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How containers end."""
+
+    exit_code: int
+    at: str
+
+    @property
+    def reason(self) -> str:
+        return "Error" if self.exit_code else "Completed"
+
+
+def changed(
+    containers: Sequence[Container], statuses: Sequence[ContainerStatus], change: Change
+) -> tuple[ContainerStatus, ...]:
+    """The statuses of all containers after a change; one that has none yet is a container that never ran."""
+    if not containers:
+        return ()
+    known = {status.name: status for status in statuses}
+    return tuple(
+        change(container, known.get(container.name) or ContainerStatus(container.name, image=container.image))
+        for container in containers
+    )
+
+
+def never_ran(status: ContainerStatus) -> bool:
+    return "running" not in status.state and "terminated" not in status.state and not status.last_state
+
+
+def wait(status: ContainerStatus, reason: str) -> ContainerStatus:
+    """Not started yet."""
+    return replace(status, state={"waiting": {"reason": reason}}, started=False)
+
+
+def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
+    """Running from now on, for the first time or again."""
+    restarts = 0 if never_ran(status) else status.restart_count + 1
+    return ContainerStatus(
+        container.name,
+        {"running": {"startedAt": now}},
+        status.state if "terminated" in status.state else status.last_state,
+        restart_count=restarts,
+        image=container.image,
+        container_id=_identity(pod, container.name, restarts),
+        started=True,
+    )
+
+
+def update_image(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
+    """A running container whose image was changed is started again with the new one."""
+    if "running" not in status.state or status.image == container.image:
+        return status
+    return start(pod, container, end(status, Ending(0, now)), now=now)
+
+
+def end(status: ContainerStatus, ending: Ending) -> ContainerStatus:
+    """Ended; one that was waiting to be started again shows how it ended last."""
+    current = status.state.get("running")
+    if current is not None:
+        state = {"terminated": _terminated(current.get("startedAt"), ending, status.container_id)}
+    elif "terminated" in status.state:
+        return status
+    else:
+        state = status.last_state or {"terminated": _terminated(ending.at, ending, "")}
+    return replace(status, state=state, ready=False, started=False)
+
+
+def back_off(pod: Pod, status: ContainerStatus, *, delay: float) -> ContainerStatus:
+    """Ended, and waiting to be started again."""
+    if "terminated" not in status.state:
+        return status
+    meta = pod.metadata
+    message = (
+        f"back-off {delay:g}s restarting failed container={status.name} pod={meta.name}_{meta.namespace}({meta.uid})"
+    )
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    return replace(status, state=waiting, last_state=status.state, ready=False, started=False)
+
+
+def with_readiness(status: ContainerStatus, *, ready: bool) -> ContainerStatus:
+    return status if status.ready == ready else replace(status, ready=ready)
+
+
+def complete(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
+    """An init container: it has done its work the moment it started."""
+    if "terminated" in status.state:
+        return status
+    ran = start(pod, container, status, now=now)
+    return replace(end(ran, Ending(0, now)), ready=True)
+
+
+def _terminated(started: str | None, ending: Ending, container_id: str) -> State:
+    state: State = {
+        "exitCode": ending.exit_code,
+        "reason": ending.reason,
+        "startedAt": started,
+        "finishedAt": ending.at,
+    }
+    if container_id:
+        state["containerID"] = container_id
+    return state
+
+
+def _identity(pod: Pod, name: str, restarts: int) -> str:
+    """What a container runtime would call this run of a container."""
+    return "seamark://" + sha256(f"{pod.metadata.uid}/{name}/{restarts}".encode()).hexdigest()

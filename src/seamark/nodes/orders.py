@@ -1,0 +1,108 @@
+"""What a Pod's annotations tell its simulated kubelet to do, so that people can rehearse what their Services do then.
+
+    seamark.dev/start-after: 3s       containers start this long after the Pod came to its node
+    seamark.dev/ready-after: 5s       ready this long after the containers started
+    seamark.dev/ready: "never"        never ready; works on running Pods too, and taken away it is ready again
+    seamark.dev/flap: 5s              ready for so long, then not ready for so long, and so on
+    seamark.dev/fail-after: 10s       containers end in failure this long after they started …
+    seamark.dev/exit-code: "3"        … with this exit code (1 if not told)
+    seamark.dev/complete-after: 2s    containers end well this long after they started
+    seamark.dev/stop-after: 20s       takes so long to end when deleted, if its grace period lets it
+
+What cannot be understood is as if it were not there, and complained about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+PREFIX = "seamark.dev/"
+LONGEST = 366 * 24 * 3600.0
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+", re.ASCII)
+_PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """Times are in seconds; None where nothing was said."""
+
+    start_after: float = 0.0
+    ready_after: float = 0.0
+    never_ready: bool = False
+    flap: float | None = None
+    fail_after: float | None = None
+    exit_code: int = 1
+    complete_after: float | None = None
+    stop_after: float | None = None
+
+
+NO_ORDERS = Orders()
+
+
+def parse(annotations: Mapping[str, str]) -> tuple[Orders, tuple[str, ...]]:
+    """The orders, and a sentence about each that cannot be understood."""
+    given = {key.removeprefix(PREFIX): text for key, text in annotations.items() if key.startswith(PREFIX)}
+    if not given:
+        return NO_ORDERS, ()
+    orders: dict[str, Any] = {}
+    complaints = []
+    for word, text in sorted(given.items()):
+        known = _KNOWN.get(word)
+        if known is None:
+            complaints.append(f"unknown annotation {PREFIX}{word}: known are {', '.join(_KNOWN)}")
+            continue
+        field, read, expected = known
+        try:
+            orders[field] = read(text)
+        except ValueError:
+            complaints.append(f"annotation {PREFIX}{word}: {text!r} is not {expected}")
+    return Orders(**orders), tuple(complaints)
+
+
+def duration(text: str) -> float:
+    """Seconds, from ``3s``, ``1m30s`` or ``250ms``; ``ValueError`` for anything else."""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(text)
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PIECE.findall(text))
+    if seconds > LONGEST:
+        raise ValueError(text)
+    return seconds
+
+
+def _period(text: str) -> float:
+    """A duration that something is repeated at."""
+    seconds = duration(text)
+    if seconds < 0.001:
+        raise ValueError(text)
+    return seconds
+
+
+def _never(text: str) -> bool:
+    if text != "never":
+        raise ValueError(text)
+    return True
+
+
+def _exit_code(text: str) -> int:
+    code = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= code <= 255:
+        raise ValueError(text)
+    return code
+
+
+_TIME = "a duration such as 3s, 1m30s or 250ms"
+_KNOWN: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
+    "start-after": ("start_after", duration, _TIME),
+    "ready-after": ("ready_after", duration, _TIME),
+    "ready": ("never_ready", _never, '"never"'),
+    "flap": ("flap", _period, _TIME),
+    "fail-after": ("fail_after", duration, _TIME),
+    "exit-code": ("exit_code", _exit_code, "a number from 1 to 255"),
+    "complete-after": ("complete_after", duration, _TIME),
+    "stop-after": ("stop_after", duration, _TIME),
+}

@@ -1,0 +1,94 @@
+"""The conditions a kubelet reports of a Pod, with Kubernetes' own reasons and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from seamark.nodes.views import Condition, Pod
+
+# In the order in which a kubelet lists them.
+OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a condition should say, whenever it began to."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+TRUE = Finding("True")
+FALSE = Finding("False")
+_ENDED = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+
+
+def before_start(pod: Pod) -> tuple[Finding, ...]:
+    """No container runs yet."""
+    unready = _unready([c.name for c in pod.spec.containers])
+    initialized = TRUE
+    if pending := [c.name for c in pod.spec.init_containers]:
+        initialized = Finding(
+            "False", "ContainersNotInitialized", f"containers with incomplete status: [{_go(pending)}]"
+        )
+    return FALSE, initialized, unready, unready, TRUE
+
+
+def running(pod: Pod, *, ready: bool) -> tuple[Finding, ...]:
+    """The containers run; ``ready`` says whether they can take traffic."""
+    containers = TRUE if ready else _unready([c.name for c in pod.spec.containers])
+    pod_ready = containers
+    if pod.spec.readiness_gates and ready and (missing := _closed_gates(pod)):
+        pod_ready = Finding("False", "ReadinessGatesNotReady", ", ".join(missing))
+    return TRUE, TRUE, pod_ready, containers, TRUE
+
+
+def backing_off(pod: Pod) -> tuple[Finding, ...]:
+    """The containers wait to be started again."""
+    unready = _unready([c.name for c in pod.spec.containers])
+    return TRUE, TRUE, unready, unready, TRUE
+
+
+def ended(phase: str) -> tuple[Finding, ...]:
+    """The Pod is over."""
+    reason = _ENDED[phase]
+    over = Finding("False", reason)
+    initialized = Finding("True", reason) if phase == "Succeeded" else TRUE
+    return FALSE, initialized, over, over, TRUE
+
+
+def apply(pod: Pod, findings: Sequence[Finding], now: str) -> tuple[Condition, ...]:
+    """The conditions that say so; times change only where a status does, and others' conditions stay."""
+    known = {condition.type: condition for condition in pod.status.conditions}
+    generation = pod.metadata.generation
+    own = [_condition(type, found, known.get(type), now, generation) for type, found in zip(OWN, findings, strict=True)]
+    others = [condition for condition in pod.status.conditions if condition.type not in OWN]
+    return (*own, *others)
+
+
+def _condition(type: str, found: Finding, was: Condition | None, now: str, generation: int) -> Condition:
+    since = was.last_transition_time if was is not None and was.status == found.status else now
+    return Condition(type, found.status, since, found.reason, found.message, generation)
+
+
+def _unready(names: Sequence[str]) -> Finding:
+    return Finding("False", "ContainersNotReady", f"containers with unready status: [{_go(names)}]")
+
+
+def _closed_gates(pod: Pod) -> list[str]:
+    sentences = []
+    for gate in pod.spec.readiness_gates:
+        name = gate.condition_type
+        condition = pod.status.condition(name)
+        if condition is None:
+            sentences.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
+        elif condition.status != "True":
+            sentences.append(f'the status of pod readiness gate "{name}" is not "True", but {condition.status}')
+    return sentences
+
+
+def _go(names: Sequence[str]) -> str:
+    """As Go prints a list."""
+    return " ".join(names)
