@@ -4,6 +4,9 @@ The key is the whole query without its two octets of identity: name with its spe
 repeated question needs no parsing at all.  What a change touched is dropped at once and nothing else is; there is no
 time after which an answer would be looked at again, because none can be wrong.
 
+An answer is kept when it is asked for a second time.  What is asked once (a flood of random names, a resolver that
+spells every question another way) costs no memory and pushes nothing out that is asked often.
+
 Negative answers carry the zone's serial, which moves with every change anywhere.  They are kept apart and have it
 brought up to date when they are used.
 """
@@ -57,6 +60,7 @@ class ReadyAnswers:
         self._octets = octets
         self._held = 0
         self._by_fact: dict[Fact, set[bytes]] = {}
+        self._asked_once: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.plain) + len(self._dated)
@@ -75,6 +79,19 @@ class ReadyAnswers:
             entry.serial = serial
         return form
 
+    def wants(self, key: bytes) -> bool:
+        """Whether the answer to this question should be kept: it has been asked before, lately."""
+        if len(key) > _LONGEST_KEY:
+            return False
+        mark = hash(key)
+        if mark in self._asked_once:
+            self._asked_once.discard(mark)
+            return True
+        if len(self._asked_once) >= self._entries:
+            self._asked_once.clear()
+        self._asked_once.add(mark)
+        return False
+
     def keep(
         self,
         key: bytes,
@@ -86,7 +103,7 @@ class ReadyAnswers:
     ) -> None:
         """Remember an answer in all its forms; ``serial_at`` says where in it the serial stands."""
         entry = Ready(forms, frozenset(facts) - {SERIAL}, series)
-        if len(key) > _LONGEST_KEY or entry.size > _LONGEST_KEPT:
+        if entry.size > _LONGEST_KEPT:
             return
         self._drop(key)
         if serial_at is None:

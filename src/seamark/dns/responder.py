@@ -183,17 +183,17 @@ class Responder:
         return wire.write_status(query, rcode)
 
     def _write(self, query: Query, answer: Answer, packet: bytes, datagram: bool) -> bytes:
+        series = self._count(query, answer.rcode, answer.zone, datagram)
+        limit, ready, key = query.limit(datagram=datagram), self.ready[datagram], packet[2:]
         if self._shuffle and len(answer.answers) > 1:
             _shuffle_addresses(answer.answers)
-        most = _MOST_FORMS if self._shuffle else 1
-        forms = wire.write_forms(query, answer, query.limit(datagram=datagram), most=most)
-        series = self._count(query, answer.rcode, answer.zone, datagram)
+        if query.end != len(packet) or not ready.wants(key):
+            return wire.write_answer(query, answer, limit)
+        forms = wire.write_forms(query, answer, limit, most=_MOST_FORMS if self._shuffle else 1)
         serial_at = None
         if SERIAL in answer.depends:
             serial_at = len(forms[0]) - 2 - len(wire.opt_record(query)) - _SERIAL_FROM_END
-        if query.end == len(packet):
-            kept = [form[2:] for form in forms]
-            self.ready[datagram].keep(packet[2:], kept, answer.depends, series, serial_at=serial_at)
+        ready.keep(key, [form[2:] for form in forms], answer.depends, series, serial_at=serial_at)
         return forms[0]
 
     # --- counting ----------------------------------------------------------------------------------

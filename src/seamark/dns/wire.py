@@ -19,6 +19,7 @@ from seamark.dns.records import IN, Question, Rcode, Record, Spelled, Type, lowe
 HEADER = struct.Struct("!6H")
 _FIXED = struct.Struct("!HHIH")  # type, class, TTL, length of the data
 _OPT = struct.Struct("!BHHIH")
+_NUMBERS = struct.Struct("!HH")
 
 QR, AA, TC, RD, RA, CD = 0x8000, 0x0400, 0x0200, 0x0100, 0x0080, 0x0010
 _OPCODE = 0x7800
@@ -179,7 +180,7 @@ def name_bytes(spelled: Spelled) -> bytes:
 
 
 def question_bytes(question: Question) -> bytes:
-    return name_bytes(question.spelled) + struct.pack("!HH", question.type, question.klass)
+    return name_bytes(question.spelled) + _NUMBERS.pack(question.type, question.klass)
 
 
 def _refusal(ident: int, flags: int, rcode: Rcode, question: Question | None = None) -> bytes:
@@ -277,10 +278,36 @@ class Writer:
 
 def write_answer(query: Query, answer: Answer, limit: int) -> bytes:
     """The reply, cut at whole records where it does not fit."""
+    if not answer.answers and answer.zone:
+        return _write_negative(query, answer)
     opt = opt_record(query)
     writer = Writer(query.question, limit - len(opt))
     counts = [writer.section(part) for part in (answer.answers, answer.authority, answer.additional)]
     return writer.finish(query.id, reply_flags(query, answer.rcode, authoritative=True), counts, opt)
+
+
+def _write_negative(query: Query, answer: Answer) -> bytes:
+    """Nothing but the zone's SOA record.
+
+    The zone is the end of the name that was asked for, so all its names are pointers there; and it always fits.  A
+    flood of names that do not exist is answered by this.
+    """
+    opt, question = opt_record(query), name_bytes(query.question.spelled)
+    soa = answer.authority[0]
+    pointer = (0xC000 | 12 + len(question) - len(name_bytes(soa.owner))).to_bytes(2, "big")
+    numbers = cast(bytes, soa.data[2])
+    data = b"\2ns\3dns" + pointer + b"\nhostmaster" + pointer + numbers
+    return b"".join(
+        (
+            HEADER.pack(query.id, reply_flags(query, answer.rcode, authoritative=True), 1, 0, 1, 1 if opt else 0),
+            question,
+            _NUMBERS.pack(query.question.type, IN),
+            pointer,
+            _FIXED.pack(Type.SOA, IN, soa.ttl, len(data)),
+            data,
+            opt,
+        )
+    )
 
 
 def write_forms(query: Query, answer: Answer, limit: int, *, most: int) -> list[bytes]:
