@@ -252,6 +252,16 @@ def test_the_system_refusing_to_write_any_further(path: Path) -> None:
     assert rows == "['/a', '/c']"
 
 
+async def test_somebody_holding_a_lock_is_told_and_overcome(path: Path, store: SqliteStore) -> None:
+    person = sqlite3.connect(path, isolation_level=None)
+    person.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="database is locked"):
+        await store.commit([Write("/a", b"")])
+    person.execute("ROLLBACK")
+    person.close()
+    assert await store.commit([Write("/a", b"")]) == 2
+
+
 # --- groups --------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@
 - ``history``: how long history is kept
 - ``etcd``: the same over a real etcd, shared by several API servers
 - ``opening``: a ``--store`` URL becomes an engine
+- ``metered``: a store whose use is counted
 
 Only ``seamark.api`` talks to a store.
 """

@@ -142,8 +142,10 @@ class Store(Protocol):
     def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         """Every change to keys beginning with ``prefix`` after revision ``since``, in order, then live.
 
-        Raises :class:`Compacted` if ``since`` is too old (also later, for a reader that fell too far behind) and ends
-        when the store is closed.  An engine that loses its connection resumes by itself without a gap.
+        Raises :class:`Compacted` if ``since`` is too old (also later, for a reader that fell too far behind),
+        :class:`Future` if it has not happened yet, and ends when the store is closed.  An engine that loses its
+        connection resumes by itself without a gap.  Every revision of the store is reached by some batch, even if it
+        changed nothing under ``prefix``.  One task at a time may read a watch; it is given up by dropping it.
 
         An engine in the same process (SQLite) delivers a commit to its watchers before ``commit`` returns it to the
         writer wherever it can; for others a reader compares ``Batch.revision`` with what ``commit`` returned.
@@ -151,7 +153,11 @@ class Store(Protocol):
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget history before ``revision``; what is current stays.  Never blocks writers for long."""
+        """Forget history before ``revision``; what is current stays.  Never blocks writers for long.
+
+        Afterwards ``revision`` is the oldest that can be read, and watched from.  What is forgotten already may be
+        forgotten again; :class:`Future` if ``revision`` has not happened yet.
+        """
         ...
 
 

@@ -33,6 +33,7 @@ MIGRATIONS: Sequence[str] = (
 )
 
 PAGE_SIZE = 8192  # measured: a tenth cheaper than 4096 for objects of a kilobyte, and larger ones need fewer pages
+CACHE_KILOBYTES = 16 << 10  # per connection; the operating system keeps the rest of the file at hand
 
 # Errors that say the medium cannot take the write now, rather than that something is wrong with the file.
 PASSING_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}
@@ -71,14 +72,18 @@ class FileLock:
         os.close(self._descriptor)
 
 
-def connect(path: Path, *, durable: bool, cache_megabytes: int = 16) -> sqlite3.Connection:
-    """One more connection to a file that :func:`prepare` has seen."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+def connect(path: Path, *, durable: bool) -> sqlite3.Connection:
+    """One more connection to a file that :func:`prepare` has seen.
+
+    It does not wait for locks: our own connections never need to, and if a person holds one with the sqlite3 shell,
+    writers are told at once instead of holding up the event loop.
+    """
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64)
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the medium there
     connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
     connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
-    connection.execute(f"PRAGMA cache_size = {-1024 * cache_megabytes}")
+    connection.execute(f"PRAGMA cache_size = {-CACHE_KILOBYTES}")
     connection.execute("PRAGMA secure_delete = OFF")  # overwriting freed pages with zeros would double their cost
     return connection
 
