@@ -346,3 +346,15 @@ class Cache:
         """Wait until every write acknowledged anywhere before this call can be read here."""
         if self._store.shared:
             await self.reach(await self._store.revision())
+
+    async def find(self, resource: Resource, path: str, version: str = "") -> Entry | None:
+        """An object to be written, as fresh as the writer has seen it.
+
+        What is not here, or is older than the ``version`` the writer names, may merely not have arrived yet: another
+        server of a shared store wrote it.  Then the store is asked how far it is before anybody is told "not found".
+        """
+        entry = self.of(resource).get(path)
+        if self._store.shared and (entry is None or (version.isdigit() and int(version) > entry.revision)):
+            await self.freshen()
+            entry = self.of(resource).get(path)
+        return entry

@@ -43,7 +43,7 @@ class Deleter:
         path = f"{namespace}/{name}" if kind.resource.namespaced else name
         kind.check_deletion(name)
         for _ in range(CONFLICT_ATTEMPTS):
-            entry = self._cache.of(kind.resource).get(path)
+            entry = await self._cache.find(kind.resource, path, options.version)
             if entry is None:
                 raise missing(kind.resource, name)
             obj = entry.decode()

@@ -169,7 +169,13 @@ class Verbs:
         sub = target.subresource.name if target.subresource else ""
         try:
             written = await self._writer.change(
-                kind, target.namespace, target.name, self._given(call, obj, options), how, subresource=sub
+                kind,
+                target.namespace,
+                target.name,
+                self._given(call, obj, options),
+                how,
+                subresource=sub,
+                expected=obj["metadata"].get("resourceVersion", ""),
             )
         except errors.NotFound:
             if sub or not kind.create_on_update:

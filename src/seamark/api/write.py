@@ -30,7 +30,7 @@ from seamark.errors import Object
 from seamark.kinds import metadata, shapes
 from seamark.kinds.fields import refuse, required
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import Resource
+from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.store.protocol import Mismatch, Store, Write
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -107,6 +107,8 @@ class Writer:
 
     async def _create(self, kind: Kind, obj: Object, how: Writing) -> Written:
         resource, meta = kind.resource, obj["metadata"]
+        if resource.namespaced:
+            await self._cache.find(NAMESPACES, meta["namespace"])  # a namespace made elsewhere a moment ago
         self.admission.create(kind, obj)
         self._stamp(meta, how.now)
         kind.prepare_create(obj)
@@ -184,10 +186,12 @@ class Writer:
         *,
         subresource: str = "",
         tracked: bool = False,
+        expected: str = "",
     ) -> Written:
         """Replace an object by what ``make`` makes of the current one, again if somebody else was faster.
 
-        ``make`` may not edit what it is given.  If its result names a resourceVersion, that must be the current one.
+        ``make`` may not edit what it is given.  If its result names a resourceVersion, that must be the current one;
+        ``expected`` is that version where it is known beforehand.
         ``tracked`` says that the result's managedFields are already right (server-side apply does its own).
         """
         path = f"{namespace}/{name}" if kind.resource.namespaced else name
@@ -211,7 +215,7 @@ class Writer:
         """As :meth:`change`, for an edit the server itself makes and knows to be right (a Pod gets its node)."""
         path = f"{namespace}/{name}" if kind.resource.namespaced else name
         for _ in range(CONFLICT_ATTEMPTS):
-            entry = self._cache.of(kind.resource).get(path)
+            entry = await self._cache.find(kind.resource, path)
             if entry is None:
                 raise missing(kind.resource, name)
             old = entry.decode()
