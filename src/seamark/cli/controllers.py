@@ -148,7 +148,8 @@ async def _run(connection: Connection, listen: list[tuple[str, int]], **settings
             try:
                 await status.start([host for host, _ in listen], listen[0][1])
             except OSError as error:
-                raise Failure(f"cannot serve the status on port {listen[0][1]}: {error.strerror or error}") from error
+                where = ", ".join(f"{host}:{port}" for host, port in listen)
+                raise Failure(f"cannot serve the status on {where}: {error.strerror or error}") from error
         try:
             print(f"cluster      {connection.server}")
             if listen:
@@ -177,7 +178,8 @@ async def _until(ended: asyncio.Event, process: ControllerProcess) -> None:
 
 async def _announce(process: ControllerProcess) -> None:
     await process.settled.wait()
-    print(f"ready        {process.readiness.text}", flush=True)
+    print(f"role         {process.readiness.text}")
+    print("ready", flush=True)
 
 
 async def _ready(process: ControllerProcess) -> tuple[int, str]:
