@@ -1,15 +1,9 @@
 """Verdicts: every rule by which a Pod is or is not an endpoint of a Service."""
 
-import sys
-from pathlib import Path
-
 import msgspec
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "controllers"))
-
-from worlds import node, pod, service
-
+from controllers.worlds import node, pod, service
 from seamark.membership import Pod, Port, Reason, Service, Standing, WrongLabel, judge, parse_ip, selects
 
 NODE = node()

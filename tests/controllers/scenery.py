@@ -1,7 +1,5 @@
 """Objects as users send them, and whether a cluster is as it should be."""
 
-from memory_cluster import RESOURCES
-
 from seamark.controllers import endpoints, endpointslices, hints, mirroring, slices_objects
 from seamark.controllers.slices_state import Topology
 from seamark.controllers.views import Endpoints, EndpointSlice, identity
@@ -9,6 +7,7 @@ from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERV
 from seamark.membership import Node, Pod, Service, judge, selects
 
 NS = "default"
+RESOURCES = {resource.kind: resource for resource in (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)}
 
 
 def service(name="web", **spec):
@@ -28,7 +27,7 @@ def pod(name, *, number=None, ready=True, node="node-a", app="web", since="2026-
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NS, "labels": {"app": app}},
-        "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "example/app:1"}]},
         "status": {
             "phase": "Running",
             "podIPs": [{"ip": f"10.{number // 60000}.{number // 250 % 240}.{number % 250 + 1}"}],
@@ -59,6 +58,12 @@ def hand_made(name="ext", ips=("192.168.0.1",), **meta):
 async def put(cluster, *objects):
     for obj in objects:
         await cluster.create(RESOURCES[obj["kind"]], obj, namespace=obj["metadata"].get("namespace", ""))
+
+
+async def report(cluster, obj):
+    """What a kubelet does: the status of a Pod is not taken from its creation."""
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    await cluster.patch(PODS, name, {"status": obj["status"]}, namespace=namespace, subresource="status")
 
 
 async def flip(cluster, name, ready):
