@@ -1,0 +1,102 @@
+"""Replay every recording against Seamark and write the results into docs/compatibility.md.
+
+    python tools/compatibility.py
+
+Starts `seamark up` and three `seamark dns` of its own on free ports; takes about three minutes.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CONFORMANCE = ROOT / "tests" / "conformance"
+PAGE = ROOT / "docs" / "compatibility.md"
+UPSTREAM = "127.0.0.1:10153"
+
+DNS_PROFILES = {
+    "verified": ["--pods", "verified", "--ttl", "30", "--forward", "none"],
+    "disabled": ["--forward", "none"],
+    "kubeadm": ["--pods", "insecure", "--ttl", "30", "--fallthrough", "in-addr.arpa,ip6.arpa", "--forward", UPSTREAM],
+}
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[list[str]]:
+    """The lines a command prints until it is ready; it is ended afterwards."""
+    process = subprocess.Popen([sys.executable, "-m", "seamark", *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines: list[str] = []
+    try:
+        for line in process.stdout:
+            lines.append(line.strip())
+            if lines[-1] == "ready":
+                break
+        yield lines
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def replay(tool: str, *arguments: str) -> Counter[tuple[str, bool]]:
+    """How many cases of each topic passed and failed."""
+    command = [sys.executable, str(CONFORMANCE / tool), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: Counter[tuple[str, bool]] = Counter()
+    for line in done.stdout.splitlines():
+        case = re.match(r"(ok|FAIL|ERROR)\s+([\w.-]+)", line)
+        if case:
+            found[case[2], case[1] == "ok"] += 1
+    if not found:
+        raise SystemExit(f"{tool} said nothing:\n{done.stdout}\n{done.stderr}")
+    return found
+
+
+def table(title: str, found: Counter[tuple[str, bool]]) -> list[str]:
+    passed = sum(n for (_, ok), n in found.items() if ok)
+    topics = sorted({topic for topic, _ in found})
+    return [
+        f"| **{title}** | **{passed}** | **{sum(found.values())}** |",
+        *(f"| {topic} | {found[topic, True]} | {found[topic, True] + found[topic, False]} |" for topic in topics),
+    ]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        up = stack.enter_context(
+            running("up", "--ephemeral", "--data-dir", folder, "--api-port", "0", "--dns-port", "0", "--nodes", "0")
+        )
+        url = next(word for line in up for word in line.split() if word.startswith("https://"))
+        token = (Path(folder) / "pki" / "admin.token").read_text().strip()
+        server = ["--server", url, "--token", token, "--ca", f"{folder}/pki/ca.crt"]
+        api = replay("replay_api.py", *server, "--jobs", "16", *map(str, sorted((CONFORMANCE / "api").glob("*.json"))))
+        controllers = replay(
+            "replay.py", *server, "--jobs", "16", *map(str, sorted((CONFORMANCE / "controllers").glob("*.json")))
+        )
+        asked = []
+        for profile, options in DNS_PROFILES.items():
+            started = stack.enter_context(
+                running("dns", "--kubeconfig", f"{folder}/kubeconfig", "--listen", "127.0.0.1:0", *options)
+            )
+            asked += ["--dns", f"{profile}={next(line for line in started if line.startswith('DNS')).split()[1]}"]
+        recordings = map(str, sorted((CONFORMANCE / "dns").glob("*.json")))
+        dns = replay("replay_dns.py", *server, *asked, "--upstream", UPSTREAM, *recordings)
+    lines = ["| recorded cases | passed | of |", "|---|---|---|"]
+    lines += table("API server", api) + table("controllers", controllers) + table("DNS", dns)
+    text = PAGE.read_text()
+    start, end = text.index("-->", text.index("<!-- results")) + 3, text.index("<!-- /results -->")
+    PAGE.write_text(text[:start] + "\n\n" + "\n".join(lines) + "\n\n" + text[end:])
+    failed = sum(n for found in (api, controllers, dns) for (_, ok), n in found.items() if not ok)
+    print(f"{PAGE.relative_to(ROOT)} written; {failed} failed")
+    raise SystemExit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
