@@ -1,0 +1,126 @@
+"""The manifests in ``deploy``: they say what they should, and ask for no more than what is needed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recording_cluster import RecordingCluster
+from seamark import __version__
+from seamark.access.cluster import Listing
+from seamark.cli import dns as dns_command
+from seamark.dns.server import DnsServer
+from seamark.kinds.resource import Resource
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+DIRECTORIES = ("controllers", "dns", "dns-new-cluster")
+
+
+def built(directory: str) -> list[dict[str, Any]]:
+    """What ``kubectl kustomize`` makes of a directory."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl on this machine")
+    done = subprocess.run(["kubectl", "kustomize", DEPLOY / directory], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = [document for document in documents if document["kind"] == kind]
+    return found
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES)
+def test_what_is_built_fits_together(directory: str) -> None:
+    documents = built(directory)
+    account = of_kind(documents, "ServiceAccount")["metadata"]
+    deployment = of_kind(documents, "Deployment")
+    template = deployment["spec"]["template"]
+    assert template["spec"]["serviceAccountName"] == account["name"]
+    assert deployment["metadata"]["namespace"] == account["namespace"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    roles = {(d["kind"], d["metadata"]["name"]) for d in documents if d["kind"] in ("Role", "ClusterRole")}
+    bindings = [document for document in documents if document["kind"].endswith("RoleBinding")]
+    assert {(b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings} == roles
+    for binding in bindings:
+        subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        assert binding["subjects"] == [subject]
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES)
+def test_pods_have_no_privileges_and_are_probed(directory: str) -> None:
+    spec = of_kind(built(directory), "Deployment")["spec"]
+    pod = spec["template"]["spec"]
+    assert spec["replicas"] == 2
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = pod["containers"]
+    assert container["image"] == f"seamark:{__version__}"
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    (status,) = [argument for argument in container["args"] if argument.startswith("--status=")]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert status == f"--status=:{ports['status']}"
+    assert container["livenessProbe"]["httpGet"] == {"path": "/health", "port": "status"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "status"}
+
+
+def test_dns_pods_are_those_that_kube_dns_selects() -> None:
+    documents = built("dns-new-cluster")
+    service, deployment = of_kind(documents, "Service"), of_kind(documents, "Deployment")
+    assert (service["metadata"]["namespace"], service["metadata"]["name"]) == ("kube-system", "kube-dns")
+    assert service["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    offered = {(port["containerPort"], port["protocol"]) for port in container["ports"]}
+    assert {(53, "UDP"), (53, "TCP")} <= offered
+
+
+class EmptyCluster:
+    """Lists nothing and never changes."""
+
+    async def list(self, resource: Resource, *, as_: type[Any] = dict, **more: str) -> Listing[Any]:
+        return Listing([], "1")
+
+    async def watch(self, resource: Resource, **more: Any) -> Any:
+        for never in _nothing():
+            yield never
+
+
+def _nothing() -> Iterator[Any]:
+    yield from ()
+
+
+async def test_the_role_of_dns_is_what_dns_calls() -> None:
+    documents = built("dns")
+    (container,) = of_kind(documents, "Deployment")["spec"]["template"]["spec"]["containers"]
+    verb, *arguments = container["args"]
+    assert verb == "dns"
+    parser = argparse.ArgumentParser()
+    dns_command.add_zone_options(parser)
+    dns_command.add_server_options(parser)
+    elsewhere = {"--listen=:53": "--listen=127.0.0.1:0", "--status=:8181": "--status=127.0.0.1:0"}
+    options = parser.parse_args([elsewhere.get(each, each) for each in arguments] + ["--forward", "none"])
+    recorder = RecordingCluster(EmptyCluster())
+    server = DnsServer(dns_command.config_of(options), recorder)
+    async with server.running():
+        await server.synced()
+    granted = {
+        (verb, group, resource)
+        for rule in of_kind(documents, "ClusterRole")["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert recorder.calls == granted
