@@ -65,6 +65,7 @@ class Daemon:
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns: DnsServer | None = None
+        self.nodes_ready: asyncio.Event | None = None  # set once the simulated nodes are
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
 
@@ -117,6 +118,8 @@ class Daemon:
             background.append(await self._answer_names())
             assert self.dns is not None
             await self.dns.synced()
+        if self.nodes_ready is not None:
+            await self.nodes_ready.wait()
         return background
 
     def _control(self, *, shared: bool) -> list[asyncio.Task[None]]:
@@ -124,19 +127,20 @@ class Daemon:
         if not self.parts & {"controllers", "discovery"}:
             return []
         if not shared:
-            return [self._spawn("controllers", self._run_controllers())]
+            return [self._spawn("controllers", self._run(self._controllers()))]
         election = LeaderElection(
             self.api.cluster("leader-election"),
             namespace="kube-system",
             name="seamark-controllers",
             identity=f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
         )
-        return [self._spawn("controllers, while elected", election.run(self._run_controllers))]
+        return [self._spawn("controllers, while elected", election.run(lambda: self._run(self._controllers())))]
 
-    async def _run_controllers(self) -> None:
+    @staticmethod
+    async def _run(work: list[Work]) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for name, work in self._controllers():
-                tasks.create_task(work, name=name)
+            for name, task in work:
+                tasks.create_task(task, name=name)
 
     def _controllers(self) -> list[Work]:
         """What a cluster of our own needs, and what makes its Services findable."""
@@ -152,7 +156,23 @@ class Daemon:
             discovery = Discovery(cluster, informers, settings=settings, metrics=self.metrics)
             work += [("informers of the discovery controllers", informers.run())]
             work += [("discovery controllers", discovery.run())]
+        if "nodes" in self.parts:
+            work += self._simulated_nodes()
         return work
+
+    def _simulated_nodes(self) -> list[Work]:
+        from seamark.nodes.settings import NodeSettings
+        from seamark.nodes.simulation import Simulation
+
+        settings = _section(self.config.nodes, NodeSettings, "nodes")
+        if not settings.count:
+            return []
+        try:
+            nodes = Simulation(self.api.cluster("nodes"), settings=settings)
+        except ValueError as error:
+            raise StartError(f"bad setting in [nodes]: {error}") from error
+        self.nodes_ready = nodes.ready
+        return [("simulated nodes", nodes.run())]
 
     async def _answer_names(self) -> asyncio.Task[None]:
         """DNS, straight from this cluster's state."""
