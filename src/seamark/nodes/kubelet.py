@@ -52,6 +52,7 @@ class Kubelets:
         self._rules = Rules(settings.stop_after, settings.crash_backoff, settings.crash_backoff_cap)
         self._moments: dict[str, Moments] = {}  # by uid
         self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with what they were read from
+        self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: the version all is well with, and until when
         self._thirsty: dict[str, set[Key]] = {}  # by node: Pods that wait for an address
         self.work = Work("kubelet", self._handle, clock=clock, workers=settings.workers)
         pods.on_change(self._changed)
@@ -79,6 +80,7 @@ class Kubelets:
                 self._adopt(member, pod)
         if member.running:
             for pod in pods:
+                self._settled.pop(pod.metadata.uid, None)
                 self.work.add(pod.key)
 
     def _adopt(self, member: Member, pod: Pod) -> None:
@@ -90,6 +92,7 @@ class Kubelets:
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._moments.pop(uid, None)
         self._orders.pop(uid, None)
+        self._settled.pop(uid, None)
         member = self._roster.get(node)
         if member is not None and member.addresses.release(uid):
             for key in self._thirsty.pop(node, ()):
@@ -105,6 +108,12 @@ class Kubelets:
         if member is None or not member.running:
             return
         now, uid = self._clock.now(), pod.metadata.uid
+        version, until = self._settled.get(uid, ("", None))
+        if version == pod.metadata.resource_version and (until is None or now < until):
+            # What we have just written ourselves comes back to us; it holds until it is due.
+            if until is not None:
+                self.work.add_at(key, until)
+            return
         moments = self._moments.get(uid) or pod_life.recover(pod, now)
         step = pod_life.next_status(
             pod,
@@ -114,9 +123,12 @@ class Kubelets:
             orders=self._orders_of(pod),
             rules=self._rules,
         )
-        if not await self._carry_out(pod, step):
+        written = await self._carry_out(pod, step)
+        if not written:
             return
         self._moments[uid] = step.moments
+        if step.status.pod_ip:
+            self._settled[uid] = (written, step.again)
         if step.again is not None:
             self.work.add_at(key, step.again)
 
@@ -143,26 +155,28 @@ class Kubelets:
             self._tell(pod, "BadAnnotation", complaint)
         return parsed
 
-    async def _carry_out(self, pod: Pod, step: Step) -> bool:
-        """Make it so; False if the Pod is not what we thought it was: then nothing has happened to it yet."""
+    async def _carry_out(self, pod: Pod, step: Step) -> str:
+        """Make it so, and return the Pod's version then; "" if the Pod was not what we thought it was."""
         meta = pod.metadata
+        version = meta.resource_version
         try:
             if step.status != pod.status:
                 patch = {
-                    "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+                    "metadata": {"uid": meta.uid, "resourceVersion": version},
                     "status": difference(pod.status, step.status),
                 }
-                await self._cluster.patch(
+                written = await self._cluster.patch(
                     PODS, meta.name, patch, namespace=meta.namespace, subresource="status", field_manager="kubelet"
                 )
+                version = written["metadata"]["resourceVersion"]
             if step.remove:
                 await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
         except (errors.NotFound, errors.Conflict):
             # It is gone, or was changed by somebody else meanwhile: we shall hear of it, and look again then.
-            return False
+            return ""
         for note in step.notes:
             self._tell(pod, note.reason, note.message)
-        return True
+        return version
 
     def _tell(self, pod: Pod, reason: str, message: str) -> None:
         self._events.record(reference(pod), "Warning", reason=reason, message=message)

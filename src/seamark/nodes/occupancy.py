@@ -15,7 +15,7 @@ import msgspec
 from seamark.nodes import affinity, requests
 from seamark.nodes.affinity import PodSet, PodTerm
 from seamark.nodes.requests import HostPort
-from seamark.nodes.views import Node, Pod
+from seamark.nodes.views import REGION, ZONE, Node, Pod
 
 K = TypeVar("K", bound=Hashable)
 
@@ -31,6 +31,7 @@ class Occupant(msgspec.Struct, frozen=True):
     namespace: str
     labels: dict[str, str]
     living: bool
+    generation: int
     requests: dict[str, int]
     ports: tuple[HostPort, ...]
     apart: tuple[PodTerm, ...]
@@ -40,13 +41,16 @@ class Occupant(msgspec.Struct, frozen=True):
 class Room:
     """One Node and what is left of it."""
 
-    __slots__ = ("allocatable", "node", "ports", "used")
+    __slots__ = ("allocatable", "fullness", "node", "open", "ports", "used")
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.allocatable = {name: requests.thousandths(q) for name, q in node.status.allocatable.items()}
         self.used: dict[str, int] = {}
         self.ports: Counter[HostPort] = Counter()
+        self.fullness = 0.0  # the most used of its resources, from 0 to 1
+        # Most nodes have nothing that could keep a Pod away.
+        self.open = node.ready and not node.spec.unschedulable and not node.spec.taints
 
     def add(self, occupant: Occupant) -> None:
         used = self.used
@@ -54,22 +58,22 @@ class Room:
             used[name] = used.get(name, 0) + much
         if occupant.ports:
             self.ports.update(occupant.ports)
+        self._measure()
 
     def remove(self, occupant: Occupant) -> None:
         for name, much in occupant.requests.items():
             self.used[name] -= much
         if occupant.ports:
             self.ports -= Counter(occupant.ports)
+        self._measure()
 
-    @property
-    def fullness(self) -> float:
-        """The most used of its resources, from 0 to 1."""
+    def _measure(self) -> None:
         most = 0.0
         for name in ("cpu", "memory", requests.PODS):
             there = self.allocatable.get(name)
             if there:
                 most = max(most, self.used.get(name, 0) / there)
-        return most
+        self.fullness = most
 
 
 def siblings_of(pod: Pod) -> Hashable:
@@ -77,19 +81,26 @@ def siblings_of(pod: Pod) -> Hashable:
     for owner in pod.metadata.owner_references:
         if owner.controller:
             return owner.uid
-    labels = pod.metadata.labels
-    return (pod.metadata.namespace, tuple(sorted(labels.items()))) if labels else None
+    # A Pod is given its node's zone as labels of its own once it has a node; siblings elsewhere have others.
+    labels = tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in (ZONE, REGION)))
+    return (pod.metadata.namespace, labels) if labels else None
 
 
-def occupant(pod: Pod, node: str) -> Occupant:
-    meta = pod.metadata
+def occupant(pod: Pod, name: str, node: Node | None = None) -> Occupant:
+    """A Pod on the node of that name; a Node itself is given for a Pod that is only about to get there."""
+    meta, labels = pod.metadata, pod.metadata.labels
+    if node is not None:
+        # The API server will copy these from the Node to the Pod.
+        copied = {key: value for key in (ZONE, REGION) if (value := node.metadata.labels.get(key))}
+        labels = {**copied, **labels}
     return Occupant(
         pod.key,
         meta.uid,
-        node,
+        name,
         meta.namespace,
-        meta.labels,
+        labels,
         not pod.deleting,
+        meta.generation,
         requests.requested(pod),
         requests.host_ports(pod),
         affinity.of(pod.spec.affinity, meta.namespace).apart,
@@ -149,6 +160,18 @@ class Occupancy:
         if old is not None:
             self._take(old)
         return old is not None
+
+    def knows(self, pod: Pod) -> bool:
+        """Whether nothing about the Pod has changed that matters here."""
+        known, meta = self._occupants.get(pod.key), pod.metadata
+        return (
+            known is not None
+            and known.uid == meta.uid
+            and known.node == pod.spec.node_name
+            and known.generation == meta.generation
+            and known.living != pod.deleting
+            and known.labels == meta.labels
+        )
 
     def get(self, key: str) -> Occupant | None:
         return self._occupants.get(key)

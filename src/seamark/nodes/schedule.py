@@ -106,6 +106,7 @@ class _Question:
             (weight, term.topology, occupancy.per_domain(occupancy.counts(term.pods), term.topology))
             for weight, term in self.wanted.preferred_pods
         ]
+        self.placed = bool(self.spreads or self.together or self.apart or self.unwelcome)
         group = siblings_of(pod)
         self.siblings: Mapping[str, int] = occupancy.siblings(group) if group is not None else {}
         self.zone_siblings = occupancy.per_domain(self.siblings, ZONE) if self.siblings else {}
@@ -114,6 +115,16 @@ class _Question:
 
     def refuses(self, room: Room) -> tuple[str, ...]:
         """Why this node will not do; empty if it will.  The first objection counts, as in Kubernetes."""
+        if not room.open and (closed := self._closed(room)):
+            return closed
+        if self.choosy and not self.fits(room):
+            return ("node(s) didn't match Pod's node affinity/selector",)
+        if self.ports and self._occupied(room.ports):
+            return ("node(s) didn't have free ports for the requested pod ports",)
+        short = self._short(room)
+        return short or (self._misplaced(room) if self.placed else ())
+
+    def _closed(self, room: Room) -> tuple[str, ...]:
         node, tolerations = room.node, self.pod.spec.tolerations
         if node.spec.unschedulable and tolerance.untolerated((_UNSCHEDULABLE,), tolerations):
             return ("node(s) were unschedulable",)
@@ -121,11 +132,7 @@ class _Question:
             return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
         if not node.ready:
             return ("node(s) were not ready",)
-        if self.choosy and not self.fits(room):
-            return ("node(s) didn't match Pod's node affinity/selector",)
-        if self.ports and self._occupied(room.ports):
-            return ("node(s) didn't have free ports for the requested pod ports",)
-        return self._short(room) or self._misplaced(room)
+        return ()
 
     def fits(self, room: Room) -> bool:
         """Whether it is one of the nodes the Pod asks for."""

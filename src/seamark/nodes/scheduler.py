@@ -75,6 +75,8 @@ class Scheduler:
             if self.occupancy.remove(known.key):
                 self._retry(only_hoping=True)
         elif new.spec.node_name:
+            if self.occupancy.knows(new):
+                return
             self._unpark(new.key)
             self.occupancy.put(occupant(new, new.spec.node_name))
             if self._parked and (old is None or not old.spec.node_name):
@@ -136,7 +138,7 @@ class Scheduler:
 
     async def _bind(self, pod: Pod, node: str) -> None:
         meta = pod.metadata
-        self.occupancy.put(occupant(pod, node))
+        self.occupancy.put(occupant(pod, node, self.occupancy.rooms[node].node))
         binding = {
             "metadata": {"name": meta.name, "uid": meta.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},

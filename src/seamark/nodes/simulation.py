@@ -140,6 +140,11 @@ class Simulation:
             for work in self.works:
                 group.create_task(work.run(), name=f"nodes: {work.name}")
 
+    async def idle(self) -> None:
+        """Return once nothing is left to be done about what has been heard so far."""
+        while not all(work.idle for work in self.works):
+            await asyncio.gather(*(work.done() for work in self.works))
+
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None:
             assert old is not None

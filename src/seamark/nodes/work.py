@@ -66,11 +66,20 @@ class Work:
         self._heap: list[tuple[float, Key]] = []
         self._timer: tuple[float, Cancellable] | None = None
         self._failures: dict[Key, int] = {}
+        self._quiet: asyncio.Event | None = None  # only for those who wait for it
 
     @property
     def idle(self) -> bool:
         """Nothing is to be done now; something may come by itself later."""
         return not (self._waiting or self._running)
+
+    async def done(self) -> None:
+        """Return once it is idle."""
+        while not self.idle:
+            if self._quiet is None:
+                self._quiet = asyncio.Event()
+            self._quiet.clear()
+            await self._quiet.wait()
 
     def add(self, key: Key) -> None:
         """Look at the key as soon as possible."""
@@ -135,6 +144,8 @@ class Work:
                     await asyncio.sleep(0)
         finally:
             self._hands -= 1
+            if self._quiet is not None and self.idle:
+                self._quiet.set()
 
     async def _do(self, key: Key) -> None:
         try:

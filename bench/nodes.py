@@ -1,0 +1,168 @@
+"""Pods from created to Ready on simulated nodes, beside the same number of bare creates in the same run.
+
+Everything is in this process over a store in memory: the API server's whole write path, the informers, the scheduler
+and the kubelets.  A Pod costs three writes (create, bind, status) and one more read of each by the simulation, so the
+ratio to bare creates can hardly be less than three.  ``again`` is a second simulation started over all those Pods: it
+must find nothing to write.
+
+Run: ``python -m bench.nodes [--pods 1000 10000] [--nodes 10]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import uvloop
+
+from seamark.access.cluster import Cluster
+from seamark.api import bootstrap
+from seamark.api.server import ApiServer
+from seamark.config import ServiceNetwork
+from seamark.errors import Object
+from seamark.kinds.resource import PODS
+from seamark.metrics import Registry
+from seamark.nodes.settings import NodeSettings
+from seamark.nodes.simulation import Simulation
+from seamark.nodes.views import Pod
+from seamark.store.opening import open_store
+
+IN_FLIGHT = 64
+
+
+@asynccontextmanager
+async def api_server() -> AsyncIterator[ApiServer]:
+    store = open_store("memory:")
+    await store.open()
+    api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry())
+    await api.load()
+    following = asyncio.create_task(api.follow())
+    try:
+        await bootstrap.make_namespaces(api.cluster("bench"))
+        yield api
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await store.close()
+
+
+@asynccontextmanager
+async def simulated(api: ApiServer, settings: NodeSettings) -> AsyncIterator[Simulation]:
+    simulation = Simulation(api.cluster("nodes"), settings=settings)
+    running = asyncio.create_task(simulation.run())
+    try:
+        await simulation.ready.wait()
+        yield simulation
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def pod(number: int) -> Object:
+    resources = {"requests": {"cpu": "10m", "memory": "16Mi"}}
+    return {
+        "metadata": {"name": f"web-{number:06d}", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "example/web:1", "resources": resources}]},
+    }
+
+
+async def all_of(count: int, do: Callable[[int], Awaitable[object]]) -> None:
+    numbers = iter(range(count))
+
+    async def hand() -> None:
+        for number in numbers:
+            await do(number)
+
+    await asyncio.gather(*(hand() for _ in range(IN_FLIGHT)))
+
+
+class Stopwatch:
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def stop(self) -> tuple[float, float]:
+        return time.perf_counter() - self.wall, time.process_time() - self.cpu
+
+
+class Ready:
+    """Waits until so many Pods are Ready, or there at all, without asking all of them all the time."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._pods = simulation.pods
+        self._ready: set[str] = set()
+        self._changed = asyncio.Event()
+        simulation.pods.on_change(self._note)
+
+    def _note(self, old: Pod | None, new: Pod | None) -> None:
+        known = new or old
+        assert known is not None
+        condition = None if new is None else new.status.condition("Ready")
+        if condition is not None and condition.status == "True":
+            self._ready.add(known.key)
+        else:
+            self._ready.discard(known.key)
+        self._changed.set()
+
+    async def wait_for(self, count: int) -> None:
+        while len(self._ready) != count or len(self._pods) != count:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+async def measure(count: int, nodes: int) -> None:
+    async with api_server() as api:
+        cluster: Cluster = api.cluster("bench")
+        watch = Stopwatch()
+        await all_of(count, lambda number: cluster.create(PODS, pod(number), namespace="default"))
+        bare = watch.stop()
+    report(f"{count} bare creates", count, bare, bare)
+
+    settings = NodeSettings(count=nodes, pods=max(1000, 2 * count // nodes), cpu="1k", memory="1Ti")
+    async with api_server() as api:
+        cluster = api.cluster("bench")
+        async with simulated(api, settings) as simulation:
+            ready = Ready(simulation)
+            watch = Stopwatch()
+            await all_of(count, lambda number: cluster.create(PODS, pod(number), namespace="default"))
+            await ready.wait_for(count)
+            report(f"{count} Pods created and Ready", count, watch.stop(), bare)
+        before = api.cache.revision
+        watch = Stopwatch()
+        async with simulated(api, settings) as simulation:
+            await Ready(simulation).wait_for(count)
+            await simulation.idle()
+            again = watch.stop()
+            # The nodes' first heartbeat is the only thing there is to write.
+            writes = api.cache.revision - before - nodes
+            report(f"{count} again, {writes} writes", count, again, bare)
+            ready = Ready(simulation)
+            watch = Stopwatch()
+            await all_of(count, lambda number: cluster.delete(PODS, f"web-{number:06d}", namespace="default"))
+            await ready.wait_for(0)
+            report(f"{count} Pods deleted and gone", count, watch.stop(), bare)
+
+
+def report(what: str, count: int, took: tuple[float, float], bare: tuple[float, float]) -> None:
+    wall, cpu = took
+    print(
+        f"{what:34} {count / wall:8.0f}/s {cpu / count * 1e6:8.0f} µs CPU each"
+        f"   {wall / bare[0]:5.2f} × the time and {cpu / bare[1]:5.2f} × the CPU of bare creates",
+        flush=True,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pods", type=int, nargs="+", default=[1000, 10000])
+    parser.add_argument("--nodes", type=int, default=10)
+    options = parser.parse_args()
+    for count in options.pods:
+        uvloop.run(measure(count, options.nodes))
+    return 0
+
+
+if __name__ == "__main__":
+    main()
