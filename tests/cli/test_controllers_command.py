@@ -31,7 +31,7 @@ def test_by_default_the_three_discovery_controllers_run_elected() -> None:
     assert which == ("endpoints", "endpointslices", "endpointslicemirroring")
     assert (settings.workers, settings.max_endpoints_per_slice, settings.batch) == (5, 100, 0.0)
     assert election is not None
-    assert (election.namespace, election.name) == ("kube-system", "seamark-controllers")
+    assert (election.namespace, election.name) == ("kube-system", "seamark-discovery")
     assert (election.timing.duration, election.timing.renew_deadline, election.timing.retry_period) == (15, 10.0, 2.0)
 
 

@@ -16,7 +16,7 @@ from seamark_process import Seamark
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/seamark-controllers"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/seamark-discovery"
 QUICK = (
     "--leader-elect-lease-duration",
     "3",

@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     election = parser.add_argument_group("election of a leader, when there are several of these processes")
     election.add_argument("--leader-elect", action=argparse.BooleanOptionalAction, default=True)
     election.add_argument("--leader-elect-namespace", metavar="NAME", default="kube-system", help="of the Lease")
-    election.add_argument("--leader-elect-name", metavar="NAME", default="seamark-controllers", help="of the Lease")
+    election.add_argument("--leader-elect-name", metavar="NAME", default="seamark-discovery", help="of the Lease")
     election.add_argument("--leader-elect-identity", metavar="TEXT", default="", help="default: made up")
     election.add_argument(
         "--leader-elect-lease-duration", metavar="SECONDS", type=int, default=15, help="promised to the others"

@@ -22,18 +22,21 @@ from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection, Timing
 from seamark.controllers.discovery import ALL, Discovery, DiscoverySettings, Name
 from seamark.kinds.resource import LEASES
-from seamark.metrics import Registry
+from seamark.metrics import Registry, Value
 
 log = logging.getLogger(__name__)
 
 COMPONENT = "seamark-controllers"
+
+# Not the name that a Seamark with a cluster of its own elects by: the two do different work and may run side by side.
+LEASE = "seamark-discovery"
 
 
 class ElectionSettings(msgspec.Struct, frozen=True):
     """Which Lease the processes compete for, and how patient they are."""
 
     namespace: str = "kube-system"
-    name: str = COMPONENT
+    name: str = LEASE
     identity: str = ""  # empty: made up, and certainly nobody else's
     timing: Timing = Timing()
 
@@ -65,7 +68,13 @@ class ControllerProcess:
         self._informers: Informers | None = None
         self._discovery: Discovery | None = None
         self._recorder = EventRecorder(cluster, component=COMPONENT)
-        self._election = self._stand(election) if election is not None else None
+        self._election: LeaderElection | None = None
+        self._led: Value | None = None
+        if election is not None:
+            self._election = self._stand(election)
+            # The name under which client-go's processes say it.
+            status = "leader_election_master_status"
+            self._led = self.metrics.gauge(status, "1 for the leader.", election.name, labels=("name",))
         self.metrics.measured(
             "seamark_controllers_lag_seconds",
             "For how long the API server has been out of sight.",
@@ -113,12 +122,8 @@ class ControllerProcess:
         return Readiness(False, "it is not known yet who leads")
 
     def metrics_text(self) -> str:
-        if self._election is not None:
-            # The name under which client-go's processes say it.
-            status = self.metrics.gauge(
-                "leader_election_master_status", "1 for the leader.", COMPONENT, labels=("name",)
-            )
-            status.set(1.0 if self._election.leading else 0.0)
+        if self._led is not None:
+            self._led.set(1.0 if self.leading else 0.0)
         return self.metrics.text()
 
     # --- working -------------------------------------------------------------------------------------
