@@ -16,8 +16,9 @@ from seamark.dns.measures import Measures
 from seamark.dns.objects import Endpoints, EndpointSlice, Namespace, Pod, Service
 from seamark.dns.ready import ReadyAnswers
 from seamark.dns.records import Question, Type, spell
+from seamark.dns.replies import write_answer
 from seamark.dns.responder import Responder
-from seamark.dns.wire import Query, write_answer
+from seamark.dns.wire import Query
 from seamark.dns.zone import ClusterZone, Touched
 from seamark.metrics import Registry
 

@@ -274,6 +274,28 @@ async def test_edns_is_between_neighbours(upstream: ScriptedUpstream, forwarder:
     assert (await ask(f)).edns == -1
 
 
+@pytest.mark.parametrize("last", [True, False])
+async def test_spelling_is_the_upstreams_and_edns_is_not_passed_on(
+    upstream: ScriptedUpstream, forwarder: Any, last: bool
+) -> None:
+    def spell_out(query: dns.message.Message, tcp: bool) -> bytes:
+        """An owner written in full and lower case, and EDNS before or behind another record."""
+        address = b"\3www\7example\3com\0\0\1\0\1\0\0\1\x2c\0\4\xc0\0\2\1"
+        edns, glue = b"\0\0\x29\x10\0\0\0\0\0\0\0", b"\2ns\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\xc0\0\2\2"
+        header = query.id.to_bytes(2, "big") + b"\x81\x80\0\1\0\1\0\0\0\2"
+        asked = query.to_wire()[12 : 12 + 17 + 4]
+        return header + asked + address + (glue + edns if last else edns + glue)
+
+    upstream.script = spell_out
+    message = await ask(forwarder(), "WWW.Example.com")
+    assert message.question[0].name.to_text() == "WWW.Example.com."
+    assert message.answer[0].ttl == 300
+    assert message.edns == -1
+    assert message.additional[0].to_text().endswith("60 IN A 192.0.2.2")
+    if last:
+        assert message.answer[0].name.to_text() == "www.example.com."
+
+
 async def test_the_longest_zone_decides_whom_to_ask(upstream: ScriptedUpstream, forwarder: Any) -> None:
     f = forwarder(routes=(Route(zone=".", to=(DEAD,)), Route(zone="example.com", to=(upstream.text,))))
     assert (await ask(f)).rcode() == dns.rcode.NOERROR

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -17,9 +18,11 @@ from seamark.dns.names import Labels
 from seamark.dns.records import Question, Rcode, Type
 from seamark.dns.wire import Query
 
+if TYPE_CHECKING:
+    from dns.message import Message
+
 Key = tuple[Labels, int, bool, bool]  # name, type, DNSSEC wanted, checking disabled
 
-_FIXED = struct.Struct("!HHIH")
 _AD = 0x0020
 
 
@@ -72,7 +75,11 @@ def _truncated(message: bytes, limit: int) -> bytes:
 
 
 def fetched(reply: bytes, question: Question, now: float, *, longest: int, longest_negative: int) -> Fetched:
-    """Take in an upstream's reply; raises :class:`dns.exception.DNSException` if it is no message."""
+    """Take in an upstream's reply; raises :class:`dns.exception.DNSException` if it is no message.
+
+    Its octets are kept as they came: a name spelled out stays as it is spelled, one that points to the question follows
+    whoever asks.
+    """
     import dns.message
 
     message = dns.message.from_wire(reply, ignore_trailing=True, one_rr_per_rrset=True)
@@ -80,39 +87,58 @@ def fetched(reply: bytes, question: Question, now: float, *, longest: int, longe
         # Nothing but an rcode: the question is ours to add.
         header = wire.HEADER.pack(0, int.from_bytes(reply[2:4], "big"), 1, 0, 0, 0)
         return Fetched(header + wire.question_bytes(question), (), now, 0)
-    message.use_edns(False)
-    plain = message.to_wire(want_shuffle=False)
-    ttls_at = []
+    records = _records(reply)
+    if any(record.type == Type.OPT for record in records):
+        reply, records = _without_edns(reply, records, message)
     answers, authorities = len(message.answer), len(message.authority)
-    smallest, negative = longest, -1
-    for number, (kind, at, ttl, data_end) in enumerate(_records(plain)):
-        ttls_at.append((at, ttl))
-        if number < answers:
-            smallest = min(smallest, ttl)
-        elif number < answers + authorities and kind == Type.SOA:
-            negative = min(ttl, int.from_bytes(plain[data_end - 4 : data_end], "big"), longest_negative)
-    rcode = plain[3] & 15
-    if rcode not in (Rcode.NOERROR, Rcode.NXDOMAIN) or int.from_bytes(plain[2:4], "big") & wire.TC:
+    negative = -1
+    for record in records[answers : answers + authorities]:
+        if record.type == Type.SOA:
+            negative = min(record.ttl, int.from_bytes(reply[record.end - 4 : record.end], "big"), longest_negative)
+    rcode = reply[3] & 15
+    if rcode not in (Rcode.NOERROR, Rcode.NXDOMAIN) or int.from_bytes(reply[2:4], "big") & wire.TC:
         lifetime = 0
     elif rcode == Rcode.NXDOMAIN or not answers:
         lifetime = max(0, negative)
     else:
-        lifetime = smallest
-    return Fetched(plain, tuple(ttls_at), now, lifetime)
+        lifetime = min(longest, *(record.ttl for record in records[:answers]))
+    end = records[-1].end if records else 12 + len(wire.question_bytes(question))
+    return Fetched(reply[:end], tuple((record.ttl_at, record.ttl) for record in records), now, lifetime)
 
 
-def _records(message: bytes) -> list[tuple[int, int, int, int]]:
-    """Type, offset of the TTL, TTL and end of every record of a well-formed message with one question."""
+class _Place(NamedTuple):
+    """Where a record stands in a message."""
+
+    type: int
+    start: int
+    ttl_at: int
+    ttl: int
+    end: int
+
+
+def _records(message: bytes) -> list[_Place]:
+    """Every record of a well-formed message with one question."""
     _, at = wire.read_name(message, 12)
     at += 4
     found = []
-    while at < len(message):
+    for _ in range(sum(wire.HEADER.unpack_from(message)[3:])):
+        start = at
         _, at = wire.read_name(message, at)
-        kind, _, ttl, length = _FIXED.unpack_from(message, at)
-        end = at + _FIXED.size + length
-        found.append((kind, at + 4, ttl, end))
+        kind, _, ttl, length = wire.RECORD.unpack_from(message, at)
+        end = at + wire.RECORD.size + length
+        found.append(_Place(kind, start, at + 4, ttl, end))
         at = end
     return found
+
+
+def _without_edns(reply: bytes, records: list[_Place], message: Message) -> tuple[bytes, list[_Place]]:
+    """EDNS is between neighbours and not passed on.  Its record is nearly always the last, and is cut off."""
+    if records[-1].type == Type.OPT:
+        additionals = int.from_bytes(reply[10:12], "big") - 1
+        return reply[:10] + additionals.to_bytes(2, "big") + reply[12 : records[-1].start], records[:-1]
+    message.use_edns(False)
+    plain = message.to_wire(want_shuffle=False)
+    return plain, _records(plain)
 
 
 class AnswerCache:

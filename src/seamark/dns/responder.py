@@ -11,7 +11,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from seamark.dns import wire
+from seamark.dns import replies, wire
 from seamark.dns.answers import Answer, Authority
 from seamark.dns.measures import Measures
 from seamark.dns.names import Labels
@@ -162,7 +162,7 @@ class Responder:
         for target in answer.follow:
             answer.answers.extend(await self._records(Question.about(target, query.question.type)))
         self._count(query, answer.rcode, answer.zone, datagram)
-        return wire.write_answer(query, answer, query.limit(datagram=datagram))
+        return replies.write_answer(query, answer, query.limit(datagram=datagram))
 
     async def _records(self, question: Question) -> list[Record]:
         """What anybody knows about a name an alias leads to; nothing if nobody answers."""
@@ -188,8 +188,8 @@ class Responder:
         if self._shuffle and len(answer.answers) > 1:
             _shuffle_addresses(answer.answers)
         if query.end != len(packet) or not ready.wants(key):
-            return wire.write_answer(query, answer, limit)
-        forms = wire.write_forms(query, answer, limit, most=_MOST_FORMS if self._shuffle else 1)
+            return replies.write_answer(query, answer, limit)
+        forms = replies.write_forms(query, answer, limit, most=_MOST_FORMS if self._shuffle else 1)
         serial_at = None
         if SERIAL in answer.depends:
             serial_at = len(forms[0]) - 2 - len(wire.opt_record(query)) - _SERIAL_FROM_END

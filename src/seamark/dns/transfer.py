@@ -9,11 +9,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from seamark.dns import wire
 from seamark.dns.answers import Authority
 from seamark.dns.names import Labels, is_reverse_zone, reverse_labels, within
 from seamark.dns.records import Question, Record, Spelled, Type, spell
-from seamark.dns.wire import Query
+from seamark.dns.replies import Writer
+from seamark.dns.wire import Query, reply_flags
 from seamark.dns.zone import ClusterZone, port_of
 
 _LARGEST_MESSAGE = 16 * 1024
@@ -85,10 +85,10 @@ class ZoneTransfers:
 
 def _written(query: Query, records: Sequence[Record]) -> Iterator[bytes]:
     """Messages of moderate size, the records in their order."""
-    flags = wire.reply_flags(query, 0, authoritative=True)
+    flags = reply_flags(query, 0, authoritative=True)
     rest = list(records)
     while rest:
-        writer = wire.Writer(query.question, _LARGEST_MESSAGE)
+        writer = Writer(query.question, _LARGEST_MESSAGE)
         count = writer.section(rest)
         writer.truncated = False
         yield writer.finish(query.id, flags, (count, 0, 0), b"")

@@ -1,23 +1,20 @@
-"""DNS messages as bytes: just enough to read a question and to write an answer, because that is what a flood costs.
+"""DNS messages as bytes: just enough to read a question, and the parts that every reply has.
 
-Everything else about messages (other servers' answers, zone transfers, the client side) is dnspython's.  What is
-tolerated and what is refused in a query follows the recordings of CoreDNS, whose parser forgives a lot.
+Written here and not taken from dnspython because this is what a flood costs; whatever is off that path (other servers'
+answers, the client side) is dnspython's.  What is tolerated and what is refused in a query follows the recordings of
+CoreDNS, whose parser forgives a lot.  Replies with records are :mod:`seamark.dns.replies`'.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import cast
 
 import msgspec
-from msgspec import structs
 
-from seamark.dns.answers import Answer
-from seamark.dns.records import IN, Question, Rcode, Record, Spelled, Type, lowered
+from seamark.dns.records import Question, Rcode, Spelled, Type, lowered
 
 HEADER = struct.Struct("!6H")
-_FIXED = struct.Struct("!HHIH")  # type, class, TTL, length of the data
+RECORD = struct.Struct("!HHIH")  # type, class, TTL, length of the data
 _OPT = struct.Struct("!BHHIH")
 _NUMBERS = struct.Struct("!HH")
 
@@ -31,9 +28,7 @@ LARGEST = 65535
 _LARGEST_DATAGRAM = 65507
 _LONGEST_NAME = 255
 _MOST_POINTERS = 126
-_LARGEST_FORMS = 48 * 1024
-_ADDRESSES = (Type.A, Type.AAAA)
-_FIRST_POINTER = 0x4000  # offsets beyond this do not fit a compression pointer
+_ADDRESS_SIZES = {Type.A.value: 4, Type.AAAA.value: 16}
 
 
 class Malformed(Exception):
@@ -148,11 +143,13 @@ def _read_rest(
             raise Malformed(str(problem), question) from problem
         if at + 10 > len(packet):
             raise Malformed("a record is cut short", question)
-        kind, klass, ttl, length = _FIXED.unpack_from(packet, at)
+        kind, klass, ttl, length = RECORD.unpack_from(packet, at)
         at += 10
         data, at = packet[at : at + length], at + length
         if at > len(packet):
             raise Malformed("a record's data runs off the message", question)
+        if length and length != _ADDRESS_SIZES.get(kind, length):
+            raise Malformed("an address of the wrong size", question)
         if kind == Type.OPT and number >= skip:
             _check_options(data, question)
             size, version, dnssec_ok = klass, (ttl >> 16) & 0xFF, bool(ttl & _DO)
@@ -210,144 +207,3 @@ def write_status(query: Query, rcode: int, *, authoritative: bool = False) -> by
     flags = reply_flags(query, rcode, authoritative=authoritative)
     header = HEADER.pack(query.id, flags, 1, 0, 0, 1 if opt else 0)
     return header + question_bytes(query.question) + opt
-
-
-class Writer:
-    """A reply growing record by record until it is full."""
-
-    def __init__(self, question: Question, limit: int) -> None:
-        self.truncated = False
-        self._limit = limit
-        self._out = bytearray(12)
-        self._out += question_bytes(question)
-        self._offsets: dict[Spelled, int] = {}
-        at = 12
-        spelled = question.spelled
-        for number, label in enumerate(spelled):
-            self._offsets[spelled[number:]] = at
-            at += 1 + len(label)
-
-    def section(self, records: Sequence[Record]) -> int:
-        """Add as many as fit; once one does not, nothing fits any more."""
-        out = self._out
-        for number, record in enumerate(records):
-            if self.truncated:
-                return number
-            before = len(out)
-            self._record(record)
-            if len(out) > self._limit:
-                del out[before:]
-                self.truncated = True
-                return number
-        return len(records)
-
-    def finish(self, ident: int, flags: int, counts: Sequence[int], opt: bytes) -> bytes:
-        flags |= TC if self.truncated else 0
-        answers, authorities, additionals = counts
-        HEADER.pack_into(self._out, 0, ident, flags, 1, answers, authorities, additionals + (1 if opt else 0))
-        return bytes(self._out + opt)
-
-    def _record(self, record: Record) -> None:
-        out = self._out
-        self._name(record.owner)
-        at = len(out)
-        out += _FIXED.pack(record.type, IN, record.ttl, 0)
-        # RFC 2782: the target of an SRV record is not compressed.
-        compress = record.type != Type.SRV
-        for part in record.data:
-            if isinstance(part, bytes):
-                out += part
-            else:
-                self._name(part, compress=compress)
-        struct.pack_into("!H", out, at + 8, len(out) - at - 10)
-
-    def _name(self, labels: Spelled, *, compress: bool = True) -> None:
-        out, offsets = self._out, self._offsets
-        for number in range(len(labels)):
-            suffix = labels[number:]
-            known = offsets.get(suffix)
-            if known is not None and compress:
-                out += struct.pack("!H", 0xC000 | known)
-                return
-            if known is None and len(out) < _FIRST_POINTER:
-                offsets[suffix] = len(out)
-            out.append(len(labels[number]))
-            out += labels[number]
-        out.append(0)
-
-
-def write_answer(query: Query, answer: Answer, limit: int) -> bytes:
-    """The reply, cut at whole records where it does not fit."""
-    if not answer.answers and answer.zone:
-        return _write_negative(query, answer)
-    opt = opt_record(query)
-    writer = Writer(query.question, limit - len(opt))
-    counts = [writer.section(part) for part in (answer.answers, answer.authority, answer.additional)]
-    return writer.finish(query.id, reply_flags(query, answer.rcode, authoritative=True), counts, opt)
-
-
-def _write_negative(query: Query, answer: Answer) -> bytes:
-    """Nothing but the zone's SOA record.
-
-    The zone is the end of the name that was asked for, so all its names are pointers there; and it always fits.  A
-    flood of names that do not exist is answered by this.
-    """
-    opt, question = opt_record(query), name_bytes(query.question.spelled)
-    soa = answer.authority[0]
-    pointer = (0xC000 | 12 + len(question) - len(name_bytes(soa.owner))).to_bytes(2, "big")
-    numbers = cast(bytes, soa.data[2])
-    data = b"\2ns\3dns" + pointer + b"\nhostmaster" + pointer + numbers
-    return b"".join(
-        (
-            HEADER.pack(query.id, reply_flags(query, answer.rcode, authoritative=True), 1, 0, 1, 1 if opt else 0),
-            question,
-            _NUMBERS.pack(query.question.type, IN),
-            pointer,
-            _FIXED.pack(Type.SOA, IN, soa.ttl, len(data)),
-            data,
-            opt,
-        )
-    )
-
-
-def write_forms(query: Query, answer: Answer, limit: int, *, most: int) -> list[bytes]:
-    """The reply several times over, another address first in each; aliases stay in front of addresses.
-
-    ``most`` bounds the number of forms, and :data:`_LARGEST_FORMS` their size together.
-    """
-    addresses = [record for record in answer.answers if record.type in _ADDRESSES]
-    if len(addresses) < 2 or most < 2:
-        return [write_answer(query, answer, limit)]
-    others = answer.answers[: len(answer.answers) - len(addresses)]
-    if not others and all(record.owner == query.question.spelled for record in addresses):
-        return _write_address_forms(query, answer, limit, most)
-    first = write_answer(query, answer, limit)
-    forms = [first]
-    for start in _starts(len(addresses), len(first), most)[1:]:
-        turned = [*others, *addresses[start:], *addresses[:start]]
-        forms.append(write_answer(query, structs.replace(answer, answers=turned), limit))
-    return forms
-
-
-def _write_address_forms(query: Query, answer: Answer, limit: int, most: int) -> list[bytes]:
-    """Many addresses of one name are all alike: an owner that points to the question, and the address.
-
-    Headless Services can have thousands, so these are put together without going over them one by one.
-    """
-    records = answer.answers
-    length = len(records[0].data[0])
-    head = b"\xc0\x0c" + _FIXED.pack(records[0].type, IN, records[0].ttl, length)
-    pieces = [head + cast(bytes, record.data[0]) for record in records]
-    opt, question = opt_record(query), question_bytes(query.question)
-    fitting = min(len(pieces), (limit - 12 - len(question) - len(opt)) // (len(head) + length))
-    flags = reply_flags(query, answer.rcode, authoritative=True) | (TC if fitting < len(pieces) else 0)
-    before = HEADER.pack(query.id, flags, 1, fitting, 0, 1 if opt else 0) + question
-    size = len(before) + fitting * (len(head) + length) + len(opt)
-    circle = pieces + pieces
-    return [b"".join((before, *circle[start : start + fitting], opt)) for start in _starts(len(pieces), size, most)]
-
-
-def _starts(count: int, size: int, most: int) -> list[int]:
-    """Which addresses come first: as many as there is room for, evenly spread."""
-    forms = max(1, min(count, most, _LARGEST_FORMS // size))
-    return [count * number // forms for number in range(forms)]
