@@ -133,6 +133,7 @@ def test_a_deployment_without_replicas_is_complete_at_once():
         # A report from before the old one was told to shrink does not make Pods spare twice.
         ({"replicas": 10, "surge": 3, "unavailable": 2}, (3, 3), (8, 10), {"new": 5}),
         ({"replicas": 10, "surge": 0, "unavailable": 2}, (2, 2), (8, 10), {"old": 6}),
+        ({"replicas": 3, "surge": 1, "unavailable": 0}, (1, 3), (3, 3), {"old": 2}),
     ],
 )  # fmt: skip
 def test_one_step(spec, new, old, expected):
@@ -158,6 +159,13 @@ def test_recreate_waits_until_the_last_old_pod_is_gone():
     shrunk = replica_set("old", replicas=0, available=0)
     assert planned(of, [shrunk], lingering=True).create is None
     assert planned(of, [shrunk], lingering=False).create["spec"]["replicas"] == 3
+
+
+def test_recreate_goes_on_when_it_is_scaled_with_several_replica_sets_alive():
+    of = deployment(image="app:2", replicas=5, strategy={"type": "Recreate"})
+    new = annotated("new", "2", image="app:2", replicas=1)
+    old = annotated("old", "1", image="app:1", replicas=2)
+    assert sizes(planned(of, [new, old], lingering=True)) == {"old": 0}
 
 
 # --- going back ------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ class DaemonSetController:
         pods = by_node(mine)
         history = await self._history.of(daemon_set)
         revision = await self._revision(key, daemon_set, history)
+        if revision is None:
+            return
         hash = revision.metadata.labels.get(HASH_LABEL, "")
         verdicts = self._verdicts(key, daemon_set)
         settled, failure, now = await self._keeper.settled(key), None, self._now()
@@ -160,7 +162,7 @@ class DaemonSetController:
             known.verdicts[name] = kept
         return {name: verdict for name, (_, verdict) in known.verdicts.items()}
 
-    async def _revision(self, key: Key, daemon_set: DaemonSet, history: Sequence[Revision]) -> Revision:
+    async def _revision(self, key: Key, daemon_set: DaemonSet, history: Sequence[Revision]) -> Revision | None:
         collisions = daemon_set.status.collision_count
         template = daemon_set.spec.template
         try:

@@ -109,8 +109,7 @@ class _Draft:
         if self.new is not None:
             return self.new
         deployment = self._deployment
-        others = rollout_sizes.total(self._after.values())
-        size = rollout_sizes.grown(deployment, 0, others)
+        size = rollout_sizes.grown(deployment, 0, rollout_sizes.held(self._after.values()))
         annotations = {**revised_annotations(deployment, {}, self._revision), **size_annotations(deployment)}
         self._created = new_replica_set(deployment, replicas=size, annotations=annotations)
         self.new = msgspec.convert(self._created, ReplicaSet)

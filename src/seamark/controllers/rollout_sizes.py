@@ -1,7 +1,8 @@
 """How large each ReplicaSet of a Deployment should be next.  Pure; only sizes that change are named.
 
-A ReplicaSet that was told to shrink still reports the Pods it had until it has acted.  Here its available Pods are
-never more than it should have, so that the same Pod is not counted as spare twice.
+A ReplicaSet that was told to shrink still has, and reports, the Pods it had until it has acted.  They take up room
+until then, and no more of them count as available than will stay: whoever acts first, there are never too many Pods,
+and the same Pod is never spare twice.
 """
 
 from __future__ import annotations
@@ -33,11 +34,16 @@ def available(replica_set: ReplicaSet) -> int:
     return min(replica_set.status.available_replicas, replica_set.spec.replicas)
 
 
+def held(sets: Iterable[ReplicaSet]) -> int:
+    """How many Pods these have or are about to have, those included that they have yet to delete."""
+    return sum(max(rs.spec.replicas, rs.status.replicas) for rs in sets)
+
+
 # --- rolling update --------------------------------------------------------------------------------
 
 
 def grown(deployment: Deployment, current: int, others: int) -> int:
-    """How large the new ReplicaSet may be, with so many Pods in the others."""
+    """How large the new ReplicaSet may be while the others hold so many Pods."""
     wanted = deployment.spec.replicas
     if not deployment.rolling or current >= wanted:
         return wanted
@@ -47,7 +53,7 @@ def grown(deployment: Deployment, current: int, others: int) -> int:
 
 def rolling(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
     """One step: the new one grows if there is room, or else old ones shrink if enough Pods are available."""
-    size = grown(deployment, new.spec.replicas, total(old))
+    size = grown(deployment, new.spec.replicas, held(old))
     if size != new.spec.replicas:
         return {new.metadata.name: size}
     return _shrunk(deployment, new, by_age(active(old)))
@@ -76,8 +82,14 @@ def _shrunk(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) 
 
 
 def was_scaled(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
-    """Whether the Deployment has another size than its ReplicaSets remember."""
-    desired = (number(rs.metadata.annotations, DESIRED_REPLICAS) for rs in active(sets))
+    """Whether the Deployment has another size than its ReplicaSets remember.
+
+    Where old ones are to go all at once there is nothing to share: the rollout itself ends with the right size.
+    """
+    living = active(sets)
+    if not deployment.rolling and len(living) > 1:
+        return False
+    desired = (number(rs.metadata.annotations, DESIRED_REPLICAS) for rs in living)
     return any(size is not None and size != deployment.spec.replicas for size in desired)
 
 

@@ -101,6 +101,8 @@ class StatefulSetController:
             return
         history = await self._history.of(stateful_set)
         update = await self._update_revision(key, stateful_set, history)
+        if update is None:
+            return
         current = next((r for r in history if r.metadata.name == stateful_set.status.current_revision), update)
         revisions = Revisions(current.metadata.name, update.metadata.name)
         failure = None
@@ -126,7 +128,9 @@ class StatefulSetController:
         )
         return await self._claims.make(stateful_set, claimed)
 
-    async def _update_revision(self, key: Key, stateful_set: StatefulSet, history: Sequence[Revision]) -> Revision:
+    async def _update_revision(
+        self, key: Key, stateful_set: StatefulSet, history: Sequence[Revision]
+    ) -> Revision | None:
         collisions = stateful_set.status.collision_count or 0
         template = stateful_set.spec.template
         try:

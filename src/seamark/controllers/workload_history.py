@@ -18,8 +18,8 @@ from seamark.controllers.views import Metadata
 from seamark.controllers.workload_hash import short_hash
 from seamark.controllers.workload_owners import Claims, Dependants, Owners, claim
 from seamark.controllers.workload_views import Template, Workload, controller_of, owner_reference
-from seamark.controllers.workload_writes import OwnWrites
-from seamark.errors import AlreadyExists, NotFound, Object
+from seamark.controllers.workload_writes import OwnWrites, namespace_terminating
+from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
 from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
 from seamark.membership import View
 
@@ -102,12 +102,20 @@ class History(Generic[W]):
 
     async def current(
         self, key: Key, workload: W, template: Template, revisions: Sequence[Revision], *, collisions: int | None
-    ) -> Revision:
-        """The revision of this template: found, given a new number or made; ``Collision`` if its name is taken."""
+    ) -> Revision | None:
+        """The revision of this template: found, given a new number or made; ``Collision`` if its name is taken.
+
+        None if the namespace is going away, so that nothing can be made or need be.
+        """
         data = recorded(template)
         found, number = numbered(revisions, data)
         if found is None:
-            return await self._create(key, workload, data, number, collisions)
+            try:
+                return await self._create(key, workload, data, number, collisions)
+            except Forbidden as error:
+                if namespace_terminating(error):
+                    return None
+                raise
         if found.revision == number:
             return found
         meta = found.metadata
