@@ -4,7 +4,8 @@ Everything runs in this process: changes are handed to the controllers as an inf
 answered at once and come back through the handlers, so the CPU measured is all of the controllers' own work.  The
 baseline does the same by scanning: every Service for every Pod, every Pod for every Service, everything planned anew.
 
-Run: ``python -m bench.controllers [--pods 500 5000 50000] [--flips 300]``
+Run: ``python -m bench.controllers [--pods 500 5000 50000] [--flips 300]``, or with ``--kubeconfig FILE`` against a
+running cluster (see ``controllers_live``).
 """
 
 from __future__ import annotations
@@ -274,7 +275,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, nargs="+", default=[500, 5000, 50000])
     parser.add_argument("--flips", type=int, default=300)
+    parser.add_argument("--kubeconfig", metavar="FILE", help="measure a running cluster instead, the first --pods Pods")
     options = parser.parse_args()
+    if options.kubeconfig:
+        from bench.controllers_live import live
+
+        asyncio.run(live(options.kubeconfig, pods=options.pods[0], flips=options.flips))
+        return
 
     async def run() -> None:
         await by_namespace(options.pods, options.flips)

@@ -264,6 +264,21 @@ async def test_a_burst_is_written_together(cluster):
         await assert_right(cluster)
 
 
+async def test_a_large_endpoints_rests_between_two_writes(cluster):
+    await put(cluster, service(), *[pod(f"p{i}") for i in range(500)])
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        before = len(cluster.written("Endpoints"))
+        for i in range(100):
+            await flip(cluster, f"p{i}", False)
+            await controllers.clock.advance(0.01)
+            if i == 0:
+                assert len(cluster.written("Endpoints")) == before + 1
+        await controllers.settle()
+        assert len(cluster.written("Endpoints")) <= before + 6
+        await assert_right(cluster)
+
+
 async def test_an_informer_that_lags_behind_does_not_make_it_write_twice(cluster):
     through = FaultyCluster(cluster)
     await put(cluster, service(), pod("p1"))

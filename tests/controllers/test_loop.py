@@ -245,6 +245,17 @@ async def test_a_single_change_does_not_wait_for_a_batch_and_a_burst_is_one():
         assert controller.seen == ["a", "a", "a"]
 
 
+async def test_a_key_that_is_dear_to_handle_may_ask_for_longer_pauses():
+    controller = Recorder()
+    async with running(controller) as (loop, clock):
+        for _ in range(10):
+            loop.add_batched("dear", at_least=1.0)
+            loop.add_batched("cheap")
+            await clock.advance(0.15)
+        assert controller.seen.count("dear") == 2
+        assert controller.seen.count("cheap") == 10
+
+
 async def test_what_is_being_handled_at_the_end_may_finish():
     controller, gate = Recorder(), asyncio.Event()
     finished = []

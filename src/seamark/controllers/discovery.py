@@ -141,6 +141,11 @@ class Discovery:
         return self._synced
 
     @property
+    def lag(self) -> float:
+        """For how many seconds the controllers have not seen the server: what they know may be that old."""
+        return self._informers.lag
+
+    @property
     def idle(self) -> bool:
         """Whether there is nothing to do just now, as far as anybody here knows."""
         return self._synced and all(loop.idle for loop in self._loops)

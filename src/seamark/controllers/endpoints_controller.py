@@ -31,6 +31,11 @@ Key = str
 ATTEMPTS = 3
 
 
+# An Endpoints is written whole, however little changed.  During a rollout a large one therefore rests between two
+# writes: half a second for a thousand addresses.  A change that comes alone is written at once all the same.
+PAUSE_PER_ADDRESS = 0.0005
+
+
 class _Written(msgspec.Struct, frozen=True):
     """What we wrote last, and the versions it replaced, by which an informer that is behind is recognised.
 
@@ -98,7 +103,8 @@ class EndpointsController:
         if kept is not None:
             kept.dirty.add(name)
         if wake:
-            self.loop.add_batched(key)
+            size = len(kept.state) if kept is not None else 0
+            self.loop.add_batched(key, at_least=size * PAUSE_PER_ADDRESS)
 
     def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
         present = new if new is not None else old

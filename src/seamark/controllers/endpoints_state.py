@@ -8,7 +8,7 @@ group; subsets are read off the groups, and never more addresses than one Endpoi
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
 
@@ -93,9 +93,9 @@ class EndpointsState:
         self._groups: dict[tuple[Port, ...], _Group] = {}
         self._settled: Endpoints | None = None
 
-    def members(self) -> Iterable[str]:
-        """The names of the Pods it lists."""
-        return self._entries.keys()
+    def __len__(self) -> int:
+        """How many Pods it lists, as many as an Endpoints can hold."""
+        return min(len(self._entries), CAPACITY)
 
     def put(self, name: str, pod: Pod | None) -> None:
         """This is the Pod of that name now; None if there is none, or none that the Service selects."""

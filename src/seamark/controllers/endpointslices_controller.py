@@ -85,7 +85,7 @@ class EndpointSlicesController:
         self._shares: dict[str, float] | None = None
         self._shares_known = False
         self._edit_delay = max(EDIT_DELAY, batch)
-        retry = Retry(base=1.0, cap=1000.0)
+        retry = Retry(base=1.0, cap=60.0)
         self.loop = Loop(self, workers=workers, retry=retry, clock=clock, metrics=metrics, batch=batch)
         members.follow(self)
         slices.on_change(self._slice_changed)

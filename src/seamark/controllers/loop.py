@@ -92,7 +92,7 @@ class Retry(msgspec.Struct, frozen=True):
     """
 
     base: float = 0.005
-    cap: float = 1000.0
+    cap: float = 60.0
     rate: float = 10.0
     burst: int = 100
 
@@ -120,7 +120,8 @@ class Queue:
         self._again: set[Key] = set()
         self._timers: dict[Key, _Timer] = {}
         self._failures: dict[Key, int] = {}
-        self._started: dict[Key, float] = {}  # when it was last taken up; kept only where batches are wanted
+        self._started: dict[Key, float] = {}  # when it was last taken up
+        self._longest = batch
         self._sweep_at = 1024
 
     def __len__(self) -> int:
@@ -162,13 +163,16 @@ class Queue:
             timer.handle.cancel()
         self._timers[key] = _Timer(due, self._clock.call_later(delay, lambda: self._due(key)))
 
-    def add_batched(self, key: Key) -> None:
+    def add_batched(self, key: Key, *, at_least: float = 0.0) -> None:
         """Handle the key at once, unless it was taken up less than a batch period ago: then when that is over.
 
-        A single change is not kept waiting, and a burst of them costs one handling per period.
+        A single change is not kept waiting, and a burst of them costs one handling per period.  ``at_least`` is a
+        period for keys that are dear to handle.
         """
+        period = max(self._batch, at_least)
+        self._longest = max(self._longest, period)
         started = self._started.get(key)
-        self.add_after(key, 0.0 if started is None else started + self._batch - self._clock.now())
+        self.add_after(key, 0.0 if started is None else started + period - self._clock.now())
 
     def add_failed(self, key: Key, *, at_least: float = 0.0) -> None:
         """Handle the key again after it failed, later each time it fails in a row."""
@@ -186,9 +190,8 @@ class Queue:
         now = self._clock.now()
         waited = now - self._waiting.pop(key)
         self._running.add(key)
-        if self._batch:
-            self._started[key] = now
-            self._sweep(now)
+        self._started[key] = now
+        self._sweep(now)
         return key, waited
 
     def done(self, key: Key) -> None:
@@ -211,7 +214,7 @@ class Queue:
     def _sweep(self, now: float) -> None:
         """Forget keys whose period is over, now and then: most keys never come back."""
         if len(self._started) >= self._sweep_at:
-            self._started = {key: at for key, at in self._started.items() if now - at < self._batch}
+            self._started = {key: at for key, at in self._started.items() if now - at < self._longest}
             self._sweep_at = 2 * len(self._started) + 1024
 
 
@@ -261,9 +264,9 @@ class Loop:
         self._queue.add_after(key, delay)
         self._depth.set(len(self._queue))
 
-    def add_batched(self, key: Key) -> None:
+    def add_batched(self, key: Key, *, at_least: float = 0.0) -> None:
         self._adds.add()
-        self._queue.add_batched(key)
+        self._queue.add_batched(key, at_least=at_least)
         self._depth.set(len(self._queue))
 
     async def run(self) -> None:

@@ -49,7 +49,7 @@ class MirroringController:
         self._writer = SliceWriter(
             cluster, self._store, managed_by=mirroring.CONTROLLER, name=self.name, metrics=metrics
         )
-        retry = Retry(base=1.0, cap=100.0)
+        retry = Retry(base=1.0, cap=60.0)
         self.loop = Loop(self, workers=workers, retry=retry, clock=clock, metrics=metrics, batch=batch)
         services.on_change(self._service_changed)
         endpoints.on_change(self._endpoints_changed)

@@ -6,7 +6,7 @@ seen to be right.  A plan that was not carried out, or only in part, therefore s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -87,16 +87,6 @@ class SlicesState:
         self._planned: list[tuple[EndpointSlice, Content]] = []
 
     # --- observing ---------------------------------------------------------------------------------
-
-    def members(self) -> Iterable[str]:
-        """The names of the Pods that have been judged to be endpoints, or would be if their Node were there."""
-        return self._members.keys() | self.nodeless.keys()
-
-    def slices(self) -> Iterable[EndpointSlice]:
-        return self._slices.values()
-
-    def slice(self, name: str) -> EndpointSlice | None:
-        return self._slices.get(name)
 
     def put(self, name: str, pod: Pod | None, node: Node | None) -> None:
         """This is the Pod of that name now, and its Node; None if there is none, or none that the Service selects."""
