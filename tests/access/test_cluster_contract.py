@@ -34,7 +34,7 @@ class Named(msgspec.Struct, frozen=True, gc=False):
 @pytest.fixture
 async def daemon(tmp_path):
     config = Config(data_dir=str(tmp_path), api=ApiSettings(port=0))
-    async with Daemon(config).running() as daemon:
+    async with Daemon(config, ["controllers"]).running() as daemon:
         yield daemon
 
 
@@ -212,7 +212,7 @@ async def test_an_informer_holds_what_the_server_holds(cluster):
 async def test_an_informer_outlives_its_server(tmp_path):
     """The server goes away and comes back on the same port, with changes the informer could not see."""
     config = Config(data_dir=str(tmp_path), api=ApiSettings(port=0))
-    async with Daemon(config).running() as daemon:
+    async with Daemon(config, ["controllers"]).running() as daemon:
         port = int(daemon.url.rpartition(":")[2])
         cluster = RemoteCluster(kubeconfig.load(daemon.kubeconfig_path, environ={}))
         await cluster.create(CONFIGMAPS, config_map("stays"), namespace="default")
@@ -226,7 +226,7 @@ async def test_an_informer_outlives_its_server(tmp_path):
     assert informer.lag > 0
     assert sorted(informer.keys()) == ["default/goes", "default/stays"]
     again = Config(data_dir=str(tmp_path), api=ApiSettings(port=port))
-    async with Daemon(again).running() as daemon:
+    async with Daemon(again, ["controllers"]).running() as daemon:
         await daemon.api.cluster("test").delete(CONFIGMAPS, "goes", namespace="default")
         await until(lambda: informer.connected and informer.keys() == ["default/stays"])
         assert informer.lag == 0
