@@ -265,3 +265,26 @@ async def test_an_address_in_use_is_said_so(serve: Any) -> None:
 def test_what_cannot_be_listened_on_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="cannot listen on"):
         bind([text])
+
+
+async def test_a_mistake_about_one_query_costs_the_others_nothing(
+    serve: Any, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put(service("web", "10.96.0.1"))
+    async with serve() as server:
+        respond = server.responder.respond
+
+        def mistaken(packet: bytes, **more: Any) -> Any:
+            if b"wrong" in packet:
+                raise RuntimeError("on purpose")
+            return respond(packet, **more)
+
+        monkeypatch.setattr(server.responder, "respond", mistaken)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(10)
+            client.connect(server.addresses[0])
+            for name in ("wrong", "web", "wrong", "nope"):
+                client.send(query_packet(f"{name}.default.svc.cluster.local", Type.A))
+            replies = [await asyncio.to_thread(client.recv, 512) for _ in range(2)]
+        assert [reply[3] & 15 for reply in replies] == [0, 3]
+        assert "seamark_dns_failures_total 2\n" in server.metrics()

@@ -37,7 +37,7 @@ class DnsProcess:
             self.lines.append(line.rstrip())
             if self.lines[-1] == "ready":
                 return
-        raise AssertionError(f"seamark dns ended with {self.process.wait()} before it was ready")
+        raise AssertionError(f"seamark dns ended with {self.stop()} before it was ready")
 
     @property
     def address(self) -> tuple[str, int]:

@@ -19,6 +19,7 @@ class Measures:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.dropped = registry.counter("seamark_dns_dropped_total", "Packets that deserved no reply.")
+        self.failed = registry.counter("seamark_dns_failures_total", "Queries that a mistake of ours left unanswered.")
         self.unsent = registry.counter("seamark_dns_unsent_total", "Replies the system would not take.")
         self.refused_connections = registry.counter(
             "seamark_dns_tcp_connections_refused_total", "TCP connections closed because there were too many."

@@ -104,6 +104,7 @@ class Batch:
         self._out = _Side(name_length, 0)
         self._keep_source = keep_source
         self._pending = 0
+        self._lost = 0
         self._in_bytes = self._in.words.cast("B")
         # What the hot path reads and writes directly.
         self.slots: Sequence[memoryview] = self._in.slots
@@ -125,7 +126,10 @@ class Batch:
         out, at = self._out, self._pending
         size = len(data)
         if size > SLOT:
-            self.send_alone(data, *self.sender(to))
+            try:
+                self.send_alone(data, *self.sender(to))
+            except OSError:
+                self._lost += 1
             return
         out.slots[at][:size] = data
         out.vectors[at * 2 + 1] = size
@@ -135,9 +139,9 @@ class Batch:
         self._pending = at + 1
 
     def send(self) -> int:
-        """Send what was put in; the number that the system would not take (its buffers are full) is returned."""
-        pending, sent = self._pending, 0
-        self._pending = 0
+        """Send what was put in; the number of those that the system would not take is returned."""
+        pending, sent, lost = self._pending, 0, self._lost
+        self._pending = self._lost = 0
         while sent < pending:
             address = self._out.address + sent * _WORDS * 8
             count = self._send(self._descriptor, address, pending - sent, _DONT_WAIT)
@@ -146,9 +150,10 @@ class Batch:
                 if self._errno() in (errno.EAGAIN, errno.ENOBUFS):
                     break
                 sent += 1
+                lost += 1
                 continue
             sent += count
-        return pending - sent
+        return pending - sent + lost
 
     def renew(self, count: int) -> None:
         """Make the headers of the first ``count`` datagrams fit to receive again."""

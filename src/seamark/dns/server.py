@@ -207,6 +207,7 @@ class DnsServer:
     def _done(self, future: asyncio.Future[None]) -> None:
         self._background.discard(future)
         if not future.cancelled() and (problem := future.exception()) is not None:
+            self.responder.measures.failed.add()
             log.error("a query could not be answered", exc_info=problem)
 
     # --- status ------------------------------------------------------------------------------------

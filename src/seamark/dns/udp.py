@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from seamark.dns import mmsg
-from seamark.dns.responder import Reply, Responder
+from seamark.dns.responder import Outcome, Reply, Responder
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class UdpListener:
         measures.took("udp", (time.perf_counter() - began) / count, count)
 
     def _answer_unready(self, at: int, packet: bytes) -> None:
-        outcome = self._responder.respond(packet, datagram=True)
+        outcome = self._respond(packet)
         if isinstance(outcome, bytes):
             self._batch.reply(at, outcome)
         elif isinstance(outcome, Awaitable):
@@ -105,6 +105,15 @@ class UdpListener:
             self._background(
                 self._answer_later(outcome, partial(self._batch.send_alone, address=address, control=control))
             )
+
+    def _respond(self, packet: bytes) -> Outcome:
+        """A mistake of ours about one query must not cost the others of its batch their answers."""
+        try:
+            return self._responder.respond(packet, datagram=True)
+        except Exception:
+            log.exception("a query could not be answered: %s", packet.hex())
+            self._responder.measures.failed.add()
+            return None
 
     # --- one by one --------------------------------------------------------------------------------
 
@@ -121,7 +130,7 @@ class UdpListener:
                 hits = entry.hits = entry.hits + 1
                 self._send_singly(packet[:2] + entry.forms[hits % entry.spread], address)
             else:
-                outcome = self._responder.respond(packet, datagram=True)
+                outcome = self._respond(packet)
                 if isinstance(outcome, bytes):
                     self._send_singly(outcome, address)
                 elif isinstance(outcome, Awaitable):

@@ -6,13 +6,17 @@ Its sockets and a channel to its supervisor are inherited; the configuration arr
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
 
 import msgspec
 
+from seamark.access.kubeconfig import load
+from seamark.access.remote import RemoteCluster
 from seamark.dns.config import DnsConfig
+from seamark.dns.server import DnsServer
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -27,10 +31,6 @@ class Assignment(msgspec.Struct, frozen=True):
 
 async def work(assignment: Assignment) -> None:
     """Serve until told to end by SIGTERM, or until the supervisor is gone."""
-    from seamark.access.kubeconfig import load
-    from seamark.access.remote import RemoteCluster
-    from seamark.dns.server import DnsServer
-
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     sockets = [socket.socket(fileno=descriptor) for descriptor in assignment.descriptors]
@@ -39,16 +39,27 @@ async def work(assignment: Assignment) -> None:
     async with RemoteCluster(connection, agent="seamark-dns") as cluster:
         server = DnsServer(assignment.config, cluster)
         async with server.running(pairs):
-            answering = asyncio.create_task(_answer_supervisor(server, assignment.channel, ended))
+            tasks = [
+                asyncio.create_task(_answer_supervisor(server, assignment.channel, ended)),
+                asyncio.create_task(freeze_when_synced(server)),
+            ]
             await ended.wait()
-            answering.cancel()
+            for task in tasks:
+                task.cancel()
 
 
-async def _answer_supervisor(server: object, descriptor: int, ended: asyncio.Event) -> None:
+async def freeze_when_synced(server: DnsServer) -> None:
+    """Take what was loaded out of garbage collection: going over it again and again only makes queries wait.
+
+    For processes that do nothing but DNS.
+    """
+    await server.synced()
+    gc.collect()
+    gc.freeze()
+
+
+async def _answer_supervisor(server: DnsServer, descriptor: int, ended: asyncio.Event) -> None:
     """One line in, one JSON value out; the end of the channel is the end of the supervisor."""
-    from seamark.dns.server import DnsServer
-
-    assert isinstance(server, DnsServer)
     reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=descriptor))
     while line := await reader.readline():
         match line.strip():
