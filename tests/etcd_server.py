@@ -56,8 +56,10 @@ class Member:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """To be called in the main thread: where the system can do it, the process ends with the thread."""
+        guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+            self._process = subprocess.Popen([*guard, *self._command], stdout=log, stderr=log)
 
     def kill(self) -> None:
         """As by ``kill -9``; safe to repeat."""

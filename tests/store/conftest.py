@@ -30,7 +30,7 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Pl
 
         addresses = request.getfixturevalue("etcd").addresses
         name = f"/{request.node.name}/{uuid.uuid4()}"
-        return lambda: EtcdStore(addresses, prefix=name)
+        return lambda: EtcdStore(addresses, prefix=name, patience=60)
 
     return file if request.param == "sqlite" else prefix
 

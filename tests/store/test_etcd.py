@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from etcd_server import EtcdCluster, binary
-from seamark.store.etcd import EtcdStore
+from seamark.store.etcd import EtcdStore, messages
 from seamark.store.etcd.connection import Verdict, judge
 from seamark.store.opening import open_store
 from seamark.store.protocol import Change, Future, Mismatch, Store, StoreError, Unavailable, Write
@@ -194,6 +194,61 @@ async def test_the_first_of_several_being_away(etcd: EtcdCluster, prefix: str) -
 )
 def test_what_a_failure_means(code: grpc.StatusCode, details: str, verdict: Verdict) -> None:
     assert judge(code, details) is verdict
+
+
+class Faltering(grpc.GenericRpcHandler):
+    """A member that answers each transaction as told: with a failure's code and words, or for None by doing it."""
+
+    def __init__(self, answers: list[tuple[grpc.StatusCode, str] | None]) -> None:
+        self.answers = answers
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        async def answer(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
+            failure = self.answers.pop(0)
+            if failure is not None:
+                await context.abort(*failure)
+            header = messages.TxnResponse(succeeded=True)
+            header.header.revision = 7
+            return bytes(header.SerializeToString())
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@pytest.fixture
+async def faltering() -> AsyncIterator[tuple[Faltering, EtcdStore]]:
+    member, server = Faltering([None]), grpc.aio.server()
+    server.add_generic_rpc_handlers([member])
+    store = EtcdStore([f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"])
+    await server.start()
+    await store.open()
+    yield member, store
+    await store.close()
+    await server.stop(None)
+
+
+@pytest.mark.parametrize("words", ["etcdserver: leader changed", "etcdserver: request timed out", "Socket closed"])
+async def test_a_write_that_may_have_happened_is_not_repeated(
+    faltering: tuple[Faltering, EtcdStore], words: str
+) -> None:
+    member, store = faltering
+    member.answers = [(grpc.StatusCode.UNAVAILABLE, words), None]
+    with pytest.raises(Unavailable, match=words):
+        await store.commit([Write("/a", b"")])
+    assert member.answers == [None]
+
+
+async def test_a_write_that_has_not_happened_is_repeated(faltering: tuple[Faltering, EtcdStore]) -> None:
+    member, store = faltering
+    member.answers = [(grpc.StatusCode.UNAVAILABLE, "etcdserver: no leader")] * 3 + [None]
+    assert await store.commit([Write("/a", b"")]) == 7
+
+
+async def test_a_refusal_is_final(faltering: tuple[Faltering, EtcdStore]) -> None:
+    member, store = faltering
+    member.answers = [(grpc.StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"), None]
+    with pytest.raises(StoreError, match="permission denied"):
+        await store.commit([Write("/a", b"")])
+    assert member.answers == [None]
 
 
 async def changes_until_end(store: Store, since: int) -> list[Change]:
