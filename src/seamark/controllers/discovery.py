@@ -88,14 +88,14 @@ class Discovery:
         informers = self._informers
         services = informers.of(SERVICES, as_=Service)
         nodes = informers.of(NODES, as_=Node)
-        members = Members(services, informers.of(PODS, as_=Pod), nodes)
+        members = Members(services=services, pods=informers.of(PODS, as_=Pod), nodes=nodes)
         workers, batch = settings.workers, settings.batch
         if "endpoints" in which:
             self._endpoints = EndpointsController(
                 cluster,
-                members,
-                informers.of(ENDPOINTS, as_=Endpoints),
-                self._recorder(cluster, "endpoint-controller"),
+                members=members,
+                endpoints=informers.of(ENDPOINTS, as_=Endpoints),
+                recorder=self._recorder(cluster, "endpoint-controller"),
                 workers=workers,
                 batch=batch,
                 clock=clock,
@@ -105,10 +105,10 @@ class Discovery:
         if "endpointslices" in which:
             slices = EndpointSlicesController(
                 cluster,
-                members,
-                nodes,
-                informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
-                self._recorder(cluster, "endpoint-slice-controller"),
+                members=members,
+                nodes=nodes,
+                slices=informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
+                recorder=self._recorder(cluster, "endpoint-slice-controller"),
                 limit=settings.max_endpoints_per_slice,
                 workers=workers,
                 batch=batch,
@@ -119,10 +119,10 @@ class Discovery:
         if "endpointslicemirroring" in which:
             mirroring = MirroringController(
                 cluster,
-                services,
-                informers.of(ENDPOINTS, as_=Endpoints),
-                informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
-                self._recorder(cluster, "endpoint-slice-mirroring-controller"),
+                services=services,
+                endpoints=informers.of(ENDPOINTS, as_=Endpoints),
+                slices=informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
+                recorder=self._recorder(cluster, "endpoint-slice-mirroring-controller"),
                 workers=workers,
                 batch=batch,
                 clock=clock,

@@ -140,7 +140,7 @@ def changes(
     labels = labels_for(service)
     if current is None:
         meta = Metadata(name=service.metadata.name, namespace=service.metadata.namespace, labels=labels)
-        return Changes(create=(_written(meta, subsets, over_capacity, trigger_time),))
+        return Changes(create=(_written(meta, subsets, over_capacity=over_capacity, trigger_time=trigger_time),))
     meta = current.metadata
     settled = (
         (OVER_CAPACITY_ANNOTATION in meta.annotations) == over_capacity
@@ -151,11 +151,18 @@ def changes(
     if settled:
         return Changes()
     return Changes(
-        update=(_written(msgspec.structs.replace(meta, labels=labels), subsets, over_capacity, trigger_time),)
+        update=(
+            _written(
+                msgspec.structs.replace(meta, labels=labels),
+                subsets,
+                over_capacity=over_capacity,
+                trigger_time=trigger_time,
+            ),
+        )
     )
 
 
-def _written(meta: Metadata, subsets: Subsets, over_capacity: bool, trigger_time: str) -> Endpoints:
+def _written(meta: Metadata, subsets: Subsets, *, over_capacity: bool, trigger_time: str) -> Endpoints:
     annotations = with_trigger_time(meta.annotations, trigger_time)
     if over_capacity:
         annotations = {**annotations, OVER_CAPACITY_ANNOTATION: "truncated"}

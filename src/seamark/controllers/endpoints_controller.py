@@ -63,10 +63,10 @@ class EndpointsController:
     def __init__(
         self,
         cluster: Cluster,
+        *,
         members: Members,
         endpoints: Informer[Endpoints],
         recorder: EventRecorder,
-        *,
         workers: int = 5,
         batch: float = 0.0,
         clock: Clock | None = None,

@@ -63,11 +63,11 @@ class EndpointSlicesController:
     def __init__(
         self,
         cluster: Cluster,
+        *,
         members: Members,
         nodes: Informer[Node],
         slices: Informer[EndpointSlice],
         recorder: EventRecorder,
-        *,
         limit: int = MAX_ENDPOINTS,
         workers: int = 5,
         batch: float = 0.0,

@@ -31,7 +31,7 @@ class Follower(Protocol):
 class Members:
     """Services, Pods and Nodes, and who belongs to whom."""
 
-    def __init__(self, services: Informer[Service], pods: Informer[Pod], nodes: Informer[Node]) -> None:
+    def __init__(self, *, services: Informer[Service], pods: Informer[Pod], nodes: Informer[Node]) -> None:
         self._services = services
         self._pods = pods
         self._nodes = nodes

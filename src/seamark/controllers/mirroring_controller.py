@@ -31,11 +31,11 @@ class MirroringController:
     def __init__(
         self,
         cluster: Cluster,
+        *,
         services: Informer[Service],
         endpoints: Informer[Endpoints],
         slices: Informer[EndpointSlice],
         recorder: EventRecorder,
-        *,
         workers: int = 5,
         batch: float = 0.0,
         clock: Clock | None = None,
