@@ -27,6 +27,7 @@ from seamark.nodes.orders import NO_ORDERS, Orders
 from seamark.nodes.views import Address, Container, ContainerStatus, Pod, PodStatus
 
 KILLED = 137
+_HAIR = 1e-5  # seconds since the epoch are no finer than a quarter of a microsecond: a turn is due a little early
 FORGET_CRASHES_AFTER = 600.0  # whoever ran for so long does not count as crashing over and over
 
 
@@ -207,8 +208,7 @@ class _Life:
             return False, since
         if orders.flap is None:
             return True, None
-        # A hair is added because the moment a turn is due is itself the result of such a division.
-        turns = int((self.now - since) / orders.flap + 1e-6)
+        turns = int((self.now - since + _HAIR) / orders.flap)
         return turns % 2 == 0, since + (turns + 1) * orders.flap
 
     def _backing_off(self, due: float, delay: float) -> Step:
@@ -300,12 +300,14 @@ def _stop(pod: Pod, now: float, moments: Moments, orders: Orders, rules: Rules) 
     statuses = pod.status.container_statuses
     if pod.finished or all(containers.never_ran(status) for status in statuses):
         return Step(pod.status, moments, remove=remove)
-    grace = float(pod.metadata.deletion_grace_period_seconds or 0)
+    grace = pod.metadata.deletion_grace_period_seconds or 0
+    # A second deletion may be more impatient; its period begins with it, which only the timestamp knows of.
+    deadline = max(moments.stopping + grace, _time(pod.metadata.deletion_timestamp, now)) if grace else now
     wanted = rules.stop_after if orders.stop_after is None else orders.stop_after
-    due = moments.stopping + min(wanted, grace)
-    if now < due:
+    due = min(moments.stopping + wanted, deadline)
+    if now < due and any("running" in status.state for status in statuses):
         return Step(pod.status, moments, due)
-    ending = Ending(KILLED if wanted > grace else 0, times.text(now))
+    ending = Ending(KILLED if moments.stopping + wanted > deadline else 0, times.text(now))
     ended = tuple(containers.end(status, ending) for status in statuses)
     failed = any((status.state.get("terminated") or {}).get("exitCode") for status in ended)
     phase = "Failed" if failed else "Succeeded"

@@ -58,7 +58,7 @@ class Simulation:
         self.nodes = self._informers.of(NODES, as_=Node)
         leases = self._informers.of(LEASES, as_=Lease, namespace=LEASE_NAMESPACE)
         namespaces = self._informers.of(NAMESPACES, as_=Namespace)
-        self._recorders: list[EventRecorder] = []
+        self.recorders: list[EventRecorder] = []
         self.roster = Roster()
         self._registrations = Work("node registration", self._register, clock=clock, workers=8)
         self.kubelets = Kubelets(
@@ -105,7 +105,7 @@ class Simulation:
             sleep=self._sleep,
             random=self._random,
         )
-        self._recorders.append(recorder)
+        self.recorders.append(recorder)
         return recorder
 
     @property
@@ -132,7 +132,7 @@ class Simulation:
         await registration.register(self._cluster, self._settings, now=self._clock.now())
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informers.run(), name="nodes: informers")
-            for recorder in self._recorders:
+            for recorder in self.recorders:
                 group.create_task(recorder.run(), name="nodes: events")
             # Whoever knows only half of the Pods would give an address twice.
             await self._informers.synced()
