@@ -1,6 +1,6 @@
 """Nodes that do not exist, as far as Pods can tell: what is created runs and is ready, what is deleted goes.
 
-For tests of whatever waits for Pods.  ``ready`` may say no to a Pod; ``freed`` makes it look at all Pods again.
+For tests of whatever waits for Pods.  ``ready`` may say no to a Pod; ``look_again`` makes it be asked anew.
 """
 
 import asyncio
@@ -38,13 +38,15 @@ class SimulatedKubelet:
     async def _tend(self, pod):
         meta, status = pod["metadata"], pod.get("status") or {}
         if meta.get("deletionTimestamp"):
-            await self.cluster.delete(
-                PODS, meta["name"], namespace=meta["namespace"], uid=meta["uid"], grace_seconds=0
-            )
+            await self.cluster.delete(PODS, meta["name"], namespace=meta["namespace"], uid=meta["uid"], grace_seconds=0)
+            return
+        if status.get("phase") in ("Failed", "Succeeded"):
             return
         if not pod["spec"].get("nodeName"):
             binding = {"metadata": {"name": meta["name"]}, "target": {"kind": "Node", "name": target(pod, self.node)}}
-            await self.cluster.create(PODS, binding, namespace=meta["namespace"], name=meta["name"], subresource="binding")
+            await self.cluster.create(
+                PODS, binding, namespace=meta["namespace"], name=meta["name"], subresource="binding"
+            )
         wanted = "True" if self.ready(pod) else "False"
         found = next((c["status"] for c in status.get("conditions") or () if c["type"] == "Ready"), None)
         if status.get("phase") == "Running" and found == wanted:

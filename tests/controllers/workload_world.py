@@ -1,0 +1,173 @@
+"""A real API server in memory with the workload controllers at work on it, and simulated kubelets if wanted."""
+
+import asyncio
+import contextlib
+
+from seamark.access.informers import Informers
+from seamark.api import bootstrap
+from seamark.api.server import ApiServer
+from seamark.config import ServiceNetwork
+from seamark.controllers.everything import Everything
+from seamark.controllers.garbage import GarbageCollector
+from seamark.controllers.loop import Loop
+from seamark.controllers.namespaces import NamespaceController
+from seamark.controllers.workload_controllers import Workloads
+from seamark.kinds import times
+from seamark.kinds.resource import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    EVENTS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+from seamark.kinds.table import KINDS
+from seamark.metrics import Registry
+from seamark.store.opening import open_store
+from simulated_kubelet import simulated_kubelet
+
+RESOURCES = {
+    r.kind: r
+    for r in (
+        CONTROLLER_REVISIONS,
+        DAEMON_SETS,
+        DEPLOYMENTS,
+        EVENTS,
+        NODES,
+        PODS,
+        REPLICA_SETS,
+        REPLICATION_CONTROLLERS,
+        STATEFUL_SETS,
+    )
+}
+PATIENCE = 20.0
+
+
+class Controllers:
+    """One process's worth of controllers."""
+
+    def __init__(self, through, clock):
+        now = {"now": clock.now} if clock else {}
+        timing = {"clock": clock} if clock else {}
+        informers = Informers(through)
+        everything = Everything(informers, [kind.resource for kind in KINDS])
+        workloads = Workloads(through, informers, **now)
+        garbage = [GarbageCollector(through, everything), NamespaceController(through, everything)]
+        self.loops = []
+        self._work = [informers.run(), *(work for _, work in workloads.recording())]
+        for controller in (*garbage, *workloads.controllers):
+            loop = Loop(controller, **timing)
+            controller.attach(loop)
+            self.loops.append(loop)
+            self._work.append(self._run(controller, loop))
+
+    async def _run(self, controller, loop):
+        await controller.synced()
+        await loop.run()
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        tasks = [asyncio.create_task(work) for work in self._work]
+        try:
+            yield self
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class World:
+    def __init__(self, api):
+        self.api = api
+        self.cluster = api.cluster("tester")
+        self.made = []  # every Pod that was ever created, by name
+
+    # --- doing -------------------------------------------------------------------------------------
+
+    async def create(self, kind, name, spec, **metadata):
+        resource = RESOURCES[kind]
+        obj = {"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+        return await self.cluster.create(resource, obj, namespace="default" if resource.namespaced else "")
+
+    async def patch(self, kind, name, patch, **more):
+        return await self.cluster.patch(RESOURCES[kind], name, patch, namespace="default", **more)
+
+    async def delete(self, kind, name, **more):
+        resource = RESOURCES[kind]
+        await self.cluster.delete(resource, name, namespace="default" if resource.namespaced else "", **more)
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    async def get(self, kind, name):
+        return await self.cluster.get(RESOURCES[kind], name, namespace="default")
+
+    async def list(self, kind, labels=""):
+        resource = RESOURCES[kind]
+        listing = await self.cluster.list(resource, namespace="default" if resource.namespaced else "", labels=labels)
+        return sorted(listing.items, key=lambda obj: obj["metadata"]["name"])
+
+    async def names(self, kind, labels=""):
+        return [obj["metadata"]["name"] for obj in await self.list(kind, labels)]
+
+    async def status(self, kind, name):
+        return (await self.get(kind, name)).get("status", {})
+
+    async def told(self, reason):
+        """The messages of all events with this reason."""
+        return sorted(event["message"] for event in await self.list("Event") if event["reason"] == reason)
+
+    async def until(self, question, *expected):
+        """Ask until the answer is as expected, or true if nothing is."""
+        answer = None
+        for _ in range(int(PATIENCE / 0.01)):
+            answer = await question()
+            if (answer == expected[0]) if expected else answer:
+                return answer
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"it never was {expected[0] if expected else 'so'}, at last it was {answer}")
+
+    async def quiet(self, seconds=0.25):
+        """Until nothing has been written for so long; the version reached."""
+        while True:
+            before = self.api.cache.revision
+            await asyncio.sleep(seconds)
+            if before == self.api.cache.revision:
+                return before
+
+    async def _watch_pods(self):
+        listing = await self.cluster.list(PODS)
+        async for change in self.cluster.watch(PODS, since=listing.version):
+            if change.type == "ADDED":
+                self.made.append(change.object["metadata"]["name"])
+
+
+@contextlib.asynccontextmanager
+async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, controllers=True, **kubelet_options):
+    """``through`` makes what the controllers see of the cluster; ``clock`` takes time into a test's hands."""
+    store = open_store("memory:")
+    await store.open()
+    timing = {"clock": clock.now} if clock else {}
+    api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry(), **timing)
+    await api.load()
+    following = asyncio.create_task(api.follow())
+    here = World(api)
+    try:
+        await bootstrap.make_namespaces(here.cluster)
+        watching = asyncio.create_task(here._watch_pods())
+        async with contextlib.AsyncExitStack() as stack:
+            if controllers:
+                here.controllers = Controllers(through(api.cluster("kube-controller-manager")), clock)
+                await stack.enter_async_context(here.controllers.running())
+            if kubelet:
+                if clock:
+                    kubelet_options["now"] = lambda: times.text(clock.now())
+                tended = simulated_kubelet(api.cluster("kubelet"), **kubelet_options)
+                here.kubelet = await stack.enter_async_context(tended)
+            yield here
+        watching.cancel()
+    finally:
+        following.cancel()
+        await store.close()
