@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -40,6 +40,14 @@ class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_in_flight: int = 600
 
 
+class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is told of the work, in which form, and where: in a file, or on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    format: Literal["text", "json"] = "text"
+    file: str = ""
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything.  ``dns``, ``nodes`` and ``discovery`` are the sections of those components, checked by themselves."""
 
@@ -51,6 +59,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dns_port: int = 1053
     api: ApiSettings = ApiSettings()
     network: ServiceNetwork = ServiceNetwork()
+    log: LogSettings = LogSettings()
     dns: dict[str, Any] = {}
     nodes: dict[str, Any] = {}
     discovery: dict[str, Any] = {}
@@ -84,6 +93,9 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "token_file": ("api", "token_file"),
     "service_range": ("network", "ranges"),
     "node_port_range": ("network", "node_ports"),
+    "log_level": ("log", "level"),
+    "log_format": ("log", "format"),
+    "log_file": ("log", "file"),
 }
 
 
@@ -139,8 +151,9 @@ def _shaped(flag: str, value: Any) -> Any:
 def _check(config: Config) -> None:
     if config.api.plain_http and config.api.host not in ("127.0.0.1", "::1", "localhost"):
         raise ConfigError("--plain-http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
-    if not 0 <= config.api.port <= 65535:
-        raise ConfigError(f"--api-port {config.api.port}: a port is between 0 and 65535")
+    for flag, port in (("--api-port", config.api.port), ("--dns-port", config.dns_port)):
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"{flag} {port}: a port is between 0 and 65535")
     try:
         check_service_network(config.network)
     except ValueError as error:

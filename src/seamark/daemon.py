@@ -7,7 +7,6 @@ what they need to know when they are built, and nothing else.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import ipaddress
 import logging
 import os
@@ -15,12 +14,11 @@ import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
+from seamark import __version__, sections
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
@@ -29,11 +27,13 @@ from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.context import User
 from seamark.api.server import ApiServer
-from seamark.config import Config
+from seamark.config import Config, ConfigError
 from seamark.controllers.standalone import Work, housekeeping
+from seamark.kinds import times
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
+from seamark.presence import DirectoryError, Presence, hold
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from seamark.dns.server import DnsServer
 
 log = logging.getLogger("seamark")
-
-T = TypeVar("T")
 
 # What runs beside the API server.
 Part = Literal["controllers", "discovery", "dns", "nodes"]
@@ -74,12 +72,14 @@ class Daemon:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Daemon]:
         """Everything is up inside the block; leaving it stops everything in the right order."""
-        with _locked(self.data_dir):
+        started = times.now_text()
+        with hold(self.data_dir) as held:
             store = await _opened(self.config.store_url)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
                     background = await self._start(store)
+                    held.tell(self.presence(started))
                     try:
                         yield self
                     finally:
@@ -93,7 +93,7 @@ class Daemon:
         admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
         tokens = {authority.admin_token: admin}
         if self.config.api.token_file:
-            tokens |= read_token_file(Path(self.config.api.token_file))
+            tokens |= _more_users(Path(self.config.api.token_file))
         self.api = ApiServer(
             store,
             network=self.config.network,
@@ -148,9 +148,9 @@ class Daemon:
         if "controllers" in self.parts:
             work += housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
         if "discovery" in self.parts:
-            from seamark.controllers.discovery import Discovery, DiscoverySettings
+            from seamark.controllers.discovery import Discovery
 
-            settings = _section(self.config.discovery, DiscoverySettings, "discovery")
+            settings = sections.discovery(self.config)
             cluster = self.api.cluster("endpoint-controllers")
             informers = Informers(cluster)
             discovery = Discovery(cluster, informers, settings=settings, metrics=self.metrics)
@@ -161,30 +161,21 @@ class Daemon:
         return work
 
     def _simulated_nodes(self) -> list[Work]:
-        from seamark.nodes.settings import NodeSettings
-        from seamark.nodes.simulation import Simulation
-
-        settings = _section(self.config.nodes, NodeSettings, "nodes")
+        settings = sections.nodes(self.config)
         if not settings.count:
             return []
-        try:
-            nodes = Simulation(self.api.cluster("nodes"), settings=settings)
-        except ValueError as error:
-            raise StartError(f"bad setting in [nodes]: {error}") from error
+
+        from seamark.nodes.simulation import Simulation
+
+        nodes = Simulation(self.api.cluster("nodes"), settings=settings)
         self.nodes_ready = nodes.ready
         return [("simulated nodes", nodes.run())]
 
     async def _answer_names(self) -> asyncio.Task[None]:
         """DNS, straight from this cluster's state."""
-        from seamark.dns.config import DnsConfig
         from seamark.dns.server import DnsServer, ListenError, bind
 
-        host, port = self.config.dns_host, self.config.dns_port
-        shown = f"[{host}]" if ":" in host else host
-        asked: dict[str, Any] = {"listen": [f"{shown}:{port}"], **self.config.dns}
-        if "zone" not in asked:
-            asked["zone"] = {"zones": [self.config.cluster_domain, "in-addr.arpa", "ip6.arpa"], "pods": "verified"}
-        config = _section(asked, DnsConfig, "dns")
+        config = sections.dns(self.config)
         try:
             pairs = bind(config.listen)
         except ListenError as error:
@@ -235,6 +226,23 @@ class Daemon:
     async def wait(self) -> None:
         await self._stopping.wait()
 
+    def presence(self, started: str) -> Presence:
+        """What others are told of this daemon."""
+        return Presence(
+            pid=os.getpid(),
+            version=__version__,
+            started=started,
+            ready=True,
+            parts=tuple(sorted(self.parts)),
+            api=self.url,
+            kubeconfig=str(self.kubeconfig_path.absolute()),
+            dns=tuple(_shown(host, port) for host, port in self.dns.addresses) if self.dns is not None else (),
+            cluster_domain=self.config.cluster_domain,
+            store=self.config.store_url,
+            nodes=sections.nodes(self.config).count if "nodes" in self.parts else 0,
+            log=self.config.log.file,
+        )
+
     def _server_names(self) -> list[str]:
         """Every name and address a client may know this server by."""
         first = [first_address(cidr) for cidr in self.config.network.ranges]
@@ -253,6 +261,19 @@ async def _opened(url: str) -> Store:
     return store
 
 
+def _more_users(path: Path) -> dict[str, User]:
+    try:
+        return read_token_file(path)
+    except OSError as error:
+        raise ConfigError(f"cannot read the token file {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"bad token file: {error}") from error
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _host_name() -> str:
     return socket.gethostname().lower()
 
@@ -266,37 +287,6 @@ def _nameable(name: str) -> bool:
     except ValueError:
         return name.isascii() and not name.startswith("-") and "_" not in name
     return True
-
-
-@contextmanager
-def _locked(directory: Path) -> Any:
-    """Hold the data directory: two daemons on one would take turns destroying each other's certificates."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock: IO[str] = (directory / "lock").open("a+")
-    except OSError as error:
-        raise StartError(f"cannot use the data directory {directory}: {error.strerror}; see --data-dir") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            owner = lock.read().strip() or "another process"
-            raise StartError(
-                f"the data directory {directory} is in use by {owner}; stop it or give --data-dir"
-            ) from None
-        lock.truncate(0)
-        lock.write(f"pid {os.getpid()}")
-        lock.flush()
-        yield
-
-
-def _section(raw: dict[str, Any], type: type[T], name: str) -> T:
-    """A component's own section of the settings, checked by the component's own rules."""
-    try:
-        return msgspec.convert(raw, type, strict=False)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise StartError(f"bad setting in [{name}]: {error}") from error
 
 
 async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
@@ -315,6 +305,8 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
         if isinstance(cause, StoreError):
             raise StartError(str(cause)) from group
         raise cause from group
+    except DirectoryError as error:
+        raise StartError(str(error)) from error
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

@@ -50,6 +50,7 @@ class Request(msgspec.Struct, frozen=True):
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
 
     @property
     def reads(self) -> bool:
@@ -67,8 +68,11 @@ class Transport:
         limit: RateLimit | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random = _random.random,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
+        """``warn`` is told what the server warns of in its answers."""
         self.connection = connection
+        self._warn = warn
         self._agent = user_agent(agent)
         self._limit = limit
         self._sleep = sleep
@@ -118,6 +122,9 @@ class Transport:
                     raise
                 await self._sleep(backoff.next())
                 continue
+            if self._warn is not None:
+                for header in response.headers.getall("Warning", ()):
+                    self._warn(_warning(header))
             if response.status < 300:
                 try:
                     yield response
@@ -140,7 +147,7 @@ class Transport:
         from yarl import URL
 
         headers: list[tuple[str, str]] = [
-            ("Accept", "application/json"),
+            ("Accept", request.accept),
             # Compressing costs both sides more than the bytes do on the networks clusters live in.
             ("Accept-Encoding", "identity"),
             ("User-Agent", self._agent),
@@ -287,6 +294,12 @@ def _status_of(code: int, body: bytes) -> dict[str, Any]:
         return answer
     text = " ".join(body.decode(errors="replace").split())
     return {"code": code, "message": text[:200] or f"the server answered {code} without saying why"}
+
+
+def _warning(header: str) -> str:
+    """What a header such as ``299 - "v1 Endpoints is deprecated"`` says."""
+    text = header.partition('"')[2].rpartition('"')[0]
+    return text.replace('\\"', '"').replace("\\\\", "\\") or header
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:

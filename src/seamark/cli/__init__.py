@@ -1,72 +1,101 @@
-"""The command line: one module per group of verbs, imported only when its verb is used.
+"""The command line: one module per verb, imported only when its verb is used.
 
-``main`` builds the parser from small ``add_parser`` functions, which import nothing heavy, and wraps what a verb does:
-an expected failure is one line on stderr and an exit code, never a traceback.
-
-Exit codes: 0 done, 1 it failed or (``why``) something is wrong, 2 the command line or the configuration is wrong.
+A verb's module has ``parser()``, which imports nothing heavy, and ``main(arguments)``, which returns the exit code.  An
+expected failure is one line on stderr and an exit code, never a traceback.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-# verb → (module, one line for the list of commands)
-VERBS: dict[str, tuple[str, str]] = {
-    "up": ("seamark.cli.up", "everything in one process: API server, controllers, DNS, simulated nodes"),
-    "apiserver": ("seamark.cli.apiserver", "the API server alone, over SQLite or etcd"),
-    "controllers": ("seamark.cli.controllers", "the discovery controllers for any Kubernetes API"),
-    "dns": ("seamark.cli.dns", "cluster DNS for any Kubernetes API"),
-    "resolve": ("seamark.cli.resolve", "look a name up as a Pod would, and why"),
+# heading → verb → (module, one line for the list of commands)
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "run it": {
+        "up": ("seamark.cli.up", "everything in one process: API server, controllers, DNS, simulated nodes"),
+        "status": ("seamark.cli.status", "whether it runs, since when, where, and what it holds"),
+        "logs": ("seamark.cli.logs", "what it said in the background"),
+        "down": ("seamark.cli.down", "stop it"),
+    },
+    "parts of it, on their own": {
+        "apiserver": ("seamark.cli.apiserver", "the API server alone, over SQLite or etcd"),
+        "controllers": ("seamark.cli.controllers", "the discovery controllers for any Kubernetes API"),
+        "dns": ("seamark.cli.dns", "cluster DNS for any Kubernetes API"),
+    },
+    "ask it": {
+        "resolve": ("seamark.cli.resolve", "look a name up as a Pod would, and why"),
+    },
 }
+VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
 
 EXAMPLES = """\
-examples:
-  seamark apiserver --data-dir ./data          # an API server on a free directory
-  kubectl --kubeconfig data/kubeconfig get svc # use it
+  seamark up                               # a cluster for service discovery, ready in a moment
+  seamark up --detach && seamark status    # the same in the background
+  seamark VERB --help                      # everything about one command, with examples
+"""
+
+EXIT_CODES = """\
+  0    done
+  1    it failed, or what was asked about is not as it should be; the reason is on stderr
+  2    the command line or the configuration is wrong
+  130  interrupted (Ctrl-C)
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="seamark",
-        description="Kubernetes service discovery: run it, test against it, ask it why.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    top.add_argument("--version", action="store_true", help="print the version and exit")
-    verbs = top.add_subparsers(dest="verb", metavar="COMMAND", title="commands")
-    for verb, (_, about) in VERBS.items():
-        verbs.add_parser(verb, help=about, add_help=False)
-    return top
+def help_text() -> str:
+    """What ``seamark --help`` says; made by hand, because argparse takes longer to load than all of this to run."""
+    from seamark.cli.terminal import colourful, styled
+
+    colour = colourful(sys.stdout)
+
+    def heading(text: str) -> str:
+        return styled(f"{text}:", "bold", colour=colour)
+
+    lines = ["usage: seamark [-h] [--version] COMMAND …", ""]
+    lines += ["Kubernetes service discovery: run it, test against it, ask it why.", ""]
+    for title, verbs in GROUPS.items():
+        lines += [heading(title), *(f"  {verb:<12} {about}" for verb, (_, about) in verbs.items()), ""]
+    lines += [heading("examples"), EXAMPLES, heading("exit codes"), EXIT_CODES]
+    return "\n".join(lines).rstrip()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The entry point; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments and arguments[0] in VERBS:
-        module = importlib.import_module(VERBS[arguments[0]][0])
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(help_text())
+        return 0
+    verb = arguments[0]
+    if verb in VERBS:
+        module = importlib.import_module(VERBS[verb][0])
         return _guarded(module.main, arguments[1:])
-    options = parser().parse_args(arguments)
-    if options.version:
+    if verb == "--version":
         from seamark import __version__
 
         print(f"seamark {__version__}")
         return 0
-    parser().print_help()
-    return 0 if not arguments else 2
+    print(f"seamark: {_unknown(verb)}; see `seamark --help`", file=sys.stderr)
+    return 2
 
 
-def _guarded(run: object, arguments: list[str]) -> int:
+def _unknown(verb: str) -> str:
+    import difflib
+
+    like = difflib.get_close_matches(verb, VERBS, n=1)
+    what = "option" if verb.startswith("-") else "command"
+    return f"there is no {what} {verb}" + (f", but {like[0]}" if like else "")
+
+
+def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     from seamark.cli.failure import Failure
 
-    assert callable(run)
     try:
-        return int(run(arguments))
+        return run(arguments)
     except Failure as failure:
-        print(f"seamark: {failure}", file=sys.stderr)
+        print(failure.line, file=sys.stderr)
         return failure.code
     except KeyboardInterrupt:
         return 130

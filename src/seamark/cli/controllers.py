@@ -8,6 +8,8 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from seamark.cli.failure import Failure
+from seamark.cli.logging_setup import add_log_options, set_up_logging
+from seamark.cli.parsing import verb_parser
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
@@ -15,10 +17,9 @@ if TYPE_CHECKING:
     from seamark.controllers.process import ControllerProcess, ElectionSettings
 
 EXAMPLES = """\
-examples:
-  seamark controllers --kubeconfig data/kubeconfig --no-leader-elect
-  seamark controllers --controllers endpointslices --max-endpoints-per-slice 500
-  seamark controllers --status :8080 --leader-elect-namespace seamark-system      # in a Pod, see deploy/controllers
+seamark controllers --kubeconfig data/kubeconfig --no-leader-elect
+seamark controllers --controllers endpointslices --max-endpoints-per-slice 500
+seamark controllers --status :8080 --leader-elect-namespace seamark-system      # in a Pod, see deploy/controllers
 
 The cluster's own must not run at the same time: in kube-controller-manager they are switched off by
   --controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller
@@ -44,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="let further changes of a Service's Pods wait so long, to be written together (default 0)",
     )
     parser.add_argument("--status", metavar="HOST:PORT", default="", help="/health, /ready and /metrics over HTTP")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice: say everything")
+    add_log_options(parser)
     election = parser.add_argument_group("election of a leader, when there are several of these processes")
     election.add_argument("--leader-elect", action=argparse.BooleanOptionalAction, default=True)
     election.add_argument("--leader-elect-namespace", metavar="NAME", default="kube-system", help="of the Lease")
@@ -59,19 +60,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     election.add_argument("--leader-elect-retry-period", metavar="SECONDS", type=float, default=2.0)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="seamark controllers",
-        description="Keep Endpoints and EndpointSlices of any cluster; nothing else is touched.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "controllers", "Keep Endpoints and EndpointSlices of any cluster; nothing else is touched.", examples=EXAMPLES
     )
-    add_options(parser)
-    options = parser.parse_args(arguments)
+    add_options(made)
+    return made
 
-    from seamark.cli.apiserver import set_up_logging
 
-    set_up_logging(options.verbose)
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    set_up_logging(options.verbose, options.log_format)
     which, settings, election = settings_of(options)
     listen = _listen(options.status)
 

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
+from seamark.cli.logging_setup import add_log_options, set_up_logging
+from seamark.cli.parsing import verb_parser
 
 if TYPE_CHECKING:
     from seamark.dns.config import DnsConfig, ForwardConfig, ZoneConfig
 
 EXAMPLES = """\
-examples:
-  seamark dns --kubeconfig data/kubeconfig --listen 127.0.0.1:10053
-  seamark dns --listen :53 --pods insecure --ttl 30 --fallthrough in-addr.arpa,ip6.arpa   # as kubeadm sets it up
-  seamark dns --listen :53 --forward 1.1.1.1,9.9.9.9 --forward corp.example=10.0.0.53 --workers 2
+seamark dns --kubeconfig data/kubeconfig --listen 127.0.0.1:10053
+seamark dns --listen :53 --pods insecure --ttl 30 --fallthrough in-addr.arpa,ip6.arpa   # as kubeadm sets it up
+seamark dns --listen :53 --forward 1.1.1.1,9.9.9.9 --forward corp.example=10.0.0.53 --workers 2
 """
 
 
@@ -63,23 +64,19 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", metavar="N", type=int, default=10_000, help="answers of others kept; 0 for none")
     parser.add_argument("--tcp-connections", metavar="N", type=int, default=1000)
     parser.add_argument("--tcp-idle", metavar="SECONDS", type=float, default=10.0)
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice: say everything")
+    add_log_options(parser)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("dns", "Serve the cluster's names from its own state.", examples=EXAMPLES)
+    add_zone_options(made)
+    add_server_options(made)
+    return made
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="seamark dns",
-        description="Serve the cluster's names from its own state.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_zone_options(parser)
-    add_server_options(parser)
-    options = parser.parse_args(arguments)
-
-    from seamark.cli.apiserver import set_up_logging
-
-    set_up_logging(options.verbose)
+    options = parser().parse_args(arguments)
+    set_up_logging(options.verbose, options.log_format)
     config = config_of(options)
 
     import uvloop
@@ -190,13 +187,14 @@ async def _serve_here(config: DnsConfig, kubeconfig: str, context: str) -> None:
     from seamark.access.kubeconfig import load
     from seamark.access.remote import RemoteCluster
     from seamark.dns.server import DnsServer
+    from seamark.dns.worker import freeze_when_synced
 
     ended = _until_signalled()
     async with RemoteCluster(load(kubeconfig or None, context=context), agent="seamark-dns") as cluster:
         server = DnsServer(config, cluster)
         async with server.running():
             _announce(server.addresses, server.status.address)
-            waiting = [asyncio.ensure_future(server.synced()), asyncio.ensure_future(ended.wait())]
+            waiting = [asyncio.ensure_future(freeze_when_synced(server)), asyncio.ensure_future(ended.wait())]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not ended.is_set():
                 print("ready", flush=True)

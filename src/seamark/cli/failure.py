@@ -9,3 +9,16 @@ class Failure(Exception):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+    @property
+    def line(self) -> str:
+        """What is printed."""
+        return f"seamark: {self}"
+
+
+class ServerFailure(Failure):
+    """What the server refused, in the words kubectl uses for it."""
+
+    @property
+    def line(self) -> str:
+        return str(self)

@@ -9,32 +9,37 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.dns import add_zone_options, forward_of, zone_of
 from seamark.cli.failure import Failure
+from seamark.cli.parsing import verb_parser
+from seamark.cli.terminal import colourful
 
 if TYPE_CHECKING:
     from seamark.dns.resolve import Ask, Told, Walk
 
 EXAMPLES = """\
-examples:
-  seamark resolve web --from shop          # as a Pod in the namespace shop
-  seamark resolve web.shop -t SRV
-  seamark resolve web --server 10.96.0.10  # and what that server says about it
+seamark resolve web --from shop          # as a Pod in the namespace shop
+seamark resolve web.shop -t SRV
+seamark resolve web --server 10.96.0.10  # and what that server says about it
 """
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="seamark resolve",
-        description="Walk a Pod's search path and say at each name what DNS answers, and why.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "resolve",
+        "Walk a Pod's search path and say at each name what DNS answers, and why.",
+        examples=EXAMPLES,
+        codes={1: "the name is not found, or it failed"},
     )
-    parser.add_argument("name", metavar="NAME", help="with a final dot: just this name, no search path")
-    parser.add_argument("-t", "--type", metavar="TYPE", action="append", help="record type (default A and AAAA)")
-    parser.add_argument("--from", dest="namespace", metavar="NAMESPACE", help="the Pod's namespace")
-    parser.add_argument("--server", metavar="HOST[:PORT]", help="ask this DNS server; reasons come from the state")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    add_zone_options(parser)
-    options = parser.parse_args(arguments)
+    made.add_argument("name", metavar="NAME", help="with a final dot: just this name, no search path")
+    made.add_argument("-t", "--type", metavar="TYPE", action="append", help="record type (default A and AAAA)")
+    made.add_argument("--from", dest="namespace", metavar="NAMESPACE", help="the Pod's namespace")
+    made.add_argument("--server", metavar="HOST[:PORT]", help="ask this DNS server; reasons come from the state")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_zone_options(made)
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
 
     from seamark.access.kubeconfig_file import KubeconfigError
     from seamark.dns.resolve import type_number
@@ -49,7 +54,7 @@ def main(arguments: list[str]) -> int:
         raise Failure(str(error)) from error
     except ValueError as error:
         raise Failure(str(error), 2) from error
-    print(_json(walked) if options.output == "json" else _text(walked, colour=sys.stdout.isatty()))
+    print(_json(walked) if options.output == "json" else _text(walked, colour=colourful(sys.stdout)))
     return 0 if walked.found else 1
 
 

@@ -4,70 +4,95 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seamark.cli.apiserver import add_options, set_up_logging
-from seamark.cli.failure import Failure
+from seamark.cli.parsing import verb_parser
+from seamark.cli.serving import ENVIRONMENT, add_up_options, check_sections, config_of, serve
+from seamark.cli.terminal import colourful, styled
 
 if TYPE_CHECKING:
     from seamark.daemon import Daemon
+    from seamark.presence import Presence
 
 EXAMPLES = """\
-examples:
-  seamark up                                   # state in ~/.local/state/seamark
-  seamark up --ephemeral --nodes 3             # nothing is kept
-  seamark up --data-dir ./data --api-port 6443 --dns-port 1053
-  seamark up --store etcd://127.0.0.1:2379/seamark
+seamark up                                   # state in ~/.local/state/seamark
+seamark up --ephemeral --nodes 3             # nothing is kept
+seamark up --detach --merge-kubeconfig       # in the background, and `kubectl --context seamark` knows it
+seamark up --data-dir ./data --api-port 6443 --dns-port 1053
+seamark up --store etcd://127.0.0.1:2379/seamark
 """
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="seamark up",
-        description="Run everything: API server, store, controllers, cluster DNS and simulated nodes.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "up",
+        "Run everything: API server, store, controllers, cluster DNS and simulated nodes.\n"
+        "It is up once its last line says `ready`, and stays until SIGTERM or Ctrl-C.",
+        examples=EXAMPLES,
+        environment=ENVIRONMENT,
     )
-    add_options(parser)
-    parser.add_argument("--ephemeral", action="store_true", default=None, help="keep no state once it ends")
-    parser.add_argument("--dns-host", metavar="HOST", help="address of DNS (default 127.0.0.1)")
-    parser.add_argument("--dns-port", metavar="PORT", type=int, help="port of DNS (default 1053); 0 takes a free one")
-    parser.add_argument("--nodes", metavar="N", type=int, help="simulated nodes (default 3); 0 for none")
-    parser.add_argument("--cluster-domain", metavar="ZONE", help="the zone of cluster DNS (default cluster.local)")
-    options = parser.parse_args(arguments)
-    set_up_logging(options.verbose)
+    add_up_options(made)
+    made.add_argument(
+        "--detach", action="store_true", help="run in the background: see `seamark status`, `logs` and `down`"
+    )
+    made.add_argument(
+        "--merge-kubeconfig",
+        nargs="?",
+        const="seamark",
+        metavar="CONTEXT",
+        help="add a context (default seamark) to $KUBECONFIG's first file, or ~/.kube/config; all else in it stays",
+    )
+    return made
 
-    from seamark.config import ConfigError, from_options
 
-    try:
-        config = from_options(vars(options))
-    except ConfigError as error:
-        raise Failure(str(error), 2) from error
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    config = config_of(options)
+    check_sections(config)
+    if options.detach:
+        from seamark.cli.background import start_in_background
 
-    from seamark import daemon
+        _is_up(start_in_background(config, arguments), options.merge_kubeconfig)
+        return 0
+
+    from seamark.daemon import EVERYTHING
 
     async def ready(running: Daemon) -> None:
-        announce(running)
+        _is_up(running.presence(""), options.merge_kubeconfig)
 
-    import uvloop
-
-    try:
-        uvloop.run(daemon.run(config, daemon.EVERYTHING, ready))
-    except daemon.StartError as error:
-        raise Failure(str(error)) from error
+    serve(config, EVERYTHING, ready)
     return 0
 
 
-def announce(running: Daemon) -> None:
+def _is_up(presence: Presence, context: str | None) -> None:
+    if context:
+        from seamark.cli.kubeconfig_merge import merge_for_user
+
+        merge_for_user(Path(presence.kubeconfig), context)
+    announce(presence, context)
+
+
+def announce(presence: Presence, context: str | None) -> None:
     """Where everything is, what to try, and that it is ready."""
-    lines = [f"API server   {running.url}", f"kubeconfig   {running.kubeconfig_path}"]
-    try_next = [f"export KUBECONFIG={running.kubeconfig_path}", "kubectl get svc,endpoints"]
-    if running.dns is not None:
-        host, port = running.dns.addresses[0]
-        lines.append(f"DNS          {host}:{port} (UDP and TCP)")
-        try_next.append(f"dig @{host} -p {port} kubernetes.default.svc.{running.config.cluster_domain}")
-    print("\n".join(lines))
+    import shutil
+
+    get = "kubectl" if shutil.which("kubectl") else "seamark"
+    lines = [("API server", presence.api), ("kubeconfig", presence.kubeconfig)]
+    try_next = [f"export KUBECONFIG={presence.kubeconfig}", f"{get} get svc,endpoints"]
+    if context:
+        lines.append(("context", context))
+        try_next = [f"{get} --context {context} get svc,endpoints"]
+    if presence.dns:
+        host, _, port = presence.dns[0].rpartition(":")
+        lines.append(("DNS", f"{presence.dns[0]} (UDP and TCP)"))
+        try_next.append(f"dig @{host.strip('[]')} -p {port} kubernetes.default.svc.{presence.cluster_domain}")
+    if presence.nodes:
+        lines.append(("nodes", f"{presence.nodes} simulated"))
+    if presence.log:
+        lines.append(("log", presence.log))
+    colour = colourful(sys.stdout)
+    print("\n".join(styled(f"{name:<13}", "bold", colour=colour) + text for name, text in lines))
     print("try:")
     print("\n".join(f"  {line}" for line in try_next))
-    print("ready", flush=True)
-    sys.stdout.flush()
+    print(styled("ready", "green", colour=colour), flush=True)

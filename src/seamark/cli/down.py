@@ -1,0 +1,64 @@
+"""``seamark down``: stop the Seamark of a data directory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from pathlib import Path
+
+from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import verb_parser
+from seamark.cli.terminal import Progress
+
+EXAMPLES = """\
+seamark down
+seamark down --data-dir ./data --timeout 60
+"""
+LOOK_AGAIN = 0.02  # seconds
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "down",
+        "Stop the Seamark that runs in a data directory, and wait until it has ended.  Its state stays.\n"
+        "The process is the one that holds the directory's lock, so no other can be hit by mistake.",
+        examples=EXAMPLES,
+        codes={0: "it has ended, or was not running", 1: "it could not be stopped"},
+    )
+    add_data_dir_option(made)
+    made.add_argument("--timeout", metavar="SECONDS", type=float, default=30.0, help="how long to wait (default 30)")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    directory = data_dir_of(options.data_dir)
+    found = running_in(directory)
+    if found is None:
+        print(f"not running in {directory}")
+        return 0
+    if not found.pid:
+        raise Failure(f"the Seamark in {directory} runs where it cannot be reached from here: another container?")
+    try:
+        os.kill(found.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # it ended by itself meanwhile, which is what was wanted
+    except PermissionError as error:
+        raise Failure(f"pid {found.pid} is somebody else's: {error.strerror}") from error
+    with Progress(f"waiting for pid {found.pid} to end …"):
+        if not _ended(directory, found.pid, options.timeout):
+            raise Failure(f"pid {found.pid} has not ended within {options.timeout:g} s; wait, or `kill -9 {found.pid}`")
+    print(f"stopped pid {found.pid}")
+    return 0
+
+
+def _ended(directory: Path, pid: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while (found := running_in(directory)) is not None and found.pid == pid:
+        if time.monotonic() >= until:
+            return False
+        time.sleep(LOOK_AGAIN)
+    return True

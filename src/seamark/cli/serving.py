@@ -1,0 +1,93 @@
+"""What ``up`` and ``apiserver`` share: from options to a configuration, and running a daemon by it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING
+
+from seamark.cli.failure import Failure
+from seamark.cli.logging_setup import add_log_options, level_of
+
+if TYPE_CHECKING:
+    from seamark.config import Config
+    from seamark.daemon import Daemon, Part
+
+ENVIRONMENT = {
+    "SEAMARK_CONFIG": "the same as --config",
+    "SEAMARK_DATA_DIR, …": "every flag that sets something can be set so; flags win",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of everything that runs an API server."""
+    parser.add_argument("--data-dir", metavar="DIR", help="certificates, kubeconfig and the SQLite store live here")
+    parser.add_argument("--api-host", metavar="HOST", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument(
+        "--api-port", metavar="PORT", type=int, help="port to listen on (default 6443); 0 takes a free one"
+    )
+    parser.add_argument("--store", metavar="URL", help="sqlite:///FILE, memory: or etcd://HOST:PORT,…/PREFIX")
+    parser.add_argument("--plain-http", action="store_true", default=None, help="no TLS; allowed on loopback only")
+    parser.add_argument("--token-file", metavar="FILE", help='more users: lines of token,user,uid,"group,…"')
+    parser.add_argument("--service-range", metavar="CIDR[,CIDR]", help="addresses for Services, one range per family")
+    parser.add_argument("--node-port-range", metavar="LOW-HIGH", help="node ports (default 30000-32767)")
+    parser.add_argument("--config", metavar="FILE", help="a TOML file with any of these settings")
+    add_log_options(parser)
+    parser.add_argument("--log-file", metavar="FILE", help="where to say it (default: stderr)")
+
+
+def add_up_options(parser: argparse.ArgumentParser) -> None:
+    """What only the whole of it has."""
+    add_options(parser)
+    parser.add_argument("--ephemeral", action="store_true", default=None, help="keep no state once it ends")
+    parser.add_argument("--dns-host", metavar="HOST", help="address of DNS (default 127.0.0.1)")
+    parser.add_argument("--dns-port", metavar="PORT", type=int, help="port of DNS (default 1053); 0 takes a free one")
+    parser.add_argument("--nodes", metavar="N", type=int, help="simulated nodes (default 3); 0 for none")
+    parser.add_argument("--cluster-domain", metavar="ZONE", help="the zone of cluster DNS (default cluster.local)")
+
+
+def config_of(options: argparse.Namespace) -> Config:
+    """The configuration these options make, with the file and the environment."""
+    from seamark.config import ConfigError, from_options
+
+    given = dict(vars(options))
+    if options.verbose:
+        given["log_level"] = level_of(options.verbose)
+    try:
+        return from_options(given)
+    except ConfigError as error:
+        raise Failure(str(error), 2) from error
+
+
+def check_sections(config: Config) -> None:
+    """Say what is wrong with a component's section before anything is started."""
+    from seamark import sections
+    from seamark.config import ConfigError
+
+    try:
+        for section in (sections.dns, sections.nodes, sections.discovery):
+            section(config)
+    except ConfigError as error:
+        raise Failure(str(error), 2) from error
+
+
+def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
+    """Run a daemon until it is told to stop."""
+    from seamark.cli.logging_setup import set_up
+
+    try:
+        set_up(config.log)
+    except OSError as error:
+        raise Failure(f"cannot write the log file {config.log.file}: {error.strerror}") from error
+
+    import uvloop
+
+    from seamark import daemon
+    from seamark.config import ConfigError
+
+    try:
+        uvloop.run(daemon.run(config, parts, ready))
+    except daemon.StartError as error:
+        raise Failure(str(error)) from error
+    except ConfigError as error:
+        raise Failure(str(error), 2) from error

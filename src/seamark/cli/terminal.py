@@ -1,0 +1,82 @@
+"""What a terminal shows and a pipe must not: colours, and progress that is overwritten.
+
+Colour is for terminals only, and not for those whose owner has set ``NO_COLOR`` (https://no-color.org) or TERM=dumb.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Self, TextIO
+
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+PATIENCE = 1.0  # seconds of silence that need no explanation
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def colourful(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether to use colours on this stream."""
+    if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def styled(text: str, style: str, *, colour: bool) -> str:
+    """The text in a style of ``STYLES``; just the text where there is no colour."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if colour and style and text else text
+
+
+def width(text: str) -> int:
+    """How many columns a terminal needs for it: wide characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    taken = 0
+    for character in text:
+        if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+            continue
+        taken += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return taken
+
+
+class Progress:
+    """``with Progress("waiting …"):`` says what is going on if it takes longer than a moment.
+
+    On a terminal it is a line that is overwritten and goes away again.  In a pipe it is nothing.
+    """
+
+    def __init__(self, text: str, stream: TextIO | None = None) -> None:
+        self._text = text
+        self._stream = sys.stderr if stream is None else stream
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._stream.isatty() and os.environ.get("TERM") != "dumb":
+            self._thread = threading.Thread(target=self._turn, name="progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def say(self, text: str) -> None:
+        """What is going on now."""
+        self._text = text
+
+    def _turn(self) -> None:
+        if self._ended.wait(PATIENCE):
+            return
+        frame = 0
+        while not self._ended.wait(0.1):
+            self._stream.write(f"\r\x1b[2K{FRAMES[frame % len(FRAMES)]} {self._text}")
+            self._stream.flush()
+            frame += 1
+        self._stream.write("\r\x1b[2K")
+        self._stream.flush()

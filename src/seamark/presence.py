@@ -1,0 +1,138 @@
+"""Who holds a data directory: one Seamark at a time, and anybody can find out which.
+
+Two files.  ``lock`` keeps a second one out for as long as the first lives, however it dies.  ``running.json`` says what
+runs there, and carries a POSIX lock, because only of that kind the kernel tells who holds it: the number of the process
+comes from there and not from a file that a dead one may have left behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+LOCK = "lock"
+RUNNING = "running.json"
+
+# ``struct flock``, which Python does not know: where the process's number is in it, and how to ask.
+if sys.platform == "darwin":
+    _FLOCK = struct.Struct("qqihh")
+
+    def _question() -> bytes:
+        return _FLOCK.pack(0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
+
+    def _answer(raw: bytes) -> tuple[int, int]:
+        _, _, pid, kind, _ = _FLOCK.unpack(raw)
+        return kind, pid
+
+else:
+    _FLOCK = struct.Struct("hhqqi4x")
+
+    def _question() -> bytes:
+        return _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+    def _answer(raw: bytes) -> tuple[int, int]:
+        kind, _, _, _, pid = _FLOCK.unpack(raw)
+        return kind, pid
+
+
+class DirectoryError(Exception):
+    """The data directory cannot be had; one line: which, why, what to do."""
+
+
+class Presence(msgspec.Struct, frozen=True):
+    """What runs in a data directory.  Until it is ``ready`` its addresses may still be missing."""
+
+    pid: int
+    version: str = ""
+    started: str = ""
+    ready: bool = False
+    parts: tuple[str, ...] = ()
+    api: str = ""
+    kubeconfig: str = ""
+    dns: tuple[str, ...] = ()
+    cluster_domain: str = ""
+    store: str = ""
+    nodes: int = 0
+    log: str = ""
+
+
+class Hold:
+    """A data directory held by this process."""
+
+    def __init__(self, running: int) -> None:
+        self._running = running
+
+    def tell(self, presence: Presence) -> None:
+        """Say what runs here."""
+        self._write(msgspec.json.encode(presence) + b"\n")
+
+    def _write(self, content: bytes) -> None:
+        os.ftruncate(self._running, 0)
+        os.pwrite(self._running, content, 0)
+
+
+@contextmanager
+def hold(directory: Path) -> Iterator[Hold]:
+    """Have the directory to ourselves inside the block; it is made if it is missing."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DirectoryError(f"cannot use the data directory {directory}: {error.strerror}; see --data-dir") from error
+    running = -1
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DirectoryError(_taken(directory)) from None
+        running = os.open(directory / RUNNING, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.lockf(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = Hold(running)
+        held.tell(Presence(os.getpid()))
+        try:
+            yield held
+        finally:
+            held._write(b"")
+    finally:
+        if running >= 0:
+            os.close(running)
+        os.close(lock)
+
+
+def _taken(directory: Path) -> str:
+    holder = find(directory)
+    who = f"pid {holder.pid}" if holder is not None and holder.pid > 0 else "another process"
+    return f"the data directory {directory} is in use by {who}; stop it or give --data-dir"
+
+
+def find(directory: Path) -> Presence | None:
+    """What runs in a directory, None if nothing does.
+
+    For other processes only: one that holds the directory itself would lose its lock by looking.  ``pid`` is 0 where
+    the holder cannot be seen from here, as from another container.
+    """
+    try:
+        running = os.open(directory / RUNNING, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DirectoryError(f"cannot look into the data directory {directory}: {error.strerror}") from error
+    try:
+        kind, pid = _answer(fcntl.fcntl(running, fcntl.F_GETLK, _question()))
+        if kind == fcntl.F_UNLCK:
+            return None
+        text = os.pread(running, 1 << 16, 0)
+    finally:
+        os.close(running)
+    try:
+        said = msgspec.json.decode(text, type=Presence)
+    except msgspec.DecodeError:
+        said = Presence(pid)  # it is just about to write
+    return msgspec.structs.replace(said, pid=max(pid, 0))
