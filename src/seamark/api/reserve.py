@@ -33,6 +33,11 @@ class Reserved(msgspec.Struct):
             obj["spec"] = self.before
 
 
+def port_reservation(port: int, namespace: str, name: str) -> Write:
+    """The write that holds a node port for a Service; fails if somebody holds it already."""
+    return Write(f"{PORTS_PREFIX}{port}", msgspec.json.encode({"service": f"{namespace}/{name}"}), 0)
+
+
 class Taken:
     """What is in use right now."""
 
@@ -99,12 +104,11 @@ class Reservations:
         return writes
 
     def _writes(self, plan: allocate.Allocation, namespace: str, name: str) -> list[Write]:
-        owner = msgspec.json.encode({"service": f"{namespace}/{name}"})
         writes = []
         for address in plan.reserve_ips:
             value = stored(ip_address_object(address, namespace, name, now=self._now()))
             writes.append(Write(key_of(IP_ADDRESSES, "", address), value, 0))
-        writes += [Write(f"{PORTS_PREFIX}{port}", owner, 0) for port in plan.reserve_ports]
+        writes += [port_reservation(port, namespace, name) for port in plan.reserve_ports]
         writes += [Write(key_of(IP_ADDRESSES, "", address), None) for address in plan.release_ips]
         writes += [Write(f"{PORTS_PREFIX}{port}", None) for port in plan.release_ports]
         return writes
