@@ -96,8 +96,10 @@ def responder_over(zone: ClusterZone, config: ZoneConfig | None = None, **option
     entries = options.pop("entries", 1000)
     return Responder(
         Authority(zone, config or ZoneConfig()),
-        ready=ReadyAnswers(zone, entries=entries, octets=1 << 22),
-        ready_stream=ReadyAnswers(zone, entries=entries, octets=1 << 22),
+        ready=(
+            ReadyAnswers(zone, entries=entries, octets=1 << 22),
+            ReadyAnswers(zone, entries=entries, octets=1 << 22),
+        ),
         measures=Measures(Registry()),
         synced=options.pop("synced", lambda: True),
         **options,
@@ -106,10 +108,11 @@ def responder_over(zone: ClusterZone, config: ZoneConfig | None = None, **option
 
 def respond(responder: Responder, packet: bytes, *, datagram: bool = True) -> bytes | None:
     """As a listener would: the ready answers first."""
-    entry = responder.ready[datagram].plain.get(packet[2:])
+    transport = responder.udp if datagram else responder.tcp
+    entry = transport.ready.plain.get(packet[2:])
     if entry is not None:
         entry.hits += 1
         return packet[:2] + entry.forms[entry.hits % entry.spread]
-    reply = responder.respond(packet, datagram=datagram)
+    reply = responder.respond(packet, transport)
     assert reply is None or isinstance(reply, bytes)
     return reply

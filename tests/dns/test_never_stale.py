@@ -92,7 +92,7 @@ def test_kept_answers_are_those_of_a_fresh_start(
         else:
             touched = put(zone, obj)
             present[key] = obj
-        responder.ready[True].forget(touched)
+        responder.udp.ready.forget(touched)
     fresh = ClusterZone(clock=lambda: float(zone.serial))
     for obj in present.values():
         put(fresh, obj)
@@ -155,7 +155,7 @@ def test_other_answers_stay_when_one_changes() -> None:
     x, y, all_of_them = (query_packet(f"{name}.default.svc.cluster.local", Type.A) for name in ("x.hl", "y.hl", "hl"))
     for packet in (x, y, all_of_them) * 2:
         respond(responder, packet)
-    ready = responder.ready[True]
+    ready = responder.udp.ready
     assert set(ready.plain) == {x[2:], y[2:], all_of_them[2:]}
     ready.forget(put(zone, slice_of("hl", endpoint("10.1.0.1", "x"))))
     assert set(ready.plain) == {x[2:]}

@@ -21,7 +21,7 @@ def test_a_flood_of_names_does_not_grow_the_memory() -> None:
         reply = respond(responder, query_packet(f"r{number // 2}.default.svc.cluster.local", Type.A))
         assert reply is not None
         assert reply[3] & 15 == 3
-    ready = responder.ready[True]
+    ready = responder.udp.ready
     assert 0 < len(ready) <= 50
     assert len(ready._by_fact) <= 2 * 50 + 1
 
@@ -33,7 +33,7 @@ def test_a_flood_of_spellings_does_not_grow_the_memory() -> None:
             c.upper() if number // 2 >> at & 1 else c for at, c in enumerate("web.default.svc.cluster.local")
         )
         assert respond(responder, query_packet(name, Type.A)) is not None
-    assert len(responder.ready[True]) <= 50
+    assert len(responder.udp.ready) <= 50
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=60), st.integers(0, 3000), st.booleans()), max_size=60))
@@ -58,14 +58,14 @@ def test_what_is_asked_once_is_not_kept() -> None:
     packets = [query_packet(f"{name}.default.svc.cluster.local", Type.A) for name in ("web", "nope")]
     for packet in packets:
         respond(responder, packet)
-    assert len(responder.ready[True]) == 0
+    assert len(responder.udp.ready) == 0
     for number in range(500):
         for packet in packets:
             respond(responder, packet)
         respond(responder, query_packet(f"r{number}.default.svc.cluster.local", Type.A))
-    assert set(responder.ready[True].plain) == {packets[0][2:]}
-    assert set(responder.ready[True]._dated) == {packets[1][2:]}
-    assert len(responder.ready[True]._asked_once) <= 50
+    assert set(responder.udp.ready.plain) == {packets[0][2:]}
+    assert set(responder.udp.ready._dated) == {packets[1][2:]}
+    assert len(responder.udp.ready._asked_once) <= 50
 
 
 def test_every_address_comes_first_as_often_as_the_others() -> None:
@@ -120,7 +120,7 @@ def test_a_dropped_answer_leaves_its_count_behind() -> None:
     packet = query_packet("web.default.svc.cluster.local", Type.A)
     for _ in range(3):
         respond(responder, packet)
-    responder.ready[True].forget(put(zone, service("web", "10.96.0.2")))
+    responder.udp.ready.forget(put(zone, service("web", "10.96.0.2")))
     assert 'rcode="NOERROR",zone="cluster.local."} 3\n' in responder.measures.registry.text()
 
 
@@ -133,8 +133,8 @@ def test_negative_answers_carry_the_serial_of_now() -> None:
     for packet in packets * 2:
         respond(responder, packet)
     now = 2000.0
-    responder.ready[True].forget(put(zone, service("web", "10.96.0.1")))
+    responder.udp.ready.forget(put(zone, service("web", "10.96.0.1")))
     for packet in packets:
-        assert packet[2:] in responder.ready[True]._dated
+        assert packet[2:] in responder.udp.ready._dated
         message = dns.message.from_wire(respond(responder, packet) or b"")
         assert message.authority[0][0].serial == 2000

@@ -22,8 +22,10 @@ def _responder(cluster: RecordedCluster, doc: dict[str, Any]) -> Responder:
     config, zone = zone_config(doc), cluster.zone()
     return Responder(
         Authority(zone, config),
-        ready=ReadyAnswers(zone, entries=1000, octets=1 << 20),
-        ready_stream=ReadyAnswers(zone, entries=1000, octets=1 << 20),
+        ready=(
+            ReadyAnswers(zone, entries=1000, octets=1 << 20),
+            ReadyAnswers(zone, entries=1000, octets=1 << 20),
+        ),
         measures=Measures(Registry()),
         synced=lambda: True,
         falls_through=config.falls_through,
@@ -64,9 +66,10 @@ def test_reply_is_the_recorded_one(path: Any, question: dict[str, Any], served: 
 
 
 def _ask(responder: Responder, packet: bytes, datagram: bool) -> bytes | None:
-    entry = responder.ready[datagram].plain.get(packet[2:])
+    transport = responder.udp if datagram else responder.tcp
+    entry = transport.ready.plain.get(packet[2:])
     if entry is not None:
         return packet[:2] + entry.forms[0]
-    reply = responder.respond(packet, datagram=datagram)
+    reply = responder.respond(packet, transport)
     assert reply is None or isinstance(reply, bytes)
     return reply

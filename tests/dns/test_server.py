@@ -274,10 +274,10 @@ async def test_a_mistake_about_one_query_costs_the_others_nothing(
     async with serve() as server:
         respond = server.responder.respond
 
-        def mistaken(packet: bytes, **more: Any) -> Any:
+        def mistaken(packet: bytes, *more: Any) -> Any:
             if b"wrong" in packet:
                 raise RuntimeError("on purpose")
-            return respond(packet, **more)
+            return respond(packet, *more)
 
         monkeypatch.setattr(server.responder, "respond", mistaken)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:

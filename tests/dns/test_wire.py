@@ -88,7 +88,7 @@ def test_a_message_of_64_kib() -> None:
     reply = respond(RESPONDER, packet, datagram=False)
     assert reply is not None
     assert dns.message.from_wire(reply).answer
-    assert packet[2:] not in RESPONDER.ready[False].plain, "what trails is not worth keeping"
+    assert packet[2:] not in RESPONDER.tcp.ready.plain, "what trails is not worth keeping"
 
 
 def test_a_long_chain_of_pointers_is_given_up() -> None:

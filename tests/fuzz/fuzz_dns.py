@@ -45,11 +45,12 @@ def _responder() -> Responder:
     places = tuple(SliceEndpoint((f"10.1.0.{n}",), hostname=f"host-{n}") for n in range(1, 200))
     labels = {SERVICE_NAME_LABEL: "hl"}
     zone.put_slice(EndpointSlice(SliceMetadata("hl", "default", labels=labels), places, ports))
-    ready = [ReadyAnswers(zone, entries=ENTRIES, octets=1 << 20) for _ in range(2)]
     return Responder(
         Authority(zone, ZoneConfig(pods="insecure")),
-        ready=ready[0],
-        ready_stream=ready[1],
+        ready=(
+            ReadyAnswers(zone, entries=ENTRIES, octets=1 << 20),
+            ReadyAnswers(zone, entries=ENTRIES, octets=1 << 20),
+        ),
         measures=Measures(Registry()),
         synced=lambda: True,
     )
@@ -60,9 +61,9 @@ RESPONDER = _responder()
 
 def check(octets: bytes) -> None:
     """One message, twice, so that it may be kept, over either transport (the last bit says which)."""
-    datagram = bool(octets and octets[-1] & 1)
+    transport = RESPONDER.udp if octets and octets[-1] & 1 else RESPONDER.tcp
     for _ in range(2):
-        reply = RESPONDER.respond(octets, datagram=datagram)
+        reply = RESPONDER.respond(octets, transport)
         if reply is None:
             assert len(octets) < 12 or octets[2] & 0x80, "silence to a query"
             return
@@ -70,7 +71,7 @@ def check(octets: bytes) -> None:
         assert reply[:2] == octets[:2], "a reply to somebody else"
         assert reply[2] & 0x80, "a reply that is none"
         assert len(reply) <= 65535
-    assert len(RESPONDER.ready[datagram]) <= 2 * ENTRIES
+    assert len(transport.ready) <= 2 * ENTRIES
 
 
 if __name__ == "__main__":

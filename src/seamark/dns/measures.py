@@ -36,7 +36,7 @@ class Measures:
         }
         self._replies: dict[tuple[str, int, int, Labels | None], Value] = {}
 
-    def replies(self, proto: str, kind: int, rcode: int, zone: Labels | None) -> Value:
+    def replies(self, *, proto: str, kind: int, rcode: int, zone: Labels | None) -> Value:
         """The count of replies of this sort; ``zone`` is None for what lies outside the served zones."""
         key = (proto, kind if kind in _TYPES else -1, rcode, zone)
         child = self._replies.get(key)

@@ -110,7 +110,7 @@ class StateAsker:
     async def __call__(self, name: str, kind: str) -> Told:
         question = Question.about(spell(name), type_number(kind))
         packet = wire.HEADER.pack(1, wire.RD, 1, 0, 0, 0) + wire.question_bytes(question)
-        reply = self._responder.respond(packet, datagram=False)
+        reply = self._responder.respond(packet, self._responder.tcp)
         if isinstance(reply, Awaitable):
             reply = await reply
         assert isinstance(reply, bytes), "a well-formed question has a reply"
@@ -135,8 +135,7 @@ async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConf
     nothing_kept = ReadyAnswers(zone, entries=0, octets=0)
     responder = Responder(
         authority,
-        ready=nothing_kept,
-        ready_stream=nothing_kept,
+        ready=(nothing_kept, nothing_kept),
         measures=Measures(registry),
         synced=lambda: feed.synced,
         falls_through=zone_config.falls_through,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from seamark.dns import replies, wire
 from seamark.dns.answers import Answer, Authority
@@ -53,13 +53,35 @@ class Transfers(Protocol):
         ...
 
 
+class Transport:
+    """UDP or TCP: how long replies may be, and which are ready."""
+
+    __slots__ = ("datagrams", "name", "ready")
+
+    def __init__(self, name: Literal["udp", "tcp"], ready: ReadyAnswers) -> None:
+        self.name = name
+        self.datagrams = name == "udp"
+        self.ready = ready
+
+    def limit(self, query: Query) -> int:
+        return query.limit(datagram=self.datagrams)
+
+
+class _Request(NamedTuple):
+    """A query on its way through the sources."""
+
+    query: Query
+    packet: bytes
+    transport: Transport
+    client: str
+
+
 class Responder:
     def __init__(
         self,
         authority: Authority,
         *,
-        ready: ReadyAnswers,
-        ready_stream: ReadyAnswers,
+        ready: tuple[ReadyAnswers, ReadyAnswers],
         measures: Measures,
         synced: Callable[[], bool],
         falls_through: Callable[[Labels], bool] = lambda name: False,
@@ -68,7 +90,9 @@ class Responder:
         transfers: Transfers | None = None,
         shuffle: bool = True,
     ) -> None:
-        self.ready = {True: ready, False: ready_stream}
+        """``ready`` keeps the answers given over UDP and those given over TCP: they differ in length."""
+        self.udp = Transport("udp", ready[0])
+        self.tcp = Transport("tcp", ready[1])
         self.measures = measures
         self._authority = authority
         self._synced = synced
@@ -78,73 +102,70 @@ class Responder:
         self._transfers = transfers
         self._shuffle = shuffle
 
-    def respond(self, packet: bytes, *, datagram: bool, client: str = "") -> Outcome:
+    def respond(self, packet: bytes, transport: Transport, *, client: str = "") -> Outcome:
         """The reply to a packet that is not among the plain ready answers; None is silence."""
-        kept = self.ready[datagram].negative(packet[2:])
+        kept = transport.ready.negative(packet[2:])
         if kept is not None:
             return packet[:2] + kept
         query = wire.read_query(packet)
         if not isinstance(query, Query):
-            self._count_unread(query, datagram)
+            self._count_unread(query, transport)
             return query
+        request = _Request(query, packet, transport, client)
         question = query.question
         if question.klass != IN:
-            return self._status(query, Rcode.REFUSED, None, datagram)
+            return self._status(request, Rcode.REFUSED)
         if query.edns_version:
-            return self._status(query, Rcode.BADVERS, None, datagram)
+            return self._status(request, Rcode.BADVERS)
         if self._static:
             static = self._static.answer(question)
             if static is not None:
-                return self._write(query, static, packet, datagram)
+                return self._write(request, static)
         zone = self._authority.zone_of(question.name)
         if zone is None:
-            return self._elsewhere(query, datagram)
+            return self._ask_upstream(request, otherwise=Rcode.REFUSED)
         if question.type in (Type.AXFR, Type.IXFR):
-            return self._transfer(query, zone, datagram, client)
-        return self._ours(query, zone, packet, datagram)
+            return self._transfer(request, zone)
+        return self._ours(request, zone)
 
     def settle(self) -> None:
         """Bring the counters up to date with the answers served ready-made."""
-        for ready in self.ready.values():
-            ready.settle()
+        for transport in (self.udp, self.tcp):
+            transport.ready.settle()
 
     # --- sources -----------------------------------------------------------------------------------
 
-    def _ours(self, query: Query, zone: Labels, packet: bytes, datagram: bool) -> Outcome:
+    def _ours(self, request: _Request, zone: Labels) -> Outcome:
         if not self._synced():
             # Nothing is known yet, which is not the same as nothing being there.
-            return self._status(query, Rcode.SERVFAIL, zone, datagram)
-        answer = self._authority.answer(query.question, zone)
-        if answer.rcode == Rcode.NXDOMAIN and self._falls_through(query.question.name):
-            return self._fall_through(query, zone, datagram)
+            return self._status(request, Rcode.SERVFAIL, zone)
+        question = request.query.question
+        answer = self._authority.answer(question, zone)
+        if answer.rcode == Rcode.NXDOMAIN and self._falls_through(question.name):
+            return self._ask_upstream(request, otherwise=Rcode.SERVFAIL)
         if answer.follow and self._can_follow(answer):
-            return self._follow(query, answer, datagram)
-        return self._write(query, answer, packet, datagram)
+            return self._follow(request, answer)
+        return self._write(request, answer)
 
-    def _fall_through(self, query: Query, zone: Labels, datagram: bool) -> Outcome:
-        if self._upstream is None or not self._upstream.covers(query.question.name):
-            return self._status(query, Rcode.SERVFAIL, zone, datagram)
-        return self._forward(query, datagram)
-
-    def _elsewhere(self, query: Query, datagram: bool) -> Outcome:
-        if self._upstream is None or not self._upstream.covers(query.question.name):
-            return self._status(query, Rcode.REFUSED, None, datagram)
-        return self._forward(query, datagram)
-
-    async def _forward(self, query: Query, datagram: bool) -> bytes:
-        assert self._upstream is not None
-        reply = await self._upstream.reply(query, datagram=datagram)
-        self._count(query, reply[3] & 15, None, datagram)
-        return reply
-
-    def _transfer(self, query: Query, zone: Labels, datagram: bool, client: str) -> Outcome:
+    def _transfer(self, request: _Request, zone: Labels) -> Outcome:
         messages = None
-        if self._transfers is not None and self._synced() and not datagram:
-            messages = self._transfers.messages(query, zone, client)
+        if self._transfers is not None and self._synced() and not request.transport.datagrams:
+            messages = self._transfers.messages(request.query, zone, request.client)
         if messages is None:
-            return self._status(query, Rcode.REFUSED, zone, datagram)
-        self._count(query, Rcode.NOERROR, zone, datagram)
+            return self._status(request, Rcode.REFUSED, zone)
+        self._count(request, Rcode.NOERROR, zone)
         return messages
+
+    def _ask_upstream(self, request: _Request, *, otherwise: Rcode) -> Outcome:
+        upstream = self._upstream
+        if upstream is None or not upstream.covers(request.query.question.name):
+            return self._status(request, otherwise)
+        return self._forward(request, upstream)
+
+    async def _forward(self, request: _Request, upstream: Upstream) -> bytes:
+        reply = await upstream.reply(request.query, datagram=request.transport.datagrams)
+        self._count(request, reply[3] & 15)
+        return reply
 
     # --- aliases that lead out of the zone ---------------------------------------------------------
 
@@ -158,11 +179,11 @@ class Responder:
             or (self._upstream is not None and self._upstream.covers(question.name))
         )
 
-    async def _follow(self, query: Query, answer: Answer, datagram: bool) -> bytes:
+    async def _follow(self, request: _Request, answer: Answer) -> bytes:
         for target in answer.follow:
-            answer.answers.extend(await self._records(Question.about(target, query.question.type)))
-        self._count(query, answer.rcode, answer.zone, datagram)
-        return replies.write_answer(query, answer, query.limit(datagram=datagram))
+            answer.answers.extend(await self._records(Question.about(target, request.query.question.type)))
+        self._count(request, answer.rcode, answer.zone)
+        return replies.write_answer(request.query, answer, request.transport.limit(request.query))
 
     async def _records(self, question: Question) -> list[Record]:
         """What anybody knows about a name an alias leads to; nothing if nobody answers."""
@@ -178,13 +199,14 @@ class Responder:
 
     # --- replies -----------------------------------------------------------------------------------
 
-    def _status(self, query: Query, rcode: Rcode, zone: Labels | None, datagram: bool) -> bytes:
-        self._count(query, rcode, zone, datagram)
-        return wire.write_status(query, rcode)
+    def _status(self, request: _Request, rcode: Rcode, zone: Labels | None = None) -> bytes:
+        self._count(request, rcode, zone)
+        return wire.write_status(request.query, rcode)
 
-    def _write(self, query: Query, answer: Answer, packet: bytes, datagram: bool) -> bytes:
-        series = self._count(query, answer.rcode, answer.zone, datagram)
-        limit, ready, key = query.limit(datagram=datagram), self.ready[datagram], packet[2:]
+    def _write(self, request: _Request, answer: Answer) -> bytes:
+        query, packet, transport, _ = request
+        series = self._count(request, answer.rcode, answer.zone)
+        limit, ready, key = transport.limit(query), transport.ready, packet[2:]
         if self._shuffle and len(answer.answers) > 1:
             _shuffle_addresses(answer.answers)
         if query.end != len(packet) or not ready.wants(key):
@@ -198,16 +220,17 @@ class Responder:
 
     # --- counting ----------------------------------------------------------------------------------
 
-    def _count(self, query: Query, rcode: int, zone: Labels | None, datagram: bool) -> Value:
-        series = self.measures.replies("udp" if datagram else "tcp", query.question.type, rcode, zone)
+    def _count(self, request: _Request, rcode: int, zone: Labels | None = None) -> Value:
+        kind = request.query.question.type
+        series = self.measures.replies(proto=request.transport.name, kind=kind, rcode=rcode, zone=zone)
         series.add()
         return series
 
-    def _count_unread(self, reply: bytes | None, datagram: bool) -> None:
+    def _count_unread(self, reply: bytes | None, transport: Transport) -> None:
         if reply is None:
             self.measures.dropped.add()
         else:
-            self.measures.replies("udp" if datagram else "tcp", 0, reply[3] & 15, None).add()
+            self.measures.replies(proto=transport.name, kind=0, rcode=reply[3] & 15, zone=None).add()
 
 
 def _shuffle_addresses(records: list[Record]) -> None:

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from seamark.access.cluster import Cluster
 from seamark.access.informers import Informers
@@ -83,9 +84,8 @@ class DnsServer:
         self.zone = ClusterZone(clock=time.time, pod_names=config.zone.endpoint_pod_names)
         self._own_informers = informers is None
         self._informers = informers or Informers(cluster)
-        self._ready_answers = [
-            ReadyAnswers(self.zone, entries=config.ready_answers, octets=config.ready_octets) for _ in range(2)
-        ]
+        keep = partial(ReadyAnswers, self.zone, entries=config.ready_answers, octets=config.ready_octets)
+        self._ready_answers = (keep(), keep())
         self.feed = ZoneFeed(cluster, self._informers, self.zone, config.zone, self._forget)
         self._static = StaticRecords(config.hosts)
         self.listening = asyncio.Event()
@@ -144,11 +144,9 @@ class DnsServer:
         zone = self.config.zone
         local = own_addresses(host for host, _ in self.addresses)
         authority = Authority(self.zone, zone, local_addresses=local)
-        datagrams, streams = self._ready_answers
         return Responder(
             authority,
-            ready=datagrams,
-            ready_stream=streams,
+            ready=self._ready_answers,
             measures=Measures(self.registry),
             synced=lambda: self.feed.synced,
             falls_through=zone.falls_through,

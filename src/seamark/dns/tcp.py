@@ -148,12 +148,12 @@ class _Connection(asyncio.Protocol):
     def _answer(self, packet: bytes) -> None:
         began = time.perf_counter()
         responder = self._listener.responder
-        entry = responder.ready[False].plain.get(packet[2:])
+        entry = responder.tcp.ready.plain.get(packet[2:])
         if entry is not None:
             hits = entry.hits = entry.hits + 1
             self._send(packet[:2] + entry.forms[hits % entry.spread])
         else:
-            outcome = responder.respond(packet, datagram=False, client=self._client)
+            outcome = responder.respond(packet, responder.tcp, client=self._client)
             if isinstance(outcome, Awaitable):
                 self.waiting += 1
                 self._listener.background(self._answer_later(outcome))

@@ -80,7 +80,7 @@ class UdpListener:
 
     def _answer_batch(self, count: int) -> None:
         began = time.perf_counter()
-        batch, plain = self._batch, self._responder.ready[True].plain
+        batch, plain = self._batch, self._responder.udp.ready.plain
         slots, lengths = batch.slots, batch.lengths
         for at in range(count):
             packet = slots[at][: lengths[at]].tobytes()
@@ -109,7 +109,7 @@ class UdpListener:
     def _respond(self, packet: bytes) -> Outcome:
         """A mistake of ours about one query must not cost the others of its batch their answers."""
         try:
-            return self._responder.respond(packet, datagram=True)
+            return self._responder.respond(packet, self._responder.udp)
         except Exception:
             log.exception("a query could not be answered: %s", packet.hex())
             self._responder.measures.failed.add()
@@ -118,7 +118,7 @@ class UdpListener:
     # --- one by one --------------------------------------------------------------------------------
 
     def _drain_singly(self) -> None:
-        plain = self._responder.ready[True].plain
+        plain = self._responder.udp.ready.plain
         for _ in range(_ROUNDS * mmsg.BATCH):
             try:
                 packet, address = self._sock.recvfrom(_LONGEST_QUERY)
