@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("seamark")
 
+STOP_SECONDS = 5.0
+
 # What runs beside the API server.
 Part = Literal["controllers", "discovery", "dns", "nodes"]
 EVERYTHING: tuple[Part, ...] = ("controllers", "discovery", "dns", "nodes")
@@ -210,9 +212,13 @@ class Daemon:
         return [self._spawn("sweep idle connections", listener.sweep()), self._spawn("keep default/kubernetes", own)]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
-        await self.api.close()
+        """The other way round: who writes stops before what writes depend on."""
         for task in reversed(background):
+            if task is background[0]:
+                # Whoever had something to say (a lease to hand over) has said it; now the clients.
+                await self.api.close()
             task.cancel()
+            await asyncio.wait([task], timeout=STOP_SECONDS)
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._tasks.create_task(work, name=name)

@@ -172,6 +172,8 @@ def test_a_broken_store_file_is_left_as_it_is(tmp_path: Path) -> None:
     assert foreign.read_bytes() == b"this is no database" * 100
 
 
+# urllib leaves the sockets of requests that the kill cut off to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_everything_acknowledged_survives_kill_9_and_watches_go_on(start: Start) -> None:
     """Under load: kill, start again; same uids, same addresses, the watch resumes from where it was."""
     server = start()
