@@ -1,0 +1,123 @@
+"""One Service's case: the Service, every Pod it selects with the verdict on it, and what is written about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import msgspec
+
+from seamark.membership import Reason, Standing, Verdict, judge
+from seamark.why.pods import Trouble, trouble
+from seamark.why.views import SLICE_CONTROLLER, Endpoints, EndpointSlice, Key, Node, Pod, Service
+from seamark.why.world import World
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A Pod the selector picks, the verdict on it, and, if it gets no traffic, why."""
+
+    pod: Pod
+    node: Node | None
+    verdict: Verdict
+    trouble: Trouble | None
+
+    @property
+    def listed_ready(self) -> bool:
+        """Whether EndpointSlices list it as ready."""
+        return self.verdict.standing is Standing.READY
+
+    @property
+    def would_serve(self) -> bool:
+        """Whether nothing about the Pod itself keeps traffic from it."""
+        return self.trouble is None and self.listed_ready
+
+
+class Case:
+    """Everything the checks look at; they only read it."""
+
+    def __init__(self, world: World, service: Service) -> None:
+        self.world = world
+        self.service = service
+
+    @property
+    def key(self) -> Key:
+        return self.service.key
+
+    @property
+    def namespace(self) -> str:
+        return self.service.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        return self.service.metadata.name
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return tuple(self._candidate(pod) for pod in self.world.pods_of(self.service))
+
+    def _candidate(self, pod: Pod) -> Candidate:
+        node = self.world.node_of(pod)
+        verdict = judge(self.service, pod, node)
+        serves = verdict.standing is Standing.READY and Reason.PUBLISHED_ANYWAY not in verdict.reasons
+        return Candidate(pod, node, verdict, None if serves else trouble(pod, node, self.world.now))
+
+    @cached_property
+    def ready(self) -> tuple[Candidate, ...]:
+        """The Pods that EndpointSlices list as ready."""
+        return tuple(each for each in self.candidates if each.listed_ready)
+
+    @cached_property
+    def slices(self) -> tuple[EndpointSlice, ...]:
+        return tuple(self.world.slices_of(self.key))
+
+    @cached_property
+    def controller_slices(self) -> tuple[EndpointSlice, ...]:
+        return tuple(each for each in self.slices if each.managed_by == SLICE_CONTROLLER)
+
+    @property
+    def endpoints(self) -> Endpoints | None:
+        return self.world.endpoints.get(self.key)
+
+    @cached_property
+    def ready_addresses(self) -> tuple[str, ...]:
+        """Where traffic may go: as the controllers decide, or as others wrote where they have no say."""
+        if self.service.managed:
+            found: Iterable[str] = (
+                address
+                for each in self.ready
+                for family in self.service.families
+                for address in each.verdict.addresses(family)
+            )
+        else:
+            found = [address for each in self.slices for address in each.ready_addresses()]
+            if not found and not self.world.bookkept and self.endpoints is not None and self.endpoints.mirrorable:
+                found = [each.ip for each in self.endpoints.ready()]
+        return tuple(sorted(set(found)))
+
+    @property
+    def reaches_nothing(self) -> bool:
+        return not self.service.external and not self.ready_addresses
+
+
+def plural(count: int, word: str) -> str:
+    """``1 Pod``, ``2 Pods``."""
+    ending = "es" if word.endswith("s") else "s"
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}{ending}"
+
+
+def listed(words: Iterable[str], limit: int = 3) -> str:
+    """``a, b, c and 4 more``."""
+    words = list(words)
+    if len(words) <= limit + 1:
+        return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+    return f"{', '.join(words[:limit])} and {len(words) - limit} more"
+
+
+def pairs(labels: dict[str, str] | None) -> str:
+    """``app=web,tier=front``, as kubectl writes a selector."""
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+
+
+def offered_port(name: str, protocol: str) -> str:
+    """A port as the two sides are joined by it."""
+    return f"{name or '(unnamed)'}/{protocol}"

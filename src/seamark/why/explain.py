@@ -1,0 +1,198 @@
+"""From a cluster as it was seen to what is wrong with a Service: every check, ranked, with its evidence (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from seamark.membership import Reason, Standing
+from seamark.why import (
+    external,
+    handmade,
+    members,
+    names,
+    policies,
+    porting,
+    selecting,
+    stacks,
+    standing,
+    written,
+    zoning,
+)
+from seamark.why.case import Candidate, Case, listed, pairs, plural
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, ranked
+from seamark.why.near import misspelt, near_misses
+from seamark.why.report import Health, PodRow, Report, Table, health_of
+from seamark.why.views import Key, ServicePort
+from seamark.why.world import World
+
+CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    standing.findings,
+    external.findings,
+    selecting.findings,
+    handmade.findings,
+    stacks.findings,
+    members.findings,
+    porting.findings,
+    written.findings,
+    names.findings,
+    policies.findings,
+    zoning.findings,
+)
+
+
+def findings(case: Case) -> tuple[Finding, ...]:
+    """Everything wrong with a Service, the cause to see to first at the head."""
+    return ranked([found for check in CHECKS for found in check(case)])
+
+
+def explain(world: World, key: Key) -> Report:
+    """The whole report on one Service."""
+    service = world.services.get(key)
+    if service is None:
+        return _no_service(world, key)
+    case = Case(world, service)
+    found = findings(case)
+    return Report(
+        subject=f"service/{case.name}",
+        namespace=case.namespace,
+        state=state(case),
+        health=health_of(found),
+        findings=found,
+        facts=tuple(_facts(case)),
+        pods=(*(_row(each) for each in case.candidates), *_near_rows(case)),
+        tables=tuple(_tables(case)),
+        ready=case.ready_addresses,
+        notes=tuple(str(each) for each in world.seen.refused),
+    )
+
+
+def state(case: Case) -> str:
+    """In a few words, for a headline."""
+    if case.service.external:
+        return f"an alias for {case.service.spec.external_name}"
+    count = len(case.ready_addresses)
+    if not count:
+        return "no ready endpoints"
+    ready = plural(count, "ready endpoint")
+    if not case.service.managed:
+        return ready
+    alive = [each for each in case.candidates if each.verdict.reason is not Reason.FINISHED]
+    return (
+        ready if len(case.ready) == len(alive) else f"{ready} ({len(case.ready)} of {plural(len(alive), 'Pod')} ready)"
+    )
+
+
+# --- evidence --------------------------------------------------------------------------------------
+
+
+def _facts(case: Case) -> Iterator[tuple[str, str]]:
+    spec = case.service.spec
+    yield "type", _type(case)
+    if spec.selector:
+        yield "selector", pairs(spec.selector)
+    if spec.ports:
+        yield "ports", listed([_port(port) for port in spec.ports], 6)
+    if spec.publish_not_ready_addresses:
+        yield "publishes", "Pods that are not ready, too (publishNotReadyAddresses)"
+    yield "DNS", names.answer(case)
+
+
+def _type(case: Case) -> str:
+    spec = case.service.spec
+    if case.service.external:
+        return "ExternalName: an alias in DNS; it has no endpoints"
+    whose = (
+        "its endpoints are the Pods it selects" if spec.selector else "no selector: its endpoints are written by hand"
+    )
+    if spec.cluster_ip == "None":
+        return f"headless {spec.type}: DNS answers with the endpoints themselves; {whose}"
+    return f"{spec.type} {listed(standing.cluster_ips(case))}; {whose}".replace("  ", " ").replace(" ;", ";")
+
+
+def _port(port: ServicePort) -> str:
+    name = f"{port.name} " if port.name else ""
+    node = f", node port {port.node_port}" if port.node_port else ""
+    return f"{name}{port.port} → {port.target_port or port.port}/{port.protocol}{node}"
+
+
+def _row(candidate: Candidate) -> PodRow:
+    verdict, pod = candidate.verdict, candidate.pod
+    reasons = [reason.value for reason in verdict.reasons]
+    if candidate.trouble is not None:
+        reasons.insert(0, candidate.trouble.code.value)
+    return PodRow(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        standing=verdict.standing.value,
+        ready=candidate.listed_ready,
+        addresses=(*verdict.ipv4, *verdict.ipv6) or pod.ips,
+        reasons=tuple(dict.fromkeys(reasons)),
+        why=reason_of(candidate),
+    )
+
+
+def reason_of(candidate: Candidate) -> str:
+    """Why a Pod is what it is to a Service; "" for one that simply gets traffic."""
+    verdict = candidate.verdict
+    if Reason.NO_ADDRESS_OF_FAMILY in verdict.reasons:
+        return "no address of the Service's family"
+    told = [candidate.trouble.detail] if candidate.trouble is not None else []
+    if Reason.PUBLISHED_ANYWAY in verdict.reasons:
+        told.append("published anyway")
+    told += [f"no port {missing.target}/{missing.protocol}" for missing in verdict.unresolved]
+    return "; ".join(told)
+
+
+def _near_rows(case: Case) -> Iterable[PodRow]:
+    """Pods that are not selected but almost, when none is."""
+    if case.candidates or not case.service.managed:
+        return
+    selector = case.service.spec.selector or {}
+    for miss in near_misses(selector, case.world.shapes(case.namespace), name=case.name):
+        for pod in miss.shape.pods[:3]:
+            wrong = [f"{d.key} is {d.found}" if d.found_key == d.key else f"no {d.key}" for d in miss.differences]
+            yield _stranger(pod.key, pod.ips, Reason.LABEL_MISMATCH, f"not selected: {', '.join(wrong)}")
+    for namespace, pods in sorted(selecting.pods_elsewhere(case).items())[:3]:
+        for pod in pods[:3]:
+            yield _stranger(pod.key, pod.ips, Reason.OTHER_NAMESPACE, f"matches, but is in namespace {namespace}")
+
+
+def _stranger(key: Key, ips: tuple[str, ...], reason: Reason, why: str) -> PodRow:
+    return PodRow(key[0], key[1], Standing.EXCLUDED.value, False, ips, (reason.value,), why)
+
+
+def _tables(case: Case) -> Iterator[Table]:
+    """What is written about the Service, where that is what there is to see."""
+    rows: list[tuple[str, ...]] = []
+    if case.endpoints is not None:
+        ready = [each.ip for each in case.endpoints.ready()]
+        waiting = [each.ip for each in case.endpoints.not_ready()]
+        by = "controller" if case.endpoints.made_by_controller else "hand"
+        rows.append((f"Endpoints {case.name}", by, listed(ready, 4) or "-", listed(waiting, 4) or "-"))
+    for each in case.slices[:20]:
+        waiting = sorted(set(each.all_addresses()) - set(each.ready_addresses()))
+        by = each.managed_by.removesuffix(".k8s.io") or "hand"
+        rows.append((each.metadata.name, by, listed(each.ready_addresses(), 4) or "-", listed(waiting, 4) or "-"))
+    if rows:
+        yield Table(("WRITTEN", "BY", "READY", "NOT READY"), tuple(rows))
+
+
+# --- what is not there -----------------------------------------------------------------------------
+
+
+def _no_service(world: World, key: Key) -> Report:
+    namespace, name = key
+    others = sorted(where for where, other in world.services if other == name and where != namespace)
+    alike = sorted(other for where, other in world.services if where == namespace and misspelt(other, name) is not None)
+    cause = f"There is no Service {name} in namespace {namespace}"
+    fix = Fix("Make it, or check the name and the namespace (-n).")
+    if alike:
+        cause += f"; there is {listed(alike)}"
+        fix = Fix(f"If {alike[0]} is meant, use that name.", certain=False)
+    elif others:
+        cause += f", but in {listed(others)}"
+        fix = Fix(f"Ask with -n {others[0]}; Pods of other namespaces reach it as {name}.{others[0]}.", certain=False)
+    missing = Finding(Code.SERVICE_NOT_FOUND, Severity.ERROR, f"{cause}.", fix)
+    notes = tuple(str(each) for each in world.seen.refused)
+    return Report(f"service/{name}", namespace, "does not exist", Health.BROKEN, (missing,), notes=notes)

@@ -1,0 +1,117 @@
+"""One thing that is wrong: its code, the cause in a sentence, and what to do about it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from seamark.why.codes import Code, weight
+from seamark.why.views import Key
+
+
+class Severity(Enum):
+    """How bad it is: nothing gets through, something is amiss, or merely worth a thought."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    HINT = "hint"
+
+
+_SEVERITIES = {severity: position for position, severity in enumerate(Severity)}
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A ``kubectl`` command line; what it reads from stdin, if anything, is a manifest."""
+
+    words: tuple[str, ...]
+    manifest: Any = None
+
+    def text(self, more: Sequence[str] = ()) -> str:
+        """For a shell; ``more`` says which cluster is meant."""
+        line = shlex.join(("kubectl", *more, *self.words))
+        if self.manifest is None:
+            return line
+        return f"echo {shlex.quote(msgspec.json.encode(self.manifest).decode())} | {line}"
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """What would help.
+
+    ``commands`` do it, ``look`` shows more.  ``certain`` is False where it rests on a guess at what was meant.
+    """
+
+    text: str
+    commands: tuple[Command, ...] = ()
+    look: tuple[Command, ...] = ()
+    certain: bool = True
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """``weight`` is how many Pods, addresses or objects it concerns."""
+
+    code: Code
+    severity: Severity
+    cause: str
+    fix: Fix
+    weight: int = 1
+    facts: tuple[str, ...] = ()
+
+
+def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The weightiest first; what concerns more Pods before what concerns fewer."""
+
+    def order(finding: Finding) -> tuple[int, int, int, int]:
+        family, position = weight(finding.code)
+        return _SEVERITIES[finding.severity], family, -finding.weight, position
+
+    return tuple(sorted(findings, key=order))
+
+
+# --- the commands fixes are made of ----------------------------------------------------------------
+
+
+def merge_patch(resource: str, key: Key, patch: Any) -> Command:
+    return _patch(resource, key, "merge", patch)
+
+
+def json_patch(resource: str, key: Key, operations: list[dict[str, Any]]) -> Command:
+    return _patch(resource, key, "json", operations)
+
+
+def _patch(resource: str, key: Key, type: str, patch: Any) -> Command:
+    text = msgspec.json.encode(patch).decode()
+    return Command(("patch", resource, key[1], *_in(key[0]), f"--type={type}", "-p", text))
+
+
+def label(resource: str, key: Key, *labels: str, overwrite: bool = False) -> Command:
+    """``labels`` as kubectl takes them: ``key=value``, or ``key-`` to remove one."""
+    return Command(("label", resource, key[1], *_in(key[0]), *labels, *(["--overwrite"] if overwrite else [])))
+
+
+def delete(resource: str, key: Key) -> Command:
+    return Command(("delete", resource, key[1], *_in(key[0])))
+
+
+def delete_selected(resource: str, namespace: str, selector: str) -> Command:
+    return Command(("delete", resource, *_in(namespace), "-l", selector))
+
+
+def create(manifest: dict[str, Any]) -> Command:
+    return Command(("create", "-f", "-"), manifest)
+
+
+def scale(kind: str, key: Key, replicas: int) -> Command:
+    return Command(("scale", kind.lower(), key[1], *_in(key[0]), f"--replicas={replicas}"))
+
+
+def look(*words: str, namespace: str = "") -> Command:
+    """A command that changes nothing but shows more."""
+    return Command((*words, *_in(namespace)))
+
+
+def _in(namespace: str) -> tuple[str, ...]:
+    return ("-n", namespace) if namespace else ()

@@ -1,0 +1,156 @@
+"""Hand-made EndpointSlices: whether they are used, and whether they are what they claim to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seamark.why.case import Case, listed, offered_port, plural
+from seamark.why.codes import Code
+from seamark.why.finding import Command, Finding, Fix, Severity, delete_selected, json_patch, label
+from seamark.why.views import (
+    MANAGED_BY_LABEL,
+    MIRROR_CONTROLLER,
+    SERVICE_NAME_LABEL,
+    SLICE_CONTROLLER,
+    EndpointSlice,
+)
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    """What is wrong with the slices of a Service without a selector."""
+    leftover = [each for each in case.controller_slices if _made_by_controller(each)]
+    yield from _leftover(case, leftover)
+    claimed = [each for each in case.controller_slices if not _made_by_controller(each)]
+    mirrored = [each for each in case.slices if each.managed_by == MIRROR_CONTROLLER]
+    yield from _claimed(case, [*claimed, *(each for each in mirrored if not _mirrors(each, case))])
+    yield from _used(case, [*hand_made(case), *claimed])
+
+
+def hand_made(case: Case) -> list[EndpointSlice]:
+    return [each for each in case.slices if each.managed_by not in (SLICE_CONTROLLER, MIRROR_CONTROLLER)]
+
+
+def port_findings(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    """Slices whose ports have none of the Service's names; headless Services are found by address alone."""
+    names = {(port.name, port.protocol) for port in case.service.spec.ports}
+    if not names or case.service.spec.cluster_ip == "None":
+        return
+    for each in slices:
+        offered = {(port.name or "", port.protocol or "TCP") for port in each.ports or ()}
+        if each.address_type in case.service.families and not offered & names:
+            yield _slice_ports(case, each)
+
+
+def _made_by_controller(each: EndpointSlice) -> bool:
+    """Whether the EndpointSlice controller wrote it, and not somebody with its label."""
+    if any(owner.kind == "Service" for owner in each.metadata.owner_references):
+        return True
+    return any(e.target_ref is not None and e.target_ref.kind == "Pod" for e in each.endpoints or ())
+
+
+def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    if not leftover:
+        return
+    addresses = sorted({address for each in leftover for address in each.all_addresses()})
+    sent = f", and traffic still goes to {listed(addresses)}" if addresses else ""
+    selector = f"{SERVICE_NAME_LABEL}={case.name},{MANAGED_BY_LABEL}={SLICE_CONTROLLER}"
+    yield Finding(
+        Code.LEFTOVER_SLICES,
+        Severity.WARNING,
+        f"It has no selector, but {plural(len(leftover), 'EndpointSlice')} of the controller are left over from when it"
+        f" had one{sent}; nobody updates or deletes them.",
+        Fix(
+            "Delete them (or give the Service its selector back):",
+            (delete_selected("endpointslice", case.namespace, selector),),
+        ),
+        weight=len(leftover),
+        facts=tuple(f"{each.metadata.name}: {listed(each.all_addresses()) or 'empty'}" for each in leftover[:5]),
+    )
+
+
+def _mirrors(each: EndpointSlice, case: Case) -> bool:
+    """Whether the mirroring controller made it: then it belongs to the Endpoints it mirrors."""
+    owners = each.metadata.owner_references
+    return any(owner.kind == "Endpoints" for owner in owners) or (not owners and case.endpoints is not None)
+
+
+def _claimed(case: Case, claimed: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    for each in claimed:
+        yield Finding(
+            Code.SLICE_MANAGED_BY_CONTROLLER,
+            Severity.WARNING if case.ready_addresses else Severity.ERROR,
+            f"EndpointSlice {each.metadata.name} was made by hand but is labelled {MANAGED_BY_LABEL}={each.managed_by}:"
+            " that controller takes it for its own, and may delete it at any time.",
+            Fix(
+                "Say that it is not the controller's:",
+                (label("endpointslice", each.key, f"{MANAGED_BY_LABEL}=manual", overwrite=True),),
+            ),
+        )
+
+
+def _used(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    used = [each for each in slices if each.address_type in case.service.families]
+    if not used:
+        yield from (_other_family(case, each) for each in slices)
+        return
+    yield from port_findings(case, used)
+    if not case.ready_addresses:
+        empty = not any(each.all_addresses() for each in used)
+        yield empty_finding(f"EndpointSlice {used[0].metadata.name}") if empty else _unready(case, used)
+
+
+def _other_family(case: Case, each: EndpointSlice) -> Finding:
+    families = " and ".join(case.service.families)
+    why = "which no proxy uses" if each.address_type == "FQDN" else f"but the Service is for {families}"
+    return Finding(
+        Code.SLICE_OF_OTHER_FAMILY,
+        Severity.ERROR,
+        f"EndpointSlice {each.metadata.name} holds {each.address_type} addresses, {why}, so it is ignored.",
+        Fix(f"Make the slice anew with addressType {case.service.families[0]}; the type cannot be changed."),
+    )
+
+
+def _slice_ports(case: Case, each: EndpointSlice) -> Finding:
+    wanted = listed(offered_port(port.name, port.protocol) for port in case.service.spec.ports)
+    offered = listed(offered_port(port.name or "", port.protocol or "TCP") for port in each.ports or ()) or "none"
+    commands: tuple[Command, ...] = ()
+    ports = case.service.spec.ports
+    if len(ports) == 1 and len(each.ports or ()) == 1:
+        correct = [{"op": "add", "path": "/ports/0/name", "value": ports[0].name}]
+        if (each.ports or ())[0].protocol not in (None, ports[0].protocol):
+            correct.append({"op": "add", "path": "/ports/0/protocol", "value": ports[0].protocol})
+        commands = (json_patch("endpointslice", each.key, correct),)
+    return Finding(
+        Code.SLICE_PORT_MISMATCH,
+        Severity.ERROR,
+        f"EndpointSlice {each.metadata.name} offers port {offered}, but the Service's port is {wanted}: they are joined"
+        " by name and protocol, so nothing gets through.",
+        Fix("Give the slice's port the Service's port name" + (":" if commands else "."), commands),
+    )
+
+
+def _unready(case: Case, used: Sequence[EndpointSlice]) -> Finding:
+    addresses = [address for each in used for address in each.all_addresses()]
+    first = used[0]
+    changes = [
+        {"op": "add", "path": f"/endpoints/{position}/conditions", "value": {"ready": True}}
+        for position, endpoint in enumerate(first.endpoints or ())
+        if not endpoint.ready
+    ]
+    return Finding(
+        Code.ENDPOINTS_NOT_READY,
+        Severity.ERROR,
+        f"All {plural(len(addresses), 'address')} of its hand-made EndpointSlices ({listed(addresses)}) are marked not"
+        " ready.",
+        Fix("Once they are, say so:", (json_patch("endpointslice", first.key, changes),)),
+        weight=len(addresses),
+    )
+
+
+def empty_finding(what: str) -> Finding:
+    return Finding(
+        Code.ENDPOINTS_EMPTY,
+        Severity.ERROR,
+        f"It has no selector, and {what}, made for it by hand, holds no address.",
+        Fix("Write the addresses that should answer into it."),
+    )

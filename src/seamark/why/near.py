@@ -1,0 +1,210 @@
+"""Near misses: labels that a selector almost matches, ranked by how little would have to change.
+
+Everything here is a fact about two texts, namely what differs and by how much.  Whether it was meant is for a person
+to say, so whoever shows a near miss says "closest", not "wrong".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+
+import msgspec
+
+from seamark.why.world import INSTANCE_LABELS, Shape
+
+SHOWN = 5  # more near misses than these help nobody
+_WORDS = re.compile(r"[-_./]+")
+_DIGITS = re.compile(r"\d+")
+
+
+class Kind(Enum):
+    """What differs between a pair of the selector and the labels."""
+
+    SPELLING = "spelling"  # the value, by case, separators or a letter or two
+    KEY_SPELLING = "spelling of the key"
+    OTHER_KEY = "key"  # the value is there, under another key
+    RELATED = "related value"  # one value is a part of the other
+    VALUE = "value"
+    MISSING = "missing"
+    INSTANCE = "instance"  # a label that changes with every rollout
+
+
+_COST: Mapping[Kind, float] = {
+    Kind.SPELLING: 1.0,
+    Kind.KEY_SPELLING: 1.2,
+    Kind.INSTANCE: 1.3,
+    Kind.OTHER_KEY: 1.5,
+    Kind.RELATED: 2.0,
+    Kind.MISSING: 3.0,
+    Kind.VALUE: 3.0,
+}
+# Whose Pod it is: another value there is another application, not a slip.
+_IDENTITY = frozenset(("app", "name", "run", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/instance"))
+_OTHER_APPLICATION = 3.0
+FAR = 3.0  # from this cost on, Pods that match in another namespace are closer
+# Those that make a near miss by themselves; the others need the rest of the selector to match.
+_TELLING = frozenset((Kind.SPELLING, Kind.KEY_SPELLING, Kind.OTHER_KEY, Kind.INSTANCE))
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One pair of the selector, and what there is instead; ``letters`` counts edits where spelling is what differs."""
+
+    kind: Kind
+    key: str
+    wanted: str
+    found_key: str = ""
+    found: str | None = None
+    letters: int = 0
+
+    @property
+    def cost(self) -> float:
+        other = self.kind is Kind.VALUE and self.key in _IDENTITY
+        return _COST[self.kind] + 0.1 * self.letters + (_OTHER_APPLICATION if other else 0.0)
+
+
+class NearMiss(msgspec.Struct, frozen=True):
+    """Labels a selector almost matches."""
+
+    shape: Shape
+    differences: tuple[Difference, ...]
+    cost: float
+
+    @property
+    def first(self) -> Difference:
+        return self.differences[0]
+
+    def corrected(self, selector: Mapping[str, str]) -> dict[str, str | None]:
+        """The merge patch that makes the selector match; None takes a key away."""
+        patch: dict[str, str | None] = {}
+        for difference in self.differences:
+            if difference.found_key != difference.key:
+                patch[difference.key] = None
+            if difference.found_key and difference.found is not None:
+                patch[difference.found_key] = difference.found
+        return patch
+
+
+def near_misses(selector: Mapping[str, str], shapes: Iterable[Shape], *, name: str = "") -> list[NearMiss]:
+    """The closest of these, the closest first; ``name`` breaks ties in favour of what is called like it."""
+    found = [miss for shape in shapes if (miss := near_miss(selector, shape)) is not None]
+    found.sort(key=lambda miss: (miss.cost, not _called(miss.shape, name), -len(miss.shape.pods), _text(miss.shape)))
+    return found[:SHOWN]
+
+
+def near_miss(selector: Mapping[str, str], shape: Shape) -> NearMiss | None:
+    """How these labels miss the selector; None if they match it or are not close."""
+    labels = shape.labels
+    wrong = [(key, value) for key, value in selector.items() if labels.get(key) != value]
+    matched = len(selector) - len(wrong)
+    # Half the selector or more being different is not near, unless the rest is mere spelling.
+    if not wrong or len(wrong) > 2:
+        return None
+    spare = {key: value for key, value in labels.items() if key not in selector}
+    differences = tuple(_difference(key, value, labels, spare) for key, value in wrong)
+    close = all(difference.kind in _TELLING for difference in differences)
+    related = len(wrong) == 1 and differences[0].kind is Kind.RELATED
+    if not close and not related and not (len(wrong) == 1 and matched):
+        return None
+    return NearMiss(shape, differences, sum(difference.cost for difference in differences))
+
+
+def _difference(key: str, wanted: str, labels: Mapping[str, str], spare: Mapping[str, str]) -> Difference:
+    if key in INSTANCE_LABELS:
+        return Difference(Kind.INSTANCE, key, wanted)
+    found = labels.get(key)
+    if found is not None:
+        letters = misspelt(wanted, found)
+        if letters is not None:
+            return Difference(Kind.SPELLING, key, wanted, key, found, letters)
+        kind = Kind.RELATED if related(wanted, found) else Kind.VALUE
+        return Difference(kind, key, wanted, key, found)
+    same_value = [other for other, value in spare.items() if value == wanted]
+    for other in same_value:
+        if same_key(key, other):
+            return Difference(Kind.KEY_SPELLING, key, wanted, other, wanted, misspelt(key, other) or 0)
+    if same_value and not _common(wanted):
+        return Difference(Kind.OTHER_KEY, key, wanted, same_value[0], wanted)
+    return Difference(Kind.MISSING, key, wanted)
+
+
+# --- texts -----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 14)
+def misspelt(one: str, other: str) -> int | None:
+    """How many letters apart two words are, if few enough to be a slip; None if they are different words."""
+    plain, other_plain = _plain(one), _plain(other)
+    if plain == other_plain:
+        return 0
+    if _DIGITS.sub("0", one) == _DIGITS.sub("0", other):
+        return None  # v1 and v2 are not a slip of the pen
+    shorter = min(len(plain), len(other_plain))
+    limit = 0 if shorter < 3 else 1 if shorter < 6 else 2
+    return distance(plain, other_plain, limit)
+
+
+def distance(one: str, other: str, limit: int) -> int | None:
+    """Letters to add, drop, change or swap with a neighbour, from one to the other; None if more than ``limit``."""
+    if abs(len(one) - len(other)) > limit:
+        return None
+    before_last: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, other_letter in enumerate(other, 1):
+            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != other_letter))
+            swapped = row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == other_letter
+            if swapped:
+                cost = min(cost, before_last[column - 2] + 1)
+            current.append(cost)
+        if min(current) > limit:
+            return None
+        before_last, last = last, current
+    return last[-1] if last[-1] <= limit else None
+
+
+def related(one: str, other: str) -> bool:
+    """Whether one is a part of the other: ``web`` and ``shop-web``, ``web`` and ``webserver``."""
+    words, other_words = set(_words(one)), set(_words(other))
+    if not words or not other_words:
+        return False
+    short, long = sorted((_plain(one), _plain(other)), key=len)
+    part = len(short) >= 3 and (long.startswith(short) or long.endswith(short))
+    return part or words <= other_words or other_words <= words
+
+
+@lru_cache(maxsize=1 << 12)
+def same_key(one: str, other: str) -> bool:
+    """Whether two label keys are one misspelt, or the same with and without a prefix."""
+    if misspelt(one, other) is not None:
+        return True
+    name, other_name = one.rpartition("/")[2], other.rpartition("/")[2]
+    if ("/" in one) != ("/" in other) and name == other_name:
+        return True
+    return "/" in one and "/" in other and misspelt(name, other_name) is not None
+
+
+def _common(value: str) -> bool:
+    """Values that occur under any key and so say nothing about what was meant."""
+    return value.lower() in ("true", "false", "yes", "no", "") or value.isdigit()
+
+
+def _plain(text: str) -> str:
+    return _WORDS.sub("", text).casefold()
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORDS.split(text.casefold()) if word]
+
+
+def _called(shape: Shape, name: str) -> bool:
+    return bool(name) and (
+        name in shape.labels.values() or (shape.workload is not None and shape.workload.metadata.name == name)
+    )
+
+
+def _text(shape: Shape) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(shape.labels.items()))

@@ -1,0 +1,176 @@
+"""Reads what is needed to explain a Service, through the ``Cluster`` seam: get and list, nothing else.
+
+What may not be read is noted and done without, if the rest still says something; what ``why`` cannot do without raises
+:class:`CannotLook`, which names the missing permission.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.kinds.resource import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICE_CIDRS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from seamark.why.case import Case, pairs
+from seamark.why.external import in_cluster_target
+from seamark.why.views import (
+    Endpoints,
+    EndpointSlice,
+    Event,
+    Key,
+    Namespace,
+    Node,
+    Pod,
+    Service,
+    ServiceCidr,
+    Workload,
+)
+from seamark.why.world import Refused, Seen, World
+
+T = TypeVar("T")
+
+WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
+
+
+class CannotLook(Exception):
+    """Not enough can be read to say anything; the text says why, in one line."""
+
+
+class _Reader:
+    """Lists of one cluster, and a note of those that were refused."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.refused: list[Refused] = []
+
+    async def required(self, resource: Resource, type: type[T], namespace: str) -> Sequence[T]:
+        try:
+            return (await self._cluster.list(resource, namespace=namespace, as_=type)).items
+        except errors.Forbidden as error:
+            raise CannotLook(str(Refused(resource, namespace, error.message))) from error
+        except errors.ApiError as error:
+            raise CannotLook(f"cannot list {resource.qualified}: {error.message}") from error
+
+    async def optional(
+        self, resource: Resource, type: type[T], namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> Sequence[T] | None:
+        try:
+            listing = await self._cluster.list(resource, namespace=namespace, labels=labels, fields=fields, as_=type)
+            return listing.items
+        except errors.Forbidden as error:
+            self.refused.append(Refused(resource, namespace, error.message))
+            return None
+        except (errors.NotFound, errors.MethodNotAllowed, errors.BadRequest):
+            return None  # older servers have no such kind, or cannot select by such a field
+        except errors.ApiError as error:
+            raise CannotLook(f"cannot list {resource.qualified}: {error.message}") from error
+
+    async def namespace(self, name: str) -> Sequence[Namespace] | None:
+        """The one, or all of them."""
+        if not name:
+            return await self.optional(NAMESPACES, Namespace)
+        try:
+            return [await self._cluster.get(NAMESPACES, name, as_=Namespace)]
+        except (errors.Forbidden, errors.NotFound):
+            return None
+        except errors.ApiError as error:
+            raise CannotLook(f"cannot get namespace {name}: {error.message}") from error
+
+    async def workloads(self, namespace: str) -> Sequence[Workload] | None:
+        found: list[Workload] = []
+        known = False
+        for resource in WORKLOADS:
+            items = await self.optional(resource, Workload, namespace)
+            known = known or items is not None
+            found += [msgspec.structs.replace(each, kind=resource.kind) for each in items or ()]
+        return found if known else None
+
+
+async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float]) -> World:
+    """Everything in a namespace (``""``: in all of them), each list read once."""
+    reader = _Reader(cluster)
+    namespaces = await reader.namespace(namespace)
+    services, pods, nodes, endpoints, slices, cidrs = await asyncio.gather(
+        reader.required(SERVICES, Service, namespace),
+        reader.required(PODS, Pod, namespace),
+        reader.optional(NODES, Node),
+        reader.optional(ENDPOINTS, Endpoints, namespace),
+        reader.optional(ENDPOINT_SLICES, EndpointSlice, namespace),
+        reader.optional(SERVICE_CIDRS, ServiceCidr),
+    )
+    world = World(
+        Seen(
+            services=services,
+            pods=pods,
+            nodes=nodes,
+            endpoints=endpoints,
+            slices=slices,
+            cidrs=cidrs,
+            namespaces=namespaces,
+            namespace=namespace,
+            now=clock(),
+        )
+    )
+    # What would make Pods is of interest only where there are none.
+    if any(service.managed and not world.pods_of(service) for service in services):
+        world.learn(workloads=await reader.workloads(namespace))
+    world.learn(refused=tuple(reader.refused))
+    return world
+
+
+async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
+    """A Service's namespace and, where that leaves it unexplained, what else could tell."""
+    namespace, name = key
+    reader = _Reader(cluster)
+    world = await observe(cluster, namespace, clock=clock)
+    service = world.services.get(key)
+    if service is None:
+        namesakes = await reader.optional(SERVICES, Service, fields=f"metadata.name={name}")
+        world.add_services(namesakes or ())
+        return world
+    case = Case(world, service)
+    if service.managed and not case.candidates:
+        # Refused or not, this is a bonus: Pods of other namespaces are only ever a hint.
+        found = await reader.optional(PODS, Pod, labels=pairs(service.spec.selector))
+        world.learn(elsewhere=[pod for pod in found or () if pod.metadata.namespace != namespace])
+        others = sorted({pod.metadata.namespace for pod in world.seen.elsewhere})[:5]
+        await _also(reader, world, others)
+    elif any(not each.would_serve for each in case.candidates):
+        events = await reader.optional(EVENTS, Event, namespace, fields="involvedObject.kind=Pod,type=Warning")
+        world.learn(events=events)
+    target = in_cluster_target(service) if service.external else None
+    if target is not None and target[0] != namespace:
+        await _also(reader, world, [target[0]])
+    return world
+
+
+async def observe_pod(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
+    return await observe(cluster, key[0], clock=clock)
+
+
+async def _also(reader: _Reader, world: World, namespaces: Sequence[str]) -> None:
+    """The Services of other namespaces."""
+    for namespace in namespaces:
+        found = await reader.optional(SERVICES, Service, namespace)
+        if found is not None:
+            world.add_services(found)
+            world.learn(also=(*world.seen.also, namespace))

@@ -1,0 +1,239 @@
+"""A cluster as it was seen at one moment, filed so that every question about a Service is a look-up.
+
+What could not be read is None, never empty: a cluster whose nodes one may not see still has nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from seamark.access.labels import ObjectsByLabels
+from seamark.kinds.resource import Resource
+from seamark.membership import NodeMetadata
+from seamark.why.views import (
+    Endpoints,
+    EndpointSlice,
+    Event,
+    Key,
+    Namespace,
+    Node,
+    Pod,
+    Service,
+    ServiceCidr,
+    Workload,
+)
+
+# Labels that tell replicas or generations of one workload apart; nobody means them when choosing Pods.
+INSTANCE_LABELS = frozenset(
+    (
+        "pod-template-hash",
+        "controller-revision-hash",
+        "pod-template-generation",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "controller-uid",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+    )
+)
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A list that was not allowed, and what cannot be told without it."""
+
+    resource: Resource
+    namespace: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f' in namespace "{self.namespace}"' if self.namespace else " in the whole cluster"
+        return f"permission missing: list {self.resource.qualified}{where if self.resource.namespaced else ''}"
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The lists as they were read; None for those that could not be, or were not worth it.
+
+    ``namespace`` is the only one looked at, "" for all of them; ``also`` are others whose Services were read as well;
+    ``elsewhere`` are Pods of other namespaces that one Service's selector matches.  ``hypothetical`` says that nothing
+    of this runs yet: it was read from manifests.
+    """
+
+    services: Sequence[Service]
+    pods: Sequence[Pod]
+    nodes: Sequence[Node] | None = None
+    endpoints: Sequence[Endpoints] | None = None
+    slices: Sequence[EndpointSlice] | None = None
+    workloads: Sequence[Workload] | None = None
+    cidrs: Sequence[ServiceCidr] | None = None
+    namespaces: Sequence[Namespace] | None = None
+    events: Sequence[Event] | None = None
+    elsewhere: Sequence[Pod] = ()
+    namespace: str = ""
+    also: tuple[str, ...] = ()
+    now: float | None = None
+    hypothetical: bool = False
+    refused: tuple[Refused, ...] = ()
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """Labels that Pods, or a workload's Pods to be, have in common; ``owner`` is a word for whose they are."""
+
+    labels: dict[str, str]
+    pods: tuple[Pod, ...] = ()
+    workload: Workload | None = None
+
+
+class World:
+    """What was seen, and the questions it answers."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.now = seen.now
+        self.services: dict[Key, Service] = {service.key: service for service in seen.services}
+        self.nodes: dict[str, Node] | None = None
+        if seen.nodes is not None:
+            self.nodes = {node.metadata.name: node for node in seen.nodes}
+
+    def learn(self, **more: Any) -> None:
+        """More lists, read later because only then they were of interest; nothing derived from them exists yet."""
+        self.seen = msgspec.structs.replace(self.seen, **more)
+
+    def add_services(self, services: Iterable[Service]) -> None:
+        """Services of other namespaces that have become of interest."""
+        self.services |= {service.key: service for service in services}
+
+    # --- Pods --------------------------------------------------------------------------------------
+
+    @cached_property
+    def pods(self) -> dict[Key, Pod]:
+        return {pod.key: pod for pod in self.seen.pods}
+
+    @cached_property
+    def _pods_by_labels(self) -> ObjectsByLabels[str]:
+        index: ObjectsByLabels[str] = ObjectsByLabels()
+        for pod in self.seen.pods:
+            index.put(pod.metadata.namespace, pod.metadata.name, pod.metadata.labels)
+        return index
+
+    def pods_of(self, service: Service) -> list[Pod]:
+        """The Pods it selects, by name."""
+        selector = service.spec.selector
+        if not selector or service.external:
+            return []
+        return self.selected(service.metadata.namespace, selector)
+
+    def selected(self, namespace: str, selector: Mapping[str, str]) -> list[Pod]:
+        """The Pods of a namespace that have all these labels, by name."""
+        return [self.pods[namespace, name] for name in sorted(self._pods_by_labels.select(namespace, selector))]
+
+    def node_of(self, pod: Pod) -> Node | None:
+        """The Pod's Node; a stand-in where Nodes could not be seen, and None only if it is known to be missing."""
+        if self.nodes is None:
+            return Node(NodeMetadata(pod.spec.node_name))
+        return self.nodes.get(pod.spec.node_name)
+
+    @cached_property
+    def pods_by_namespace(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in self.seen.pods:
+            found.setdefault(pod.metadata.namespace, []).append(pod)
+        return found
+
+    @cached_property
+    def workloads_by_namespace(self) -> dict[str, list[Workload]]:
+        found: dict[str, list[Workload]] = {}
+        for workload in self.seen.workloads or ():
+            # What a Deployment's ReplicaSets look like, the Deployment says.
+            if not any(owner.controller for owner in workload.metadata.owner_references):
+                found.setdefault(workload.metadata.namespace, []).append(workload)
+        return found
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[Shape, ...]]:
+        return {}
+
+    def shapes(self, namespace: str) -> tuple[Shape, ...]:
+        """Every distinct set of labels in a namespace, of Pods and of what workloads would make."""
+        found = self._shapes.get(namespace)
+        if found is None:
+            found = self._shapes[namespace] = tuple(self._distinct(namespace))
+        return found
+
+    def _distinct(self, namespace: str) -> Iterable[Shape]:
+        groups: dict[frozenset[tuple[str, str]], list[Pod]] = {}
+        for pod in self.pods_by_namespace.get(namespace, ()):
+            groups.setdefault(_telling(pod.metadata.labels), []).append(pod)
+        makers = {_telling(w.spec.template.metadata.labels): w for w in self.workloads_by_namespace.get(namespace, ())}
+        for labels, pods in groups.items():
+            yield Shape(dict(labels), tuple(pods), makers.pop(labels, None))
+        for labels, workload in makers.items():
+            yield Shape(dict(labels), (), workload)
+
+    # --- what is written about Services ------------------------------------------------------------
+
+    @cached_property
+    def endpoints(self) -> dict[Key, Endpoints]:
+        return {each.key: each for each in self.seen.endpoints or ()}
+
+    @cached_property
+    def _slices(self) -> dict[Key, list[EndpointSlice]]:
+        found: dict[Key, list[EndpointSlice]] = {}
+        for each in self.seen.slices or ():
+            found.setdefault((each.metadata.namespace, each.service_name), []).append(each)
+        return found
+
+    @cached_property
+    def bookkept(self) -> bool:
+        """Whether what the controllers wrote was seen; manifests hold it only if they were read off a cluster."""
+        if self.seen.slices is None:
+            return False
+        return not self.seen.hypothetical or any(each.managed_by for each in self.seen.slices)
+
+    def slices_of(self, key: Key) -> list[EndpointSlice]:
+        """Those that carry the Service's name; those with no name at all are under ``""``."""
+        return [each for each in self._slices.get(key, ()) if each.metadata.deletion_timestamp is None]
+
+    def strays(self, namespace: str) -> list[EndpointSlice]:
+        """Slices that belong to no Service there is: without a name, or with one that nobody has."""
+        return [
+            each
+            for (where, name), slices in self._slices.items()
+            if where == namespace and (where, name) not in self.services
+            for each in slices
+        ]
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    @cached_property
+    def services_by_cluster_ip(self) -> dict[str, list[Service]]:
+        found: dict[str, list[Service]] = {}
+        for service in self.services.values():
+            for address in service.spec.cluster_ips or (service.spec.cluster_ip,):
+                if address not in ("", "None"):
+                    found.setdefault(address, []).append(service)
+        return found
+
+    @cached_property
+    def terminating_namespaces(self) -> frozenset[str]:
+        return frozenset(
+            each.metadata.name
+            for each in self.seen.namespaces or ()
+            if each.metadata.deletion_timestamp is not None or each.status.phase == "Terminating"
+        )
+
+    @cached_property
+    def events_by_object(self) -> dict[tuple[str, str, str], list[Event]]:
+        """By kind, namespace and name, the newest first."""
+        found: dict[tuple[str, str, str], list[Event]] = {}
+        for event in sorted(self.seen.events or (), key=lambda each: each.time, reverse=True):
+            about = event.involved_object
+            found.setdefault((about.kind, about.namespace, about.name), []).append(event)
+        return found
+
+
+def _telling(labels: dict[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for pair in labels.items() if pair[0] not in INSTANCE_LABELS)
