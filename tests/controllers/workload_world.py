@@ -95,6 +95,9 @@ class World:
     async def patch(self, kind, name, patch, **more):
         return await self.cluster.patch(RESOURCES[kind], name, patch, namespace="default", **more)
 
+    async def patch_node(self, name, patch):
+        return await self.cluster.patch(NODES, name, patch)
+
     async def delete(self, kind, name, **more):
         resource = RESOURCES[kind]
         await self.cluster.delete(resource, name, namespace="default" if resource.namespaced else "", **more)
