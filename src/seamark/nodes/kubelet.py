@@ -53,7 +53,7 @@ class Kubelets:
         self._moments: dict[str, Moments] = {}  # by uid
         self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with what they were read from
         self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: the version all is well with, and until when
-        self._thirsty: dict[str, set[Key]] = {}  # by node: Pods that wait for an address
+        self._thirsty: dict[str, dict[Key, None]] = {}  # by node: Pods that wait for an address
         self.work = Work("kubelet", self._handle, clock=clock, workers=settings.workers)
         pods.on_change(self._changed)
 
@@ -139,7 +139,7 @@ class Kubelets:
             return Place(member.host_ips, member.addresses.of(pod.metadata.uid))
         given = member.addresses.take(pod.metadata.uid)
         if given is None:
-            self._thirsty.setdefault(member.name, set()).add(pod.key)
+            self._thirsty.setdefault(member.name, {})[pod.key] = None
         return Place(member.host_ips, given)
 
     def _orders_of(self, pod: Pod) -> Orders:

@@ -10,6 +10,7 @@ import msgspec
 
 from seamark.errors import Object
 from seamark.kinds import times
+from seamark.kinds.quantity import canonical
 from seamark.nodes.settings import NodeSettings
 from seamark.nodes.sites import Site, Sites
 from seamark.nodes.tolerance import NOT_READY, UNREACHABLE, UNSCHEDULABLE
@@ -61,10 +62,10 @@ def new(settings: NodeSettings, name: str, place: Site, *, now: float) -> Object
 def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> Object:
     """What a kubelet says of its machine."""
     amounts = {
-        "cpu": settings.cpu,
-        "memory": settings.memory,
-        "ephemeral-storage": settings.storage,
-        "pods": str(settings.pods),
+        "cpu": canonical(settings.cpu),
+        "memory": canonical(settings.memory),
+        "ephemeral-storage": canonical(settings.storage),
+        "pods": canonical(str(settings.pods)),
     }
     identity = UUID(bytes=sha256(name.encode()).digest()[:16])
     return {
@@ -103,7 +104,7 @@ def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Obje
         if not node.spec.pod_cidrs:
             changes["spec"] = {"podCIDRs": list(place.pod_cidrs)}
     told = description(settings, node.name, hosts)
-    known = msgspec.to_builtins(node.status)
+    known = msgspec.json.decode(msgspec.json.encode(node.status))
     differs = {
         key: value
         for key, value in told.items()
