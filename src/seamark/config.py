@@ -49,7 +49,7 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything.  ``dns``, ``nodes`` and ``discovery`` are the sections of those components, checked by themselves."""
+    """Everything.  The sections at its end are those of components, which check them themselves."""
 
     data_dir: str = ""
     store: str = ""
@@ -63,6 +63,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dns: dict[str, Any] = {}
     nodes: dict[str, Any] = {}
     discovery: dict[str, Any] = {}
+    surroundings: dict[str, Any] = {}
 
     @property
     def store_url(self) -> str:
@@ -93,6 +94,7 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "token_file": ("api", "token_file"),
     "service_range": ("network", "ranges"),
     "node_port_range": ("network", "node_ports"),
+    "load_balancer_pool": ("surroundings", "load_balancer_pool"),
     "log_level": ("log", "level"),
     "log_format": ("log", "format"),
     "log_file": ("log", "file"),
@@ -138,7 +140,9 @@ def _set(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
 
 def _shaped(flag: str, value: Any) -> Any:
     """Flags that are written as one word and mean several."""
-    if flag == "service_range":
+    if flag == "load_balancer_pool" and value == "none":
+        return ()
+    if flag in ("service_range", "load_balancer_pool"):
         return tuple(part.strip() for part in value.split(","))
     if flag == "node_port_range":
         low, dash, high = value.partition("-")

@@ -45,8 +45,8 @@ log = logging.getLogger("seamark")
 STOP_SECONDS = 5.0
 
 # What runs beside the API server.
-Part = Literal["controllers", "discovery", "dns", "nodes"]
-EVERYTHING: tuple[Part, ...] = ("controllers", "discovery", "dns", "nodes")
+Part = Literal["controllers", "surroundings", "discovery", "dns", "nodes"]
+EVERYTHING: tuple[Part, ...] = ("controllers", "surroundings", "discovery", "dns", "nodes")
 
 
 class StartError(Exception):
@@ -115,7 +115,7 @@ class Daemon:
             self.api.cache.settle()
         await self._listen(authority)
         background += self._serve(cluster)
-        background += self._control(shared=store.shared)
+        background += self._control(authority.ca_pem.decode(), shared=store.shared)
         if "dns" in self.parts:
             background.append(await self._answer_names())
             assert self.dns is not None
@@ -124,19 +124,20 @@ class Daemon:
             await self.nodes_ready.wait()
         return background
 
-    def _control(self, *, shared: bool) -> list[asyncio.Task[None]]:
+    def _control(self, authority: str, *, shared: bool) -> list[asyncio.Task[None]]:
         """Start the controllers; on a shared store only the elected one of several servers runs them."""
         if not self.parts & {"controllers", "discovery"}:
             return []
         if not shared:
-            return [self._spawn("controllers", self._run(self._controllers()))]
+            return [self._spawn("controllers", self._run(self._controllers(authority)))]
         election = LeaderElection(
             self.api.cluster("leader-election"),
             namespace="kube-system",
             name="seamark-controllers",
             identity=f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
         )
-        return [self._spawn("controllers, while elected", election.run(lambda: self._run(self._controllers())))]
+        work = election.run(lambda: self._run(self._controllers(authority)))
+        return [self._spawn("controllers, while elected", work)]
 
     @staticmethod
     async def _run(work: list[Work]) -> None:
@@ -144,11 +145,16 @@ class Daemon:
             for name, task in work:
                 tasks.create_task(task, name=name)
 
-    def _controllers(self) -> list[Work]:
+    def _controllers(self, authority: str) -> list[Work]:
         """What a cluster of our own needs, and what makes its Services findable."""
         work: list[Work] = []
         if "controllers" in self.parts:
-            work += housekeeping(self.api.cluster, [kind.resource for kind in KINDS], self.metrics)
+            around = sections.surroundings(self.config)
+            if "surroundings" not in self.parts:
+                around = around.bare()
+            resources = [kind.resource for kind in KINDS]
+            work += housekeeping(self.api.cluster, resources, self.metrics, settings=around, authority=authority)
+            work += self.api.repairs()
         if "discovery" in self.parts:
             from seamark.controllers.discovery import Discovery
 

@@ -10,6 +10,7 @@ from seamark.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from seamark.controllers.discovery import DiscoverySettings
+    from seamark.controllers.surroundings import SurroundingsSettings
     from seamark.dns.config import DnsConfig
     from seamark.nodes.settings import NodeSettings
 
@@ -50,6 +51,12 @@ def discovery(config: Config) -> DiscoverySettings:
     from seamark.controllers.discovery import DiscoverySettings
 
     return _converted(config.discovery, DiscoverySettings, "discovery")
+
+
+def surroundings(config: Config) -> SurroundingsSettings:
+    from seamark.controllers.surroundings import SurroundingsSettings
+
+    return _converted(config.surroundings, SurroundingsSettings, "surroundings")
 
 
 def _converted(raw: dict[str, Any], type: type[T], name: str) -> T:

@@ -9,9 +9,11 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import chain
+from typing import Any
 
+from seamark.access.events import EventRecorder
 from seamark.api.application import Application
 from seamark.api.auth import Authenticator
 from seamark.api.bookmark import bookmark
@@ -23,6 +25,7 @@ from seamark.api.documents import Check, Documents
 from seamark.api.listener import Listener
 from seamark.api.local import LocalCluster
 from seamark.api.read import Reader
+from seamark.api.repair import PortRepair
 from seamark.api.reserve import Reservations
 from seamark.api.reviews import REVIEWS
 from seamark.api.subresources import BINDING
@@ -58,6 +61,8 @@ class ApiServer:
         chance = chance or random.Random()
         store = MeteredStore(store, metrics)
         self._clock = clock
+        self._network = network
+        self._store = store
         self.kinds = Kinds(chain(chosen, REVIEWS, (BINDING,)))
         self.cache = Cache(store, chosen)
         self.reader = Reader(self.cache, store)
@@ -115,6 +120,13 @@ class ApiServer:
             component=component,
             clock=self._clock,
         )
+
+    def repairs(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """Named tasks that keep this server's own books right; on a shared store one server is enough to run them."""
+        component = "portallocator-repair-controller"
+        recorder = EventRecorder(self.cluster(component), component=component)
+        ports = PortRepair(self.cache, self._store, self._network.node_ports, recorder)
+        return [("repair of node ports", ports.run()), ("events of the repair", recorder.run())]
 
     async def load(self) -> None:
         """Read the state; the store must be open."""

@@ -44,6 +44,11 @@ def add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dns-port", metavar="PORT", type=int, help="port of DNS (default 1053); 0 takes a free one")
     parser.add_argument("--nodes", metavar="N", type=int, help="simulated nodes (default 3); 0 for none")
     parser.add_argument("--cluster-domain", metavar="ZONE", help="the zone of cluster DNS (default cluster.local)")
+    parser.add_argument(
+        "--load-balancer-pool",
+        metavar="CIDR,…|none",
+        help="addresses for Services of type LoadBalancer (default: addresses for examples, which lead nowhere)",
+    )
 
 
 def config_of(options: argparse.Namespace) -> Config:
@@ -65,7 +70,7 @@ def check_sections(config: Config) -> None:
     from seamark.config import ConfigError
 
     try:
-        for section in (sections.dns, sections.nodes, sections.discovery):
+        for section in (sections.dns, sections.nodes, sections.discovery, sections.surroundings):
             section(config)
     except ConfigError as error:
         raise Failure(str(error), 2) from error

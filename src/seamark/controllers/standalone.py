@@ -14,6 +14,7 @@ from seamark.controllers.everything import Everything
 from seamark.controllers.garbage import GarbageCollector
 from seamark.controllers.loop import Controller, Loop
 from seamark.controllers.namespaces import NamespaceController
+from seamark.controllers.surroundings import Surroundings, SurroundingsSettings
 from seamark.controllers.workload_controllers import BATCH_SECONDS, Workloads
 from seamark.kinds.resource import Resource
 from seamark.metrics import Registry
@@ -32,18 +33,28 @@ class Attached(Controller, Protocol):
 
 
 def housekeeping(
-    cluster_for: Callable[[str], Cluster], resources: Iterable[Resource], metrics: Registry
+    cluster_for: Callable[[str], Cluster],
+    resources: Iterable[Resource],
+    metrics: Registry,
+    *,
+    settings: SurroundingsSettings,
+    authority: str = "",
 ) -> Sequence[Work]:
-    """Named tasks to run: informers, garbage collection, the end of namespaces, workloads."""
+    """Named tasks to run: informers, garbage collection, the end of namespaces, workloads, what is around Services.
+
+    ``authority`` is the PEM of the CA that the API server is known by.
+    """
     informers = Informers(cluster_for("controllers"))
     everything = Everything(informers, resources)
     workloads = Workloads(cluster_for("kube-controller-manager"), informers)
+    surroundings = Surroundings(cluster_for, informers, settings, authority=authority, metrics=metrics)
     controllers: list[Attached] = [
         GarbageCollector(cluster_for("generic-garbage-collector"), everything),
         NamespaceController(cluster_for("namespace-controller"), everything),
         *workloads.controllers,
+        *surroundings.controllers,
     ]
-    work: list[Work] = [("informers", informers.run()), *workloads.recording()]
+    work: list[Work] = [("informers", informers.run()), *workloads.recording(), *surroundings.running()]
     for controller in controllers:
         loop = Loop(controller, metrics=metrics, batch=BATCH_SECONDS)
         controller.attach(loop)

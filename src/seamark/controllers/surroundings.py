@@ -40,9 +40,10 @@ class SurroundingsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
         if self.keep_events_seconds <= 0:
             raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
 
+    def bare(self) -> SurroundingsSettings:
+        """For an API server alone: it keeps its books, and leaves the rest to the controllers of whoever runs it."""
+        return msgspec.structs.replace(self, namespace_contents=False, load_balancer_pool=())
 
-# An API server alone: it keeps its own books, and leaves the rest to the controllers of whoever runs it.
-BARE = SurroundingsSettings(namespace_contents=False, load_balancer_pool=())
 
 Controllers = AddressRepair | LoadBalancerController | NamespaceContents | ServiceCIDRController
 
