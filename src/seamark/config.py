@@ -95,6 +95,7 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "service_range": ("network", "ranges"),
     "node_port_range": ("network", "node_ports"),
     "load_balancer_pool": ("surroundings", "load_balancer_pool"),
+    "namespace_contents": ("surroundings", "namespace_contents"),
     "log_level": ("log", "level"),
     "log_format": ("log", "format"),
     "log_file": ("log", "file"),

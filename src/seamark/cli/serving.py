@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import add_log_options, level_of
+from seamark.cli.parsing import truth
 
 if TYPE_CHECKING:
     from seamark.config import Config
@@ -48,6 +49,12 @@ def add_up_options(parser: argparse.ArgumentParser) -> None:
         "--load-balancer-pool",
         metavar="CIDR,…|none",
         help="addresses for Services of type LoadBalancer (default: addresses for examples, which lead nowhere)",
+    )
+    parser.add_argument(
+        "--namespace-contents",
+        metavar="BOOL",
+        type=truth,
+        help="whether namespaces begin with a ServiceAccount and the CA's certificate (default true)",
     )
 
 
