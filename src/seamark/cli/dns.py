@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import add_log_options, set_up_logging
@@ -22,11 +22,20 @@ seamark dns --listen :53 --forward 1.1.1.1,9.9.9.9 --forward corp.example=10.0.0
 """
 
 
-def add_zone_options(parser: argparse.ArgumentParser) -> None:
-    """What the cluster's names are; the same for everything that looks them up."""
+def add_zone_options(parser: argparse.ArgumentParser, *, words: Literal["*", 1] = 1) -> None:
+    """What the cluster's names are; the same for everything that looks them up.
+
+    ``words`` lets an option take several where no argument could follow it.
+    """
     parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster; without, kubectl's rules, then in-cluster")
     parser.add_argument("--context", metavar="NAME", default="", help="the kubeconfig's context to use")
-    parser.add_argument("--zone", metavar="ZONE", action="append", help="a zone to serve (default cluster.local)")
+    parser.add_argument(
+        "--zone",
+        metavar="ZONE",
+        action="extend",
+        nargs=words,
+        help="zones to serve (default cluster.local); repeatable",
+    )
     parser.add_argument("--no-reverse", action="store_true", help="do not serve in-addr.arpa and ip6.arpa")
     parser.add_argument("--pods", choices=("disabled", "insecure", "verified"), default="disabled")
     parser.add_argument("--endpoint-pod-names", action="store_true", help="name endpoints after Pods, not addresses")
@@ -37,7 +46,9 @@ def add_zone_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--namespaces", metavar="NAME,…", default="", help="serve only these namespaces")
     parser.add_argument("--namespace-labels", metavar="SELECTOR", default="", help="serve only such namespaces")
     parser.add_argument("--labels", metavar="SELECTOR", default="", help="serve only such Services, endpoints, Pods")
-    parser.add_argument("--fallthrough", metavar="ZONES", default="", help="where unknown names are asked upstream")
+    parser.add_argument(
+        "--fallthrough", metavar="ZONE", action="extend", nargs=words, help="where unknown names are asked upstream"
+    )
     parser.add_argument(
         "--forward",
         metavar="[ZONE=]HOST:PORT,…|none",
@@ -69,7 +80,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
 
 def parser() -> argparse.ArgumentParser:
     made = verb_parser("dns", "Serve the cluster's names from its own state.", examples=EXAMPLES)
-    add_zone_options(made)
+    add_zone_options(made, words="*")
     add_server_options(made)
     return made
 
@@ -127,14 +138,14 @@ def config_of(options: argparse.Namespace) -> DnsConfig:
 def zone_of(options: argparse.Namespace, *, ttl: int = 5) -> ZoneConfig:
     from seamark.dns.config import REVERSE_ZONES, ZoneConfig
 
-    zones = tuple(options.zone or ("cluster.local",))
+    zones = _listed(",".join(options.zone or ())) or ("cluster.local",)
     if not options.no_reverse and not any(zone.rstrip(".").endswith(".arpa") for zone in zones):
         zones += REVERSE_ZONES
     return ZoneConfig(
         zones=zones,
         pods=options.pods,
         ttl=ttl,
-        fallthrough=_listed(options.fallthrough),
+        fallthrough=_fallthrough(options.fallthrough),
         endpoint_pod_names=options.endpoint_pod_names,
         ignore_empty_services=options.ignore_empty_services,
         endpoints=options.endpoints,
@@ -159,6 +170,11 @@ def forward_of(options: argparse.Namespace, *, stale: float = 0.0, cache: int = 
                 parse_upstream(address)
         routes.append(Route(zone=zone or ".", to=to))
     return ForwardConfig(routes=tuple(routes), stale_seconds=stale, cache_entries=cache)
+
+
+def _fallthrough(zones: list[str] | None) -> tuple[str, ...]:
+    """Named without zones it means all of them, as in a Corefile."""
+    return () if zones is None else _listed(",".join(zones)) or (".",)
 
 
 def _listed(text: str) -> tuple[str, ...]:

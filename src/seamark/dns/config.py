@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Literal
 
 import msgspec
@@ -113,3 +114,10 @@ class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"at least one worker is needed, not {self.workers}")
         if not self.listen:
             raise ValueError("nowhere to listen: name at least one HOST:PORT")
+        for network in self.transfer_to:
+            if network != "*":
+                ipaddress.ip_network(network, strict=False)
+        if self.hosts:
+            from seamark.dns.static import StaticRecords
+
+            StaticRecords(self.hosts)

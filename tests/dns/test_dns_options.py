@@ -1,0 +1,101 @@
+"""From the command line to the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seamark.cli.dns import config_of, parser
+from seamark.cli.failure import Failure
+from seamark.dns.config import DnsConfig, ForwardConfig, Route, ZoneConfig
+
+
+def options(text: str) -> DnsConfig:
+    return config_of(parser().parse_args(text.split()))
+
+
+def test_the_defaults_are_corednss_and_the_systems_resolvers() -> None:
+    assert options("") == DnsConfig(forward=ForwardConfig(routes=(Route(".", ("/etc/resolv.conf",)),)))
+
+
+@pytest.mark.parametrize(
+    ("text", "zones"),
+    [
+        ("--zone a.b", ("a.b", "in-addr.arpa", "ip6.arpa")),
+        ("--zone a.b c.d", ("a.b", "c.d", "in-addr.arpa", "ip6.arpa")),
+        ("--zone a.b --zone c.d", ("a.b", "c.d", "in-addr.arpa", "ip6.arpa")),
+        ("--zone a.b,c.d --no-reverse", ("a.b", "c.d")),
+        ("--zone a.b 10.in-addr.arpa", ("a.b", "10.in-addr.arpa")),
+    ],
+)
+def test_zones(text: str, zones: tuple[str, ...]) -> None:
+    assert options(text).zone.zones == zones
+
+
+@pytest.mark.parametrize(
+    ("text", "zones"),
+    [
+        ("", ()),
+        ("--fallthrough", (".",)),
+        ("--fallthrough in-addr.arpa ip6.arpa", ("in-addr.arpa", "ip6.arpa")),
+        ("--fallthrough in-addr.arpa,ip6.arpa", ("in-addr.arpa", "ip6.arpa")),
+    ],
+)
+def test_fallthrough(text: str, zones: tuple[str, ...]) -> None:
+    assert options(text).zone.fallthrough == zones
+
+
+@pytest.mark.parametrize(
+    ("text", "routes"),
+    [
+        ("--forward none", ()),
+        ("--forward 10.0.0.1,[fd00::1]:5353", (Route(".", ("10.0.0.1", "[fd00::1]:5353")),)),
+        (
+            "--forward 10.0.0.1 --forward corp.example=10.0.0.2",
+            (Route(".", ("10.0.0.1",)), Route("corp.example", ("10.0.0.2",))),
+        ),
+    ],
+)
+def test_forward(text: str, routes: tuple[Route, ...]) -> None:
+    assert options(text).forward.routes == routes
+
+
+def test_everything_else(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("10.0.0.1 gate\n")
+    made = options(
+        f"--listen 127.0.0.1:53 --listen [::1]:53 --pods verified --ttl 30 --workers 2 --hosts {hosts} --no-shuffle "
+        "--namespaces a,b --labels x=y --transfer-to 10.0.0.0/8 --stale 60 --cache 0 --endpoint-pod-names"
+    )
+    assert made == DnsConfig(
+        listen=("127.0.0.1:53", "[::1]:53"),
+        workers=2,
+        zone=ZoneConfig(pods="verified", ttl=30, namespaces=("a", "b"), labels="x=y", endpoint_pod_names=True),
+        forward=ForwardConfig(routes=(Route(),), stale_seconds=60.0, cache_entries=0),
+        hosts=("10.0.0.1 gate",),
+        transfer_to=("10.0.0.0/8",),
+        shuffle=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--listen nowhere",
+        "--status nowhere",
+        "--ttl 4000",
+        "--workers 0",
+        "--forward dns.example.com",
+        "--namespaces a --namespace-labels b=c",
+        "--hosts /nowhere/hosts",
+        "--zone in-addr.arpa",
+        "--transfer-to somebody",
+        f"--hosts {__file__}",
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(text: str) -> None:
+    with pytest.raises(Failure) as caught:
+        options(text)
+    assert caught.value.code == 2
+    assert "\n" not in str(caught.value)
