@@ -15,7 +15,7 @@ from seamark.access.cluster import Cluster
 from seamark.access.informers import Informers
 from seamark.controllers.everything import Thing
 from seamark.controllers.loop import Key, Loop
-from seamark.controllers.slices_writer import namespace_terminating
+from seamark.controllers.workload_writes import namespace_terminating
 from seamark.errors import Object
 from seamark.kinds.resource import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS, Resource
 from seamark.membership import View
