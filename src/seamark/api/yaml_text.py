@@ -7,6 +7,9 @@ from typing import Any
 import yaml
 
 
+_GO_TRUTHS = ("y", "Y", "n", "N")  # to YAML 1.1 they are truth values; PyYAML leaves them out
+
+
 class _Dumper(yaml.SafeDumper):
     """PyYAML's, but quoting as Kubernetes' clients are used to see it."""
 
@@ -15,7 +18,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     if "\n" in value:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
     plain = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]  # no stub for it
-    style = None if plain == "tag:yaml.org,2002:str" else '"'
+    style = None if plain == "tag:yaml.org,2002:str" and value not in _GO_TRUTHS else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

@@ -17,6 +17,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("seamark.cli.status", "whether it runs, since when, where, and what it holds"),
         "logs": ("seamark.cli.logs", "what it said in the background"),
         "down": ("seamark.cli.down", "stop it"),
+        "node": ("seamark.cli.node", "switch a simulated node off and on"),
+    },
+    "everyday, as with kubectl": {
+        "apply": ("seamark.cli.apply", "make objects be as files say"),
+        "get": ("seamark.cli.get", "what there is: tables, YAML, JSON, names; -w follows"),
+        "delete": ("seamark.cli.delete", "by name, by labels, or what files describe"),
     },
     "parts of it, on their own": {
         "apiserver": ("seamark.cli.apiserver", "the API server alone, over SQLite or etcd"),
@@ -24,6 +30,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "dns": ("seamark.cli.dns", "cluster DNS for any Kubernetes API"),
     },
     "ask it": {
+        "why": ("seamark.cli.why", "why a Service has no endpoints, and what to do about it"),
+        "audit": ("seamark.cli.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
         "resolve": ("seamark.cli.resolve", "look a name up as a Pod would, and why"),
     },
 }
@@ -71,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb = arguments[0]
     if verb in VERBS:
         module = importlib.import_module(VERBS[verb][0])
-        return _guarded(module.main, arguments[1:])
+        return guarded(module.main, arguments[1:])
     if verb == "--version":
         from seamark import __version__
 
@@ -89,7 +97,7 @@ def _unknown(verb: str) -> str:
     return f"there is no {what} {verb}" + (f", but {like[0]}" if like else "")
 
 
-def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
+def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     from seamark.cli.failure import Failure
 
     try:
