@@ -14,7 +14,7 @@ from seamark.nodes.work import Clock, Key, Work
 
 
 class Heartbeats:
-    """Keeps the Leases of the nodes that run."""
+    """Keeps the Leases of the nodes that are switched on."""
 
     def __init__(self, cluster: Cluster, *, roster: Roster, settings: NodeSettings, clock: Clock) -> None:
         self._cluster = cluster
@@ -25,13 +25,13 @@ class Heartbeats:
         self.work = Work("heartbeat", self._handle, clock=clock, workers=8)
 
     def node_changed(self, member: Member) -> None:
-        if member.running and member.name not in self._beating:
+        if member.switched_on and member.name not in self._beating:
             self._beating.add(member.name)
             self.work.add(member.name)
 
     async def _handle(self, key: Key) -> None:
         member = self._roster.get(key)
-        if member is None or not member.running:
+        if member is None or not member.switched_on:
             self._beating.discard(key)
             return
         now = self._clock.now()

@@ -9,9 +9,13 @@ from seamark.nodes.views import Node
 
 
 class Member:
-    """One node of ours."""
+    """One node of ours.
 
-    __slots__ = ("addresses", "host_ips", "name", "pod_cidrs", "running", "uid")
+    ``switched_on`` unless somebody has stopped it; ``running`` if it is also thought to be alive: a kubelet that cannot
+    get its heartbeats through gets nothing else through either.
+    """
+
+    __slots__ = ("addresses", "host_ips", "name", "pod_cidrs", "running", "switched_on", "uid")
 
     def __init__(self, node: Node, host_ips: tuple[str, ...]) -> None:
         self.name = node.name
@@ -19,7 +23,11 @@ class Member:
         self.host_ips = host_ips
         self.pod_cidrs = node.spec.pod_cidrs
         self.addresses = Addresses(node.spec.pod_cidrs)
-        self.running = not node.stopped
+        self.hear(node)
+
+    def hear(self, node: Node) -> None:
+        self.switched_on = not node.stopped
+        self.running = self.switched_on and node.ready
 
 
 class Roster:
@@ -42,7 +50,8 @@ class Roster:
             return None, self._members.pop(node.name, None) is not None
         known = self._members.get(node.name)
         if known is not None and known.uid == node.metadata.uid and known.pod_cidrs == node.spec.pod_cidrs:
-            known.running, known.host_ips = not node.stopped, host_ips
+            known.hear(node)
+            known.host_ips = host_ips
             return known, False
         member = self._members[node.name] = Member(node, host_ips)
         return member, True
