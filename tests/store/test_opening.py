@@ -10,6 +10,7 @@ import pytest
 
 from seamark.store.opening import open_store
 from seamark.store.protocol import StoreError, Write
+from seamark.store.sqlite.log import FIRST_REVISION
 
 
 @pytest.mark.parametrize("form", ["sqlite://{}", "{}", "sqlite://{}?history=60"])
@@ -25,7 +26,7 @@ async def test_a_file(form: str, tmp_path: Path) -> None:
 async def test_memory() -> None:
     store = open_store("memory:")
     await store.open()
-    assert await store.commit([Write("/a", b"1")]) == 2
+    assert await store.commit([Write("/a", b"1")]) == FIRST_REVISION + 1
     await store.close()
 
 
@@ -45,10 +46,10 @@ async def test_memory() -> None:
         ("etcd://a:2379,,b:2379/prefix", "names no host"),
         ("sqlite:///tmp/x?histroy=5", "option histroy is not known"),
         ("sqlite:///tmp/x?history", "not name=value"),
-        ("sqlite:///tmp/x?history=long", "history=long is not a number of seconds"),
-        ("sqlite:///tmp/x?history=0", "history=0 is not a number of seconds"),
-        ("sqlite:///tmp/x?history=inf", "history=inf is not a number of seconds"),
-        ("sqlite:///tmp/x?history=nan", "history=nan is not a number of seconds"),
+        ("sqlite:///tmp/x?history=long", "history=long is neither a number of seconds"),
+        ("sqlite:///tmp/x?history=0", "history=0 is neither a number of seconds"),
+        ("sqlite:///tmp/x?history=inf", "history=inf is neither a number of seconds"),
+        ("sqlite:///tmp/x?history=nan", "history=nan is neither a number of seconds"),
     ],
 )
 def test_what_is_no_store_url_is_told_in_one_line(url: str, says: str) -> None:

@@ -18,6 +18,7 @@ from seamark.store.sqlite import SqliteStore, log
 from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, prepare
 from seamark.store.sqlite.group import ABSENT, MAX_KEYS, Version, first_row, settle
+from seamark.store.sqlite.log import FIRST_REVISION
 from seamark.store.sqlite.writer import MAX_BYTES, MAX_TRANSACTIONS
 
 
@@ -259,7 +260,7 @@ async def test_somebody_holding_a_lock_is_told_and_overcome(path: Path, store: S
         await store.commit([Write("/a", b"")])
     person.execute("ROLLBACK")
     person.close()
-    assert await store.commit([Write("/a", b"")]) == 2
+    assert await store.commit([Write("/a", b"")]) == FIRST_REVISION + 1
 
 
 # --- groups --------------------------------------------------------------------------------------------
@@ -284,7 +285,7 @@ async def group_sizes(store: SqliteStore, transactions: list[list[Write]]) -> li
 
 async def test_commits_of_one_turn_of_the_loop_share_a_group(store: SqliteStore) -> None:
     assert await group_sizes(store, [[Write(f"/{i}", b"")] for i in range(100)]) == [100]
-    assert await store.revision() == 101
+    assert await store.revision() == FIRST_REVISION + 100
 
 
 async def test_a_group_is_bounded(store: SqliteStore) -> None:
@@ -302,7 +303,7 @@ async def test_a_mismatch_fails_only_its_own_transaction(store: SqliteStore) -> 
         store.commit([Write("/c", None)]),
         return_exceptions=True,
     )
-    assert outcomes[0] == 2
+    assert outcomes[0] == FIRST_REVISION + 1
     assert isinstance(outcomes[1], Mismatch)
     assert outcomes[2:] == [3, 3]
 
@@ -331,7 +332,7 @@ async def test_a_writer_that_gives_up_waiting_disturbs_nobody(store: SqliteStore
     patient = asyncio.ensure_future(store.commit([Write("/b", b"")]))
     await asyncio.sleep(0)
     impatient.cancel()
-    assert await patient == 3
+    assert await patient == FIRST_REVISION + 2
     assert [row.key for row in (await store.read("/", "0")).rows] == ["/a", "/b"]
 
 
@@ -360,7 +361,7 @@ async def test_a_mistake_inside_the_writer_is_told_and_survived(
         patch.setattr(log, "append", lambda *_: 1 / 0)
         with pytest.raises(StoreError, match="ZeroDivisionError"):
             await store.commit([Write("/a", b"")])
-    assert await store.commit([Write("/a", b"")]) == 2
+    assert await store.commit([Write("/a", b"")]) == FIRST_REVISION + 1
 
 
 def test_settling_sees_what_the_group_did_before() -> None:

@@ -4,8 +4,8 @@
 - ``memory:``: a store that is gone when closed
 - ``etcd://host:port,host:port/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password=WORD``: a real etcd
 
-``?history=SECONDS`` says how long history is kept.  A SQLite store keeps five minutes of it; an etcd is compacted by
-nobody here unless the URL asks for it, since it may have other tenants.
+``?history=SECONDS`` says how long history is kept, five minutes unless told.  Compacting an etcd forgets the history of
+all of it, as every Kubernetes API server does with its own; ``?history=none`` leaves that to others.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _etcd(addresses: list[str], prefix: str, options: dict[str, str]) -> Store:
     settings: dict[str, Any] = {
         name: options.pop(name) for name in ("ca", "cert", "key", "user", "password") if name in options
     }
-    history = _history(options, None)
+    history = _history(options, DEFAULT_HISTORY_SECONDS)
     _refuse_rest(options)
     return EtcdStore(addresses, prefix=prefix, history_seconds=history, **settings)
 
@@ -92,12 +92,14 @@ def _history(options: dict[str, str], default: float | None) -> float | None:
     text = options.pop("history", None)
     if text is None:
         return default
+    if text == "none":
+        return None
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds < float("inf"):
-        raise StoreError(f"the store option history={text} is not a number of seconds, one at least")
+        raise StoreError(f"the store option history={text} is neither a number of seconds, one at least, nor none")
     return seconds
 
 

@@ -17,7 +17,9 @@ from contextlib import contextmanager
 from seamark.store.protocol import Batch, Change, Compacted, Future, Page, Row, prefix_end
 from seamark.store.sqlite.group import ABSENT, LogRow, Version, first_row, revision_of
 
-FIRST_REVISION = 1  # an empty store is at revision 1, as etcd's is: 0 means "now" to readers
+# Where an empty store begins.  Any number above 0 will do (0 means "now" to readers); one beyond ports and counts keeps
+# versions from being mistaken for them by people and by tools that compare texts.
+FIRST_REVISION = 100_000
 
 
 def begin(connection: sqlite3.Connection) -> None:
