@@ -299,13 +299,13 @@ async def test_a_mismatch_fails_only_its_own_transaction(store: SqliteStore) -> 
     outcomes = await asyncio.gather(
         store.commit([Write("/a", b"1", expect=0)]),
         store.commit([Write("/a", b"2", expect=0), Write("/b", b"2")]),
-        store.commit([Write("/a", b"3", expect=2)]),
+        store.commit([Write("/a", b"3", expect=FIRST_REVISION + 1)]),
         store.commit([Write("/c", None)]),
         return_exceptions=True,
     )
     assert outcomes[0] == FIRST_REVISION + 1
     assert isinstance(outcomes[1], Mismatch)
-    assert outcomes[2:] == [3, 3]
+    assert outcomes[2:] == [FIRST_REVISION + 2] * 2
 
 
 async def test_whoever_follows_the_log_has_a_change_before_its_writer_has_the_answer(store: SqliteStore) -> None:
