@@ -41,9 +41,12 @@ class OwnCluster:
         return following
 
     @contextlib.asynccontextmanager
-    async def controlled(self, *, authority="the CA", ending=False, **settings):
-        """The surroundings at work; with ``ending`` also what brings namespaces to their end."""
-        informers = Informers(self.api.cluster("controllers"))
+    async def controlled(self, *, authority="the CA", ending=False, through=None, **settings):
+        """The surroundings at work; with ``ending`` also what brings namespaces to their end.
+
+        ``through`` is the cluster as the informers see it, should that differ from how it is.
+        """
+        informers = Informers(through or self.api.cluster("controllers"))
         around = Surroundings(
             self.api.cluster,
             informers,

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 import pytest_asyncio
+from faulty_cluster import FaultyCluster
 from own_cluster import own_cluster
 
 from seamark.controllers.address_repair import plan
@@ -141,6 +142,38 @@ async def test_an_ip_address_made_by_hand_for_a_service_that_never_comes_goes(ow
         await own.clock.advance(3)
         await own.until(lambda: own.find(IP_ADDRESSES, ADDRESS), lambda found: found is None)
         await own.until(lambda: own.reasons(ADDRESS), lambda said: said == ["IPAddressNotAllocated"])
+
+
+async def test_nothing_is_taken_away_only_because_the_service_was_not_heard_of_yet(own):
+    late = FaultyCluster(own.cluster)
+    async with own.controlled(through=late):
+        await own.quiet()
+        late.lag(SERVICES)
+        await create(own)
+        await own.quiet()
+        before = await own.find(IP_ADDRESSES, ADDRESS)
+        await own.clock.advance(200)
+        await own.quiet()
+        assert await own.find(IP_ADDRESSES, ADDRESS) == before
+        late.catch_up()
+        await own.quiet()
+        assert await own.find(IP_ADDRESSES, ADDRESS) == before
+        assert await own.reasons(ADDRESS) == []
+
+
+async def test_nothing_is_made_twice_only_because_it_was_not_heard_of_yet(own):
+    late = FaultyCluster(own.cluster)
+    async with own.controlled(through=late):
+        await own.quiet()
+        late.lag(IP_ADDRESSES)
+        await create(own)
+        before = await own.find(IP_ADDRESSES, ADDRESS)
+        await own.clock.advance(10)
+        await own.quiet()
+        assert await own.find(IP_ADDRESSES, ADDRESS) == before
+        late.catch_up()
+        await own.quiet()
+        assert await own.reasons("web") == []
 
 
 async def test_an_ip_address_that_names_the_wrong_service_is_replaced(own):
