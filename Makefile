@@ -39,7 +39,11 @@ bench: $(STAMP) ## benchmarks: ratios against a peer or a baseline
 soak: $(STAMP) ## long runs: a thousand kills in the middle of writes
 	$(BIN)/pytest -m soak $(ARGS)
 
+fuzz: $(STAMP) ## throw bytes at the DNS wire format for a minute (coverage-guided)
+	$(BIN)/pip install --quiet --disable-pip-version-check atheris
+	$(BIN)/python tests/fuzz/fuzz_dns.py -max_total_time=60 $(ARGS)
+
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help up test check format bench soak clean
+.PHONY: help up test check format bench soak fuzz clean
