@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -64,3 +65,12 @@ def _converted(raw: dict[str, Any], type: type[T], name: str) -> T:
         return msgspec.convert(raw, type, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         raise ConfigError(f"bad setting in [{name}]: {error}") from error
+
+
+# Each section by its name in the file.
+SECTIONS: Mapping[str, Callable[[Config], msgspec.Struct]] = {
+    "dns": dns,
+    "nodes": nodes,
+    "discovery": discovery,
+    "surroundings": surroundings,
+}

@@ -17,6 +17,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("seamark.cli.status", "whether it runs, since when, where, and what it holds"),
         "logs": ("seamark.cli.logs", "what it said in the background"),
         "down": ("seamark.cli.down", "stop it"),
+        "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
         "node": ("seamark.cli.node", "switch a simulated node off and on"),
     },
     "everyday, as with kubectl": {

@@ -77,7 +77,7 @@ def check_sections(config: Config) -> None:
     from seamark.config import ConfigError
 
     try:
-        for section in (sections.dns, sections.nodes, sections.discovery, sections.surroundings):
+        for section in sections.SECTIONS.values():
             section(config)
     except ConfigError as error:
         raise Failure(str(error), 2) from error
