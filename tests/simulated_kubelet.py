@@ -1,12 +1,16 @@
 """Nodes that do not exist, as far as Pods can tell: what is created runs and is ready, what is deleted goes.
 
-For tests of whatever waits for Pods.  ``ready`` may say no to a Pod; ``look_again`` makes it be asked anew.
+For tests of whatever waits for Pods.  ``ready`` may say no to a Pod; ``look_again`` makes it be asked anew.  As a
+program, with the path of a kubeconfig, it does the same for a server that runs by itself.
 """
 
 import asyncio
 import contextlib
+import sys
 
+from seamark.access import kubeconfig
 from seamark.access.informer import Informer
+from seamark.access.remote import RemoteCluster
 from seamark.errors import Conflict, NotFound
 from seamark.kinds import times
 from seamark.kinds.resource import PODS
@@ -85,3 +89,12 @@ async def simulated_kubelet(cluster, **options):
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def main(path):
+    async with RemoteCluster(kubeconfig.load(path)) as cluster:
+        await SimulatedKubelet(cluster).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
