@@ -1,0 +1,102 @@
+"""The discovery controllers as a process: what it says of itself, and what it does when its lease comes and goes."""
+
+import asyncio
+import contextlib
+
+from faulty_cluster import FaultyCluster
+from memory_cluster import MemoryCluster
+from scenery import NS, node, pod, put, service
+
+from seamark.access.leader import Timing
+from seamark.controllers.process import ControllerProcess, ElectionSettings
+from seamark.errors import ServiceUnavailable
+from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, LEASES, PODS
+
+QUICK = Timing(duration=1, renew_deadline=0.6, retry_period=0.05)
+
+
+@contextlib.asynccontextmanager
+async def running(process):
+    task = asyncio.create_task(process.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def elected(cluster, identity):
+    settings = ElectionSettings(namespace=NS, identity=identity, timing=QUICK)
+    return ControllerProcess(cluster, election=settings)
+
+
+async def until(true, what):
+    for _ in range(2000):
+        if true():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"in vain: {what}")
+
+
+def slices(cluster):
+    return cluster.objects(ENDPOINT_SLICES)
+
+
+async def test_without_an_election_it_is_ready_once_it_knows_everything():
+    cluster = MemoryCluster()
+    unreachable = [True]
+
+    def fault(verb, resource, name):
+        return ServiceUnavailable("nobody is there") if unreachable[0] and resource is PODS else None
+
+    process = ControllerProcess(FaultyCluster(cluster, fault))
+    async with running(process):
+        await asyncio.sleep(0.05)
+        assert not process.readiness.ready
+        assert process.readiness.text == "the cluster is not known yet"
+        assert "seamark_controllers_lag_seconds 0\n" not in process.metrics_text()
+        unreachable[0] = False
+        await process.settled.wait()
+        await until(lambda: process.readiness.ready, "ready")
+        assert process.readiness.text == "at work"
+        assert "leader_election_master_status" not in process.metrics_text()
+        await put(cluster, node(), service(), pod("web-1"))
+        await until(lambda: len(slices(cluster)) == 1, "a slice")
+    assert not process.readiness.ready
+
+
+async def test_one_leads_and_the_other_stands_by_and_follows():
+    cluster = MemoryCluster()
+    first, second = elected(cluster, "first"), elected(cluster, "second")
+    assert not first.readiness.ready
+    assert first.readiness.text == "it is not known yet who leads"
+    async with running(second) as other:
+        await until(lambda: second.readiness.text == "leading", "the second to lead")
+        async with running(first):
+            await first.settled.wait()
+            assert first.readiness.ready
+            assert first.readiness.text == "standing by: second leads"
+            assert (first.leading, second.leading) == (False, True)
+            assert 'leader_election_master_status{name="seamark-discovery"} 0' in first.metrics_text()
+            assert 'leader_election_master_status{name="seamark-discovery"} 1' in second.metrics_text()
+            other.cancel()
+            await until(lambda: first.readiness.text == "leading", "the first to follow")
+            await put(cluster, node(), service(), pod("web-1"))
+            await until(lambda: len(slices(cluster)) == 1, "a slice")
+    told = {event["message"] for event in cluster.objects(EVENTS) if event["reason"] == "LeaderElection"}
+    assert told == {"first became leader", "second became leader"}
+
+
+async def test_who_loses_the_lease_stops_and_begins_anew_once_it_is_back():
+    cluster = MemoryCluster()
+    process = elected(cluster, "me")
+    async with running(process):
+        await until(lambda: process.readiness.text == "leading", "to lead")
+        spec = {"holderIdentity": "thief", "leaseDurationSeconds": 1}
+        await cluster.patch(LEASES, "seamark-discovery", {"spec": spec}, namespace=NS)
+        await until(lambda: process.readiness.text == "standing by: thief leads", "to notice")
+        await put(cluster, node(), service(), pod("web-1"))
+        await asyncio.sleep(0.1)
+        assert slices(cluster) == []
+        await until(lambda: len(slices(cluster)) == 1, "to work again after the thief's time is up")
+        assert process.leading
