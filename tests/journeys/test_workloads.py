@@ -1,14 +1,20 @@
-"""Workloads as people run them with the real kubectl; Pods are made ready by a helper of the test."""
+"""Workloads as people run them with the real kubectl; Pods are made ready by a helper of the test.
+
+The last test has everything at once instead: simulated nodes, Services with their endpoints, and DNS.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import dns.message
+import dns.query
 import pytest
 from seamark_process import Seamark
 
@@ -204,3 +210,64 @@ def test_a_workload_outlives_its_control_plane(start: Callable[..., Seamark], ma
         kubectl("wait", "deploy/web", "--for=jsonpath={.status.terminatingReplicas}=0", "--timeout=60s")
         assert images(kubectl, "app=web") == {"example/app:2"}
         assert len(read(kubectl, "pods")["items"]) == 3
+
+
+# --- everything at once --------------------------------------------------------------------------
+
+
+def eventually(question: Callable[[], Any], expected: Any) -> None:
+    """Ask until it is so; endpoints and DNS follow Pods within moments, not at once."""
+    deadline = time.monotonic() + 60
+    while (answer := question()) != expected:
+        assert time.monotonic() < deadline, f"{answer} instead of {expected}"
+        time.sleep(0.05)
+
+
+def pod_addresses(kubectl: Kubectl, label: str) -> set[str]:
+    pods = read(kubectl, "pods", "-l", label)["items"]
+    return {pod["status"]["podIP"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
+
+def endpoint_addresses(kubectl: Kubectl, service: str) -> set[str]:
+    slices = read(kubectl, "endpointslices", "-l", f"kubernetes.io/service-name={service}")["items"]
+    ready = (e for found in slices for e in found["endpoints"] or () if e["conditions"]["ready"])
+    return {address for endpoint in ready for address in endpoint["addresses"]}
+
+
+def dns_addresses(server: Seamark, name: str) -> set[str]:
+    line = next(line for line in server.lines if line.startswith("DNS"))
+    host, port = line.split()[1].rsplit(":", 1)
+    answer = dns.query.udp(dns.message.make_query(name, "A"), host, port=int(port), timeout=10)
+    return {record.address for found in answer.answer for record in found}
+
+
+def test_endpoints_and_names_follow_workloads(start: Callable[..., Seamark], make_kubectl: MakeKubectl) -> None:
+    server = start("--dns-port", "0", verb="up")
+    kubectl = make_kubectl(server)
+    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    kubectl("expose", "deploy/web", "--port=80")
+    rolled_out(kubectl, "deploy/web")
+    assert len(pod_addresses(kubectl, "app=web")) == 3
+    eventually(lambda: endpoint_addresses(kubectl, "web"), pod_addresses(kubectl, "app=web"))
+    for change in (
+        ("rollout", "restart", "deploy/web"),
+        ("rollout", "undo", "deploy/web"),
+        ("scale", "deploy/web", "--replicas=5"),
+    ):
+        kubectl(*change)
+        rolled_out(kubectl, "deploy/web")
+        eventually(lambda: endpoint_addresses(kubectl, "web"), pod_addresses(kubectl, "app=web"))
+    assert len(endpoint_addresses(kubectl, "web")) == 5
+
+    kubectl("apply", "-f", "-", stdin=STATEFUL_SET)
+    rolled_out(kubectl, "sts/db")
+    for number in range(3):
+        address = read(kubectl, "pod", f"db-{number}")["status"]["podIP"]
+        eventually(lambda n=number: dns_addresses(server, f"db-{n}.db.default.svc.cluster.local"), {address})
+    kubectl("delete", "pod", "db-1")
+    rolled_out(kubectl, "sts/db")
+    address = read(kubectl, "pod", "db-1")["status"]["podIP"]
+    eventually(lambda: dns_addresses(server, "db-1.db.default.svc.cluster.local"), {address})
+
+    kubectl("apply", "-f", "-", stdin=DAEMON_SET)
+    kubectl("wait", "ds/agent", "--for=jsonpath={.status.numberAvailable}=3", "--timeout=60s")
