@@ -1,0 +1,185 @@
+"""`seamark up` with simulated nodes: the mission's example, followed to the end of the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dns.message
+import dns.query
+import dns.rdatatype
+import pytest
+from seamark_process import Seamark
+from test_server_life import call, watched
+
+Start = Callable[..., Seamark]
+
+
+def until(done: Callable[[], Any]) -> Any:
+    """Ask again until it is so; a test that never comes to an end shows where it waits."""
+    while not (found := done()):
+        time.sleep(0.05)
+    return found
+
+
+def resolved(server: Seamark, name: str) -> list[str]:
+    host, port = next(line for line in server.lines if line.startswith("DNS")).split()[1].rsplit(":", 1)
+    question = dns.message.make_query(name, dns.rdatatype.A)
+    answer = dns.query.tcp(question, host, port=int(port), timeout=10)
+    return sorted(str(record) for rrset in answer.answer for record in rrset)
+
+
+def deployment(name: str, replicas: int, image: str = "example/web:1") -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80}], **spec}}
+
+
+def ready_addresses(server: Seamark, name: str) -> set[str]:
+    path = (
+        f"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name={name}"
+    )
+    return {
+        address
+        for item in call(server, "GET", path)[1]["items"]
+        for endpoint in item["endpoints"] or ()
+        if endpoint["conditions"]["ready"]
+        for address in endpoint["addresses"]
+    }
+
+
+def pod_addresses(server: Seamark, name: str) -> set[str]:
+    found = call(server, "GET", f"/api/v1/namespaces/default/pods?labelSelector=app={name}")[1]["items"]
+    return {pod["status"]["podIP"] for pod in found if "deletionTimestamp" not in pod["metadata"]}
+
+
+@pytest.fixture
+def up(start: Start) -> Seamark:
+    return start("--dns-port", "0", "--nodes", "3", verb="up")
+
+
+def test_three_replicas_behind_a_service(up: Seamark) -> None:
+    assert call(up, "POST", "/apis/apps/v1/namespaces/default/deployments", deployment("web", 3))[0] == 201
+    assert call(up, "POST", "/api/v1/namespaces/default/services", service("web", clusterIP="None"))[0] == 201
+    until(lambda: len(ready_addresses(up, "web")) == 3)
+    assert ready_addresses(up, "web") == pod_addresses(up, "web")
+    until(lambda: resolved(up, "web.default.svc.cluster.local") == sorted(ready_addresses(up, "web")))
+    endpoints = call(up, "GET", "/api/v1/namespaces/default/endpoints/web")[1]
+    assert {a["ip"] for a in endpoints["subsets"][0]["addresses"]} == ready_addresses(up, "web")
+    call(
+        up,
+        "PATCH",
+        "/apis/apps/v1/namespaces/default/deployments/web/scale",
+        {"spec": {"replicas": 1}},
+        media="application/merge-patch+json",
+    )
+    until(lambda: len(ready_addresses(up, "web")) == 1 == len(resolved(up, "web.default.svc.cluster.local")))
+
+
+def test_a_name_follows_its_pod_through_a_restart(up: Seamark) -> None:
+    labels = {"app": "db"}
+    stateful = {
+        "metadata": {"name": "db"},
+        "spec": {
+            "serviceName": "db",
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    }
+    call(up, "POST", "/api/v1/namespaces/default/services", service("db", clusterIP="None"))
+    assert call(up, "POST", "/apis/apps/v1/namespaces/default/statefulsets", stateful)[0] == 201
+    name = "db-0.db.default.svc.cluster.local"
+    before = until(lambda: resolved(up, name))
+    uid = call(up, "GET", "/api/v1/namespaces/default/pods/db-0")[1]["metadata"]["uid"]
+    assert call(up, "DELETE", "/api/v1/namespaces/default/pods/db-0")[0] == 200
+
+    def replaced() -> Any:
+        status, pod = call(up, "GET", "/api/v1/namespaces/default/pods/db-0")
+        return status == 200 and pod["metadata"]["uid"] != uid and pod["status"].get("podIP")
+
+    address = until(replaced)
+    until(lambda: resolved(up, name) == [address])
+    until(lambda: len(resolved(up, "db.default.svc.cluster.local")) == 2)
+    assert before
+
+
+def test_five_hundred_pods_roll_over_while_the_slices_follow(up: Seamark) -> None:
+    """Every Pod that became ready came into the slices, and at the end just those that are there are in them."""
+    call(up, "POST", "/api/v1/namespaces/default/services", service("web"))
+    call(up, "POST", "/apis/apps/v1/namespaces/default/deployments", deployment("web", 500))
+    until(lambda: len(ready_addresses(up, "web")) == 500)
+    version = call(up, "GET", "/apis/discovery.k8s.io/v1/endpointslices")[1]["metadata"]["resourceVersion"]
+    call(
+        up,
+        "PATCH",
+        "/apis/apps/v1/namespaces/default/deployments/web",
+        {"spec": {"template": {"metadata": {"annotations": {"again": "yes"}}}}},
+        media="application/merge-patch+json",
+    )
+
+    def rolled() -> bool:
+        status = call(up, "GET", "/apis/apps/v1/namespaces/default/deployments/web")[1]["status"]
+        return bool(
+            status.get("observedGeneration") == 2
+            and status.get("updatedReplicas") == status["replicas"] == 500
+            and status.get("readyReplicas") == 500
+        )
+
+    until(rolled)
+    until(lambda: ready_addresses(up, "web") == pod_addresses(up, "web"))
+    assert len(ready_addresses(up, "web")) == 500
+    slices = call(up, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices")[1]["items"]
+    ours = [item for item in slices if item["metadata"]["labels"].get("kubernetes.io/service-name") == "web"]
+    assert all(len(item["endpoints"]) <= 100 for item in ours)
+    path = f"/apis/discovery.k8s.io/v1/endpointslices?timeoutSeconds=1&resourceVersion={version}"
+    held: dict[str, set[str]] = {}
+    fewest = 500
+    for event in watched(up, path):
+        item = event["object"]
+        ready = {a for e in item["endpoints"] or () if e["conditions"].get("ready") for a in e["addresses"]}
+        held[item["metadata"]["name"]] = set() if event["type"] == "DELETED" else ready
+        if len(held) >= len(ours):
+            fewest = min(fewest, len(set().union(*held.values())))
+    # The rollout itself keeps three quarters of the Pods ready; the slices never show much less than that.
+    assert fewest >= 250
+
+
+async def test_killed_under_load_and_started_again(start: Start) -> None:
+    first = start("--dns-port", "0", "--nodes", "3", verb="up")
+    call(first, "POST", "/api/v1/namespaces/default/services", service("web"))
+    call(first, "POST", "/apis/apps/v1/namespaces/default/deployments", deployment("web", 60))
+    await asyncio.to_thread(until, lambda: len(ready_addresses(first, "web")) >= 20)
+    before = {
+        pod["metadata"]["name"]: (pod["metadata"]["uid"], pod["status"].get("podIP"))
+        for pod in call(first, "GET", "/api/v1/namespaces/default/pods")[1]["items"]
+    }
+    address = call(first, "GET", "/api/v1/namespaces/default/services/web")[1]["spec"]["clusterIP"]
+    first.kill()
+    again = start("--dns-port", "0", "--nodes", "3", verb="up")
+    assert call(again, "GET", "/api/v1/namespaces/default/services/web")[1]["spec"]["clusterIP"] == address
+    await asyncio.to_thread(until, lambda: len(ready_addresses(again, "web")) == 60)
+    after = {
+        pod["metadata"]["name"]: (pod["metadata"]["uid"], pod["status"].get("podIP"))
+        for pod in call(again, "GET", "/api/v1/namespaces/default/pods")[1]["items"]
+    }
+    assert len(after) == 60
+    kept = {name: was for name, was in before.items() if name in after}
+    assert len(kept) >= 20
+    for name, (uid, ip) in kept.items():
+        assert after[name][0] == uid
+        assert ip in (None, after[name][1])
+    addresses = [ip for _, ip in after.values()]
+    assert len(set(addresses)) == 60
+    assert ready_addresses(again, "web") == set(addresses)
