@@ -18,6 +18,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("seamark.cli.logs", "what it said in the background"),
         "down": ("seamark.cli.down", "stop it"),
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
+        "completion": ("seamark.cli.completion", "completion scripts for bash, zsh and fish"),
         "node": ("seamark.cli.node", "switch a simulated node off and on"),
     },
     "everyday, as with kubectl": {
