@@ -102,7 +102,7 @@ def test_every_recorded_scenario_ends_as_with_the_real_controllers(api: tuple[Se
     controllers = run(server)
     failed, said = replay(server, "--jobs", "64")
     assert sum(map(int, said[-1].split()[0::2])) >= 127
-    # A scenario counts as settled after a pause, which is too short where many play on a busy machine: once more, alone.
+    # A scenario counts as settled after a pause, too short where many play on a busy machine: once more, alone.
     for name in failed:
         again, differences = replay(server, "-k", name)
         assert not again, "\n".join([*said[:60], *differences[:60]]) + controllers.log[-3000:]
