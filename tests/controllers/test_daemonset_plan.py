@@ -47,6 +47,8 @@ ZONE = expression("zone", "In", "a", "b")
         (required(labels(expression("disk", "DoesNotExist"))), RUN),
         (required(labels(expression("cpus", "Gt", "4"))), RUN),
         (required(labels(expression("cpus", "Lt", "4"))), LEAVE),
+        (required(labels(expression("cpus", "Gt", "many"))), LEAVE),
+        (required(labels(expression("zone", "Like", "a"))), LEAVE),
         (required(labels(ZONE, expression("disk", "Exists"))), LEAVE),  # all of a term
         (required(labels(expression("disk", "Exists")), labels(ZONE)), RUN),  # any of the terms
         (required({"matchFields": [expression("metadata.name", "In", "n1")]}), RUN),

@@ -101,7 +101,8 @@ def pod(
         "creationTimestamp": times.text(created),
     }
     if owner:
-        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": owner, "controller": True}
+        name = owner.removeprefix("uid-")
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": owner, "controller": True}
         meta["ownerReferences"] = [reference]
     if terminating:
         meta["deletionTimestamp"] = times.text(created)

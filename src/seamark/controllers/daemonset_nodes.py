@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ _OPERATORS: Mapping[str, Operator] = {
     "Gt": "gt",
     "Lt": "lt",
 }
+
+_integer = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 # A DaemonSet's Pods stay on a node in trouble: they may be what is meant to help it.
 _NODE = "node.kubernetes.io"
@@ -98,17 +101,15 @@ def _term_matches(term: Object, node: Node) -> bool:
     if not labels and not fields:
         return False
     name = {"metadata.name": node.metadata.name}
-    return all(_requirement(e).matches(node.metadata.labels) for e in labels) and all(
-        _requirement(e).matches(name) for e in fields
-    )
+    return all(_holds(e, node.metadata.labels) for e in labels) and all(_holds(e, name) for e in fields)
 
 
-def _requirement(expression: Mapping[str, Any]) -> Requirement:
-    return Requirement(
-        expression.get("key", ""),
-        _OPERATORS[expression.get("operator", "")],
-        tuple(sorted(expression.get("values") or ())),
-    )
+def _holds(expression: Mapping[str, Any], values: Mapping[str, str]) -> bool:
+    operator = _OPERATORS.get(expression.get("operator", ""))
+    given = tuple(sorted(expression.get("values") or ()))
+    if operator is None or (operator in ("gt", "lt") and not (len(given) == 1 and _integer.fullmatch(given[0]))):
+        return False  # what makes no sense holds nowhere
+    return Requirement(expression.get("key", ""), operator, given).matches(values)
 
 
 def _tolerates(toleration: Object, taint: Taint) -> bool:
