@@ -60,9 +60,9 @@ def explain(world: World, key: Key) -> Report:
         health=health_of(found),
         findings=found,
         facts=tuple(_facts(case)),
-        pods=(*(_row(each) for each in case.candidates), *_near_rows(case)),
+        pods=(*(_row(each, planned=world.planned) for each in case.candidates), *_near_rows(case)),
         tables=tuple(_tables(case)),
-        ready=case.ready_addresses,
+        ready=() if world.planned else case.ready_addresses,
         notes=tuple(str(each) for each in world.seen.refused),
     )
 
@@ -72,6 +72,9 @@ def state(case: Case) -> str:
     if case.service.external:
         return f"an alias for {case.service.spec.external_name}"
     count = len(case.ready_addresses)
+    if case.world.planned:
+        names = [each.pod.metadata.name for each in case.ready]
+        return f"will be served by {listed(names)}" if names else f"will have {count or 'no'} endpoints"
     if not count:
         return "no ready endpoints"
     ready = plural(count, "ready endpoint")
@@ -116,7 +119,7 @@ def _port(port: ServicePort) -> str:
     return f"{name}{port.port} → {port.target_port or port.port}/{port.protocol}{node}"
 
 
-def _row(candidate: Candidate) -> PodRow:
+def _row(candidate: Candidate, *, planned: bool) -> PodRow:
     verdict, pod = candidate.verdict, candidate.pod
     reasons = [reason.value for reason in verdict.reasons]
     if candidate.trouble is not None:
@@ -126,7 +129,7 @@ def _row(candidate: Candidate) -> PodRow:
         name=pod.metadata.name,
         standing=verdict.standing.value,
         ready=candidate.listed_ready,
-        addresses=(*verdict.ipv4, *verdict.ipv6) or pod.ips,
+        addresses=() if planned else (*verdict.ipv4, *verdict.ipv6) or pod.ips,
         reasons=tuple(dict.fromkeys(reasons)),
         why=reason_of(candidate),
     )
@@ -152,7 +155,8 @@ def _near_rows(case: Case) -> Iterable[PodRow]:
     for miss in near_misses(selector, case.world.shapes(case.namespace), name=case.name):
         for pod in miss.shape.pods[:3]:
             wrong = [f"{d.key} is {d.found}" if d.found_key == d.key else f"no {d.key}" for d in miss.differences]
-            yield _stranger(pod.key, pod.ips, Reason.LABEL_MISMATCH, f"not selected: {', '.join(wrong)}")
+            ips = () if case.world.planned else pod.ips
+            yield _stranger(pod.key, ips, Reason.LABEL_MISMATCH, f"not selected: {', '.join(wrong)}")
     for namespace, pods in sorted(selecting.pods_elsewhere(case).items())[:3]:
         for pod in pods[:3]:
             yield _stranger(pod.key, pod.ips, Reason.OTHER_NAMESPACE, f"matches, but is in namespace {namespace}")

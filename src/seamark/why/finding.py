@@ -37,6 +37,13 @@ class Command(msgspec.Struct, frozen=True):
             return line
         return f"echo {shlex.quote(msgspec.json.encode(self.manifest).decode())} | {line}"
 
+    @property
+    def change(self) -> str:
+        """What a patch changes, for a manifest that is not applied yet; "" for other commands."""
+        if self.words[0] != "patch":
+            return ""
+        return f"in {self.words[1]}/{self.words[2]}: {self.words[-1]}"
+
 
 class Fix(msgspec.Struct, frozen=True):
     """What would help.

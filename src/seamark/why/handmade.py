@@ -23,7 +23,8 @@ def findings(case: Case) -> Iterator[Finding]:
         return
     yield from handmade_slices.findings(case)
     yield from handmade_endpoints.findings(case)
-    if not case.ready_addresses and not case.slices and case.endpoints is None:
+    abandoned = case.endpoints is None or case.endpoints.made_by_controller
+    if not case.ready_addresses and abandoned and len(case.slices) == len(case.controller_slices):
         yield from _strays(case)
         yield _nothing(case)
 

@@ -25,8 +25,8 @@ _START = Fix(
 def findings(case: Case) -> Iterator[Finding]:
     """What is wrong with the Endpoints of a Service without a selector."""
     endpoints = case.endpoints
-    if endpoints is None:
-        return
+    if endpoints is None or endpoints.made_by_controller:
+        return  # what the controller left behind is told with its slices
     if not endpoints.ready():
         if not case.ready_addresses:
             unready = bool(endpoints.not_ready())

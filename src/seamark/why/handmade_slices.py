@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from seamark.why.case import Case, listed, offered_port, plural
 from seamark.why.codes import Code
-from seamark.why.finding import Command, Finding, Fix, Severity, delete_selected, json_patch, label
+from seamark.why.finding import Command, Finding, Fix, Severity, delete, delete_selected, json_patch, label
 from seamark.why.views import (
     MANAGED_BY_LABEL,
     MIRROR_CONTROLLER,
@@ -49,21 +49,28 @@ def _made_by_controller(each: EndpointSlice) -> bool:
 
 
 def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding]:
-    if not leftover:
+    """The controllers' work from before the selector was removed: slices, and Endpoints, which are mirrored now."""
+    endpoints = case.endpoints if case.endpoints is not None and case.endpoints.made_by_controller else None
+    objects = [f"EndpointSlice {each.metadata.name}" for each in leftover]
+    commands: list[Command] = []
+    if endpoints is not None:
+        objects.append(f"Endpoints {case.name}")
+        commands.append(delete("endpoints", endpoints.key))
+    if leftover:
+        selector = f"{SERVICE_NAME_LABEL}={case.name},{MANAGED_BY_LABEL}={SLICE_CONTROLLER}"
+        commands.append(delete_selected("endpointslice", case.namespace, selector))
+    if not objects:
         return
-    addresses = sorted({address for each in leftover for address in each.all_addresses()})
-    sent = f", and traffic still goes to {listed(addresses)}" if addresses else ""
-    selector = f"{SERVICE_NAME_LABEL}={case.name},{MANAGED_BY_LABEL}={SLICE_CONTROLLER}"
+    addresses = {address for each in leftover for address in each.all_addresses()}
+    addresses |= {each.ip for each in endpoints.ready()} if endpoints is not None else set()
+    sent = f", and traffic still goes to {listed(sorted(addresses))}" if addresses else ""
     yield Finding(
         Code.LEFTOVER_SLICES,
         Severity.WARNING,
-        f"It has no selector, but {plural(len(leftover), 'EndpointSlice')} of the controller are left over from when it"
-        f" had one{sent}; nobody updates or deletes them.",
-        Fix(
-            "Delete them (or give the Service its selector back):",
-            (delete_selected("endpointslice", case.namespace, selector),),
-        ),
-        weight=len(leftover),
+        f"It has no selector, but {listed(objects)} {'is' if len(objects) == 1 else 'are'} left over from when it had"
+        f" one{sent}; nobody updates or deletes {'it' if len(objects) == 1 else 'them'}.",
+        Fix("Delete what is left over (or give the Service its selector back):", tuple(commands)),
+        weight=len(objects),
         facts=tuple(f"{each.metadata.name}: {listed(each.all_addresses()) or 'empty'}" for each in leftover[:5]),
     )
 

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from seamark.access.cluster import Cluster
+from seamark.why.audit import Problem, audit
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain
 from seamark.why.explain_pod import explain_pod
-from seamark.why.observe import observe, observe_pod, observe_service
+from seamark.why.observe import CannotLook, observe, observe_pod, observe_service
 from seamark.why.render import worst_first
 from seamark.why.report import Report
 from seamark.why.views import Key
@@ -61,6 +62,22 @@ async def look_at_all(
             reports[key] = explain(await observe_service(cluster, key, clock=clock), key)
     ordered = worst_first(told for told in reports.values() if not told.healthy)
     return Survey(tuple(ordered), len(world.services), tuple(str(each) for each in world.seen.refused))
+
+
+async def look_through(
+    cluster: Cluster, namespace: str, *, clock: Clock = time.time, sleep: Sleep = asyncio.sleep
+) -> tuple[list[Problem], tuple[str, ...]]:
+    """What is wrong with Endpoints and slices and still is a moment later, and what could not be seen."""
+    world = await observe(cluster, namespace, clock=clock)
+    if world.seen.slices is None or world.seen.endpoints is None:
+        raise CannotLook("; ".join(str(each) for each in world.seen.refused) or "there are no EndpointSlices here")
+    found = audit(world)
+    if found:
+        await sleep(PATIENCE)
+        world = await observe(cluster, namespace, clock=clock)
+        before = {(each.resource.kind, each.key, each.defect) for each in found}
+        found = [each for each in audit(world) if (each.resource.kind, each.key, each.defect) in before]
+    return found, tuple(str(each) for each in world.seen.refused)
 
 
 def unsettled(report: Report) -> bool:

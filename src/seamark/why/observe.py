@@ -163,6 +163,11 @@ async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], flo
     return world
 
 
+async def observe_services(cluster: Cluster) -> Sequence[Service]:
+    """The Services of all namespaces, for their names."""
+    return await _Reader(cluster).required(SERVICES, Service, "")
+
+
 async def observe_pod(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
     return await observe(cluster, key[0], clock=clock)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from seamark.why.finding import Finding, Severity
+from seamark.why.finding import Command, Finding, Severity
 from seamark.why.report import Health, PodRow, Report
 from seamark.why.text import clean, fit, table, wrap
 
@@ -16,9 +16,17 @@ _COLOURS = {Health.BROKEN: _RED, Health.DEGRADED: _YELLOW, Health.HEALTHY: _GREE
 
 
 class Style:
-    """How wide, in colour or not, and which options make ``kubectl`` mean the same cluster."""
+    """How wide, in colour or not, which options make ``kubectl`` mean the same cluster; or is all still planned?"""
 
-    def __init__(self, *, columns: int = COLUMNS, colour: bool = False, kubectl: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        columns: int = COLUMNS,
+        colour: bool = False,
+        kubectl: Sequence[str] = (),
+        planned: bool = False,
+    ) -> None:
+        self.planned = planned
         self.columns = max(columns, 40)
         self.colour = colour
         self.kubectl = tuple(kubectl)
@@ -38,8 +46,8 @@ def report(told: Report, style: Style) -> str:
     name = f"{told.subject} in namespace {told.namespace}" if told.namespace else told.subject
     if told.healthy:
         line = fit(clean(f"{name}: healthy, {told.state}"), style.columns)
-        # Of a Pod, the verdict of each Service is the answer, not evidence.
-        verdicts = _evidence(told, style) if told.subject.startswith("pod/") else []
+        # Of a Pod the verdict of each Service is the answer, of a name the walk; of a Service this line is.
+        verdicts = [] if told.subject.startswith("service/") else _evidence(told, style)
         return "\n".join([style.paint(line, _GREEN), *verdicts, *_notes(told, style)])
     headline = clean(f"{name}: {told.state}")
     lines = [style.paint(line, _BOLD, _COLOURS[told.health]) for line in wrap(headline, style.columns)]
@@ -54,12 +62,19 @@ def _finding(finding: Finding, style: Style, label: str) -> list[str]:
     lines = style.block(label, f"{finding.cause} [{finding.code.value}]", _BOLD, colour)
     lines += style.block("fix", finding.fix.text, _BOLD, _GREEN)
     # Commands are not wrapped: they are there to be copied.
-    lines += [f"  {style.paint(clean(command.text(style.kubectl)), _GREEN)}" for command in finding.fix.commands]
-    if finding.fix.look:
+    lines += [f"  {style.paint(clean(text), _GREEN)}" for text in _commands(finding.fix.commands, style)]
+    if not style.planned:
         lines += [f"{'see':<7}{clean(command.text(style.kubectl))}" for command in finding.fix.look]
     for fact in finding.facts:
         lines += style.block("note", fact)
     return lines
+
+
+def _commands(commands: Sequence[Command], style: Style) -> list[str]:
+    """What is not applied yet cannot be patched, but changed where it is written."""
+    if style.planned:
+        return [command.change for command in commands if command.change]
+    return [command.text(style.kubectl) for command in commands]
 
 
 def _evidence(told: Report, style: Style) -> list[str]:

@@ -125,8 +125,8 @@ def _near_sentence(case: Case, miss: NearMiss) -> str:
             )
         case Kind.MISSING:
             return f"{nobody}; {who} {has} all of it but the label {first.key} (wanted: {first.wanted})."
-    lead = "all the rest but " if len(case.service.spec.selector or {}) > 1 else ""
-    return f"{nobody}; {who} {has} {lead}{first.key}={first.found}, not {first.key}={first.wanted}."
+    lead = "the rest of it, but " if len(case.service.spec.selector or {}) > 1 else ""
+    return f"{nobody}; {who} {has} {lead}{first.key}={first.found} instead of {first.key}={first.wanted}."
 
 
 def _letters(count: int) -> str:

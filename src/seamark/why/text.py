@@ -8,7 +8,8 @@ from functools import lru_cache
 
 GAP = 2
 _ELLIPSIS = "…"
-_LONGEST_CELL = 34  # of every column but the last, which takes what is left
+_LONGEST_CELL = 30  # of every column but the last, while that has little room; it takes what is left
+_COMFORTABLE_LAST = 28
 _SHORTEST_LAST = 16
 
 
@@ -76,13 +77,12 @@ def _pieces(word: str, columns: int) -> list[str]:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int, *, lines: int = 0) -> list[str]:
     """Rows under a header, within so many columns; the last is wrapped, to at most ``lines`` if that is given."""
     cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [
-        min(_LONGEST_CELL, max(width(header[i]), *(width(row[i]) for row in cells), 0)) for i in range(len(header) - 1)
-    ]
+    widths = [max([width(header[i]), *(width(row[i]) for row in cells)]) for i in range(len(header) - 1)]
     last = columns - sum(widths) - GAP * len(widths)
-    while last < _SHORTEST_LAST and widths and max(widths) > 8:
-        widest = widths.index(max(widths))
-        widths[widest] -= 1
+    while widths and (
+        (last < _COMFORTABLE_LAST and max(widths) > _LONGEST_CELL) or (last < _SHORTEST_LAST and max(widths) > 8)
+    ):
+        widths[widths.index(max(widths))] -= 1
         last += 1
     shown = [_line(header, widths, header[-1])]
     for row in cells:

@@ -193,6 +193,11 @@ class World:
             return False
         return not self.seen.hypothetical or any(each.managed_by for each in self.seen.slices)
 
+    @property
+    def planned(self) -> bool:
+        """Whether nothing of this exists yet, addresses least of all."""
+        return self.seen.hypothetical and not self.bookkept
+
     def slices_of(self, key: Key) -> list[EndpointSlice]:
         """Those that carry the Service's name; those with no name at all are under ``""``."""
         return [each for each in self._slices.get(key, ()) if each.metadata.deletion_timestamp is None]

@@ -1,0 +1,211 @@
+"""``seamark why``: why a Service has the endpoints it has, or none; also ``kubectl why``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import verb_parser
+from seamark.cli.terminal import colourful
+
+if TYPE_CHECKING:
+    from seamark.access.cluster import Cluster
+    from seamark.access.kubeconfig import Connection
+    from seamark.why.look import Survey
+    from seamark.why.render import Style
+    from seamark.why.report import Report
+
+EXAMPLES = """\
+seamark why svc/web                  # the cause, the fix and the evidence; also: kubectl why svc/web
+seamark why -A                       # every Service that needs attention
+seamark why pod/web-0                # which Services take it, which do not and why
+seamark why dns web.shop             # the search path walked, with reasons
+seamark why svc/web --since 1h       # when each address came and went, and what caused it
+helm template . | seamark why -f -   # before anything is deployed
+"""
+
+_KINDS = {
+    **dict.fromkeys(("svc", "service", "services", "ep", "endpoints"), "service"),
+    **dict.fromkeys(("po", "pod", "pods"), "pod"),
+    "dns": "dns",
+}
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Which cluster, which namespaces."""
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default="", help="instead of the context's own")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
+    parser.add_argument("--context", metavar="NAME", default="", help="the kubeconfig's context to use")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster; without, kubectl's rules, then in-cluster")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "why",
+        "Say why a Service has no endpoints, or not those it should have, and what to do about it.",
+        examples=EXAMPLES,
+        codes={0: "healthy", 1: "something is wrong", 2: "could not look, or the command line is wrong"},
+    )
+    made.add_argument(
+        "target", metavar="TARGET", nargs="*", help="svc/NAME, pod/NAME or dns NAME; default all Services"
+    )
+    add_cluster_options(made)
+    made.add_argument("-f", "--filename", metavar="PATH", action="append", help="manifests, not a cluster; - is stdin")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-w", "--watch", action="store_true", help="go on, and tell when something changes")
+    made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
+    made.add_argument("--since", metavar="DURATION", default="", help="history of a Service: 30m, 1h, 2d")
+    return made
+
+
+def kubectl_plugin() -> int:
+    """The entry point ``kubectl-why``, which kubectl finds on the PATH."""
+    from seamark import cli
+
+    return cli.main(["why", *sys.argv[1:]])
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    kind, name = _target(options)
+    if options.filename:
+        from seamark.cli.why_offline import explain_files
+
+        return explain_files(options, kind, name)
+    if kind == "dns":
+        from seamark.cli.why_dns import explain_name
+
+        return explain_name(options, name)
+    return _run(options, kind, name)
+
+
+def _target(options: argparse.Namespace) -> tuple[str, str]:
+    """What is asked about: kind and name; no name for all Services."""
+    words: list[str] = options.target
+    if not words:
+        return "service", ""
+    if options.all_namespaces:
+        raise Failure("-A is for all Services; leave it out, or the name", 2)
+    if len(words) == 1 and "/" in words[0]:
+        words = words[0].split("/", 1)
+    if len(words) == 1 and words[0] not in _KINDS:
+        words = ["service", words[0]]
+    if len(words) != 2 or not words[1]:
+        raise Failure(f"what is {' '.join(options.target)!r}? Ask for svc/NAME, pod/NAME or dns NAME", 2)
+    kind = _KINDS.get(words[0].lower())
+    if kind is None:
+        raise Failure(f"there is no answer for {words[0]!r}; ask for svc/NAME, pod/NAME or dns NAME", 2)
+    return kind, words[1]
+
+
+# --- looking ---------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace, kind: str, name: str) -> int:
+    from seamark.why.observe import CannotLook
+
+    try:
+        return asyncio.run(
+            with_cluster(options, lambda cluster, connection: _look(options, kind, name, cluster, connection))
+        )
+    except CannotLook as problem:
+        raise Failure(str(problem), 2) from problem
+
+
+async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Connection], Awaitable[int]]) -> int:
+    """Connect as kubectl would, and do something with it."""
+    from seamark.access.kubeconfig import load
+    from seamark.access.kubeconfig_file import KubeconfigError
+    from seamark.access.remote import RemoteCluster
+
+    try:
+        connection = load(options.kubeconfig, context=options.context)
+    except KubeconfigError as error:
+        raise Failure(str(error), 2) from error
+    async with RemoteCluster(connection, agent="seamark-why") as cluster:
+        return await work(cluster, connection)
+
+
+async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, connection: Connection) -> int:
+    from seamark.why.look import look_at_all, look_at_pod, look_at_service
+
+    namespace = options.namespace or connection.namespace
+    if options.since:
+        from seamark.cli.why_history import tell_history
+
+        return await tell_history(options, kind, name, cluster, namespace)
+    if name:
+        look = look_at_pod if kind == "pod" else look_at_service
+
+        async def once() -> tuple[str, int]:
+            return told(await look(cluster, (namespace, name)), options)
+    else:
+        scope = "" if options.all_namespaces else namespace
+
+        async def once() -> tuple[str, int]:
+            return _many(await look_at_all(cluster, scope), scope, options)
+
+    if options.watch:
+        from seamark.cli.why_watch import keep_telling
+
+        return await keep_telling(cluster, "" if options.all_namespaces else namespace, once)
+    text, code = await once()
+    print(text)
+    return code
+
+
+# --- telling ---------------------------------------------------------------------------------------
+
+
+def told(report: Report, options: argparse.Namespace) -> tuple[str, int]:
+    """A report as asked for, and the exit code."""
+    from seamark.why import machine, render
+
+    code = 0 if report.healthy else 1
+    if options.output == "json":
+        return machine.text(machine.report(report, kubectl_options(options))), code
+    return render.report(report, style_of(options)), code
+
+
+def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str, int]:
+    from seamark.why import machine, render
+
+    code = 1 if survey.reports else 0
+    if options.output == "json":
+        document: dict[str, Any] = {
+            "services": survey.total,
+            "healthy": survey.total - len(survey.reports),
+            "reports": [machine.report(each, kubectl_options(options)) for each in survey.reports],
+            "notes": list(survey.notes),
+        }
+        return machine.text(document), code
+    where = f"in namespace {scope}" if scope else "in all namespaces"
+    text = render.summary(survey.reports, survey.total, style_of(options), where=where)
+    if survey.reports:
+        text += "\n\n" + f"{options_line(options)} svc/NAME -n NAMESPACE says what to do."
+    return "\n".join([text, *(f"note   {note}" for note in survey.notes)]), code
+
+
+def options_line(options: argparse.Namespace) -> str:
+    return " ".join(["seamark why", *kubectl_options(options)])
+
+
+def kubectl_options(options: argparse.Namespace) -> list[str]:
+    """What makes kubectl talk to the same cluster as this command."""
+    more = [f"--context={options.context}"] if options.context else []
+    return [*more, *([f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else [])]
+
+
+def style_of(options: argparse.Namespace) -> Style:
+    """Colours on a terminal only, unless NO_COLOR is set; 80 columns in a pipe."""
+    from seamark.why.render import COLUMNS, Style
+
+    columns = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
+    return Style(
+        columns=columns, colour=colourful(sys.stdout), kubectl=kubectl_options(options), planned=bool(options.filename)
+    )

@@ -1,0 +1,215 @@
+"""Endpoints and EndpointSlices that should not be there, or not like this (pure).
+
+Only what can be removed without anybody missing it has a remedy; the rest is for a person to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
+from seamark.why.case import Case, listed
+from seamark.why.views import (
+    LEADER_ANNOTATION,
+    MANAGED_BY_LABEL,
+    MIRROR_CONTROLLER,
+    SERVICE_NAME_LABEL,
+    SLICE_CONTROLLER,
+    Endpoints,
+    EndpointSlice,
+    Key,
+    Metadata,
+    Service,
+)
+from seamark.why.world import World
+from seamark.why.written import endpoints_content, in_endpoints, in_slices, slices_content
+
+
+class Defect(Enum):
+    ORPHANED = "orphaned"  # its Service does not exist
+    DUPLICATED = "duplicated"  # another object lists the same
+    STALE = "stale"  # it says what is no longer so
+    FOREIGN = "foreign"  # nobody we know keeps it
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One object that is not as it should be; ``remedy`` is "delete" where that is safe, else what a person may do."""
+
+    defect: Defect
+    resource: Resource
+    metadata: Metadata
+    why: str
+    remedy: str
+
+    @property
+    def key(self) -> Key:
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def removable(self) -> bool:
+        return self.remedy == DELETE
+
+
+DELETE = "delete"
+_ORDER = {defect: position for position, defect in enumerate(Defect)}
+
+
+def audit(world: World) -> list[Problem]:
+    """Everything wrong with what is written about Services, gravest first."""
+    found = [*_endpoints_problems(world), *_slices_problems(world)]
+    unique = {(each.resource.kind, each.key): each for each in sorted(found, key=_rank, reverse=True)}
+    return sorted(unique.values(), key=_rank)
+
+
+def _rank(problem: Problem) -> tuple[int, str, str, str]:
+    return _ORDER[problem.defect], problem.metadata.namespace, problem.resource.kind, problem.metadata.name
+
+
+# --- Endpoints -------------------------------------------------------------------------------------
+
+
+def _endpoints_problems(world: World) -> Iterator[Problem]:
+    for endpoints in world.endpoints.values():
+        service = world.services.get(endpoints.key)
+        told = _endpoints_problem(world, endpoints, service)
+        if told is not None:
+            yield Problem(told[0], ENDPOINTS, endpoints.metadata, told[1], told[2])
+
+
+def _endpoints_problem(world: World, endpoints: Endpoints, service: Service | None) -> tuple[Defect, str, str] | None:
+    if service is None:
+        if LEADER_ANNOTATION in endpoints.metadata.annotations:
+            return None  # a lock, not an address book
+        return Defect.ORPHANED, f"there is no Service {endpoints.metadata.name}", DELETE
+    if service.external:
+        return Defect.STALE, "its Service is ExternalName and has no endpoints", DELETE
+    if not service.managed:
+        if endpoints.made_by_controller:
+            return Defect.STALE, "the controller's, from before the Service's selector was removed", DELETE
+        return None
+    case = Case(world, service)
+    wanted = in_endpoints(case)
+    if len(wanted.entries) > 1000:
+        return None
+    differs = endpoints_content(endpoints).against(wanted)
+    if differs and not slices_content(case.controller_slices).against(in_slices(case)):
+        return Defect.STALE, f"disagrees with the EndpointSlices, which are right: {differs[0]}", DELETE
+    return None
+
+
+# --- EndpointSlices --------------------------------------------------------------------------------
+
+
+def _slices_problems(world: World) -> Iterator[Problem]:
+    by_service: dict[Key, list[EndpointSlice]] = {}
+    for each in world.seen.slices or ():
+        if each.metadata.deletion_timestamp is None:
+            by_service.setdefault((each.metadata.namespace, each.service_name), []).append(each)
+    for key, slices in by_service.items():
+        service = world.services.get(key)
+        for each in slices:
+            told = _slice_problem(world, each, service)
+            if told is not None:
+                yield Problem(told[0], ENDPOINT_SLICES, each.metadata, told[1], told[2])
+        yield from _duplicates(slices)
+        if service is not None and service.managed:
+            yield from _outdated(Case(world, service))
+
+
+def _slice_problem(world: World, each: EndpointSlice, service: Service | None) -> tuple[Defect, str, str] | None:
+    known = each.managed_by in ("", SLICE_CONTROLLER, MIRROR_CONTROLLER)
+    if not each.service_name:
+        return Defect.FOREIGN, "it names no Service, so nobody uses it", f"label it {SERVICE_NAME_LABEL}, or delete it"
+    if service is None:
+        remedy = DELETE if known else f"ask {each.managed_by}"
+        return Defect.ORPHANED, f"there is no Service {each.service_name}", remedy
+    if each.managed_by == SLICE_CONTROLLER:
+        return _controllers_slice(each, service)
+    if each.managed_by == MIRROR_CONTROLLER:
+        return _mirrors_slice(each, service, world.endpoints.get(service.key))
+    if not known:
+        return Defect.FOREIGN, f"managed by {each.managed_by}, which is not one of the cluster's", "leave it to them"
+    if service.managed:
+        return (
+            Defect.FOREIGN,
+            "made by hand for a Service with a selector: it gets traffic beside the selected Pods",
+            f"delete it, or label it {MANAGED_BY_LABEL}",
+        )
+    return None
+
+
+def _controllers_slice(each: EndpointSlice, service: Service) -> tuple[Defect, str, str] | None:
+    if not service.managed:
+        return Defect.STALE, "the controller's, from before the Service's selector was removed", DELETE
+    owners = [owner.uid for owner in each.metadata.owner_references if owner.kind == "Service"]
+    if service.metadata.uid and owners and service.metadata.uid not in owners:
+        return Defect.STALE, "of an earlier Service with the same name", DELETE
+    return None
+
+
+def _mirrors_slice(
+    each: EndpointSlice, service: Service, endpoints: Endpoints | None
+) -> tuple[Defect, str, str] | None:
+    if service.spec.selector:
+        return Defect.STALE, "mirrors Endpoints, but the Service has a selector now", DELETE
+    if endpoints is None:
+        return Defect.STALE, "mirrors Endpoints that are gone", DELETE
+    if not endpoints.mirrorable:
+        return Defect.STALE, "mirrors Endpoints that are not to be mirrored any more", DELETE
+    return None
+
+
+def _outdated(case: Case) -> Iterator[Problem]:
+    """Slices that list what no Pod stands for.  Deleting one may be an outage where no controller writes it anew."""
+    wanted = in_slices(case).entries
+    for each in case.controller_slices:
+        dead = sorted({address for (address, pod) in slices_content([each]).entries if (address, pod) not in wanted})
+        if dead:
+            yield Problem(
+                Defect.STALE,
+                ENDPOINT_SLICES,
+                each.metadata,
+                f"lists {listed(dead)}, which no selected Pod has",
+                "see that the EndpointSlice controller runs",
+            )
+
+
+def _duplicates(slices: list[EndpointSlice]) -> Iterator[Problem]:
+    """Slices of one Service whose every address another one offers on the same ports."""
+    for each in slices:
+        mine = _offer(each)
+        for other in slices:
+            if other is each or not mine or not mine <= _offer(other) or not _yields(each, other):
+                continue
+            same = each.managed_by == other.managed_by and bool(each.managed_by)
+            yield Problem(
+                Defect.DUPLICATED,
+                ENDPOINT_SLICES,
+                each.metadata,
+                f"everything in it is also in {other.metadata.name}",
+                DELETE if same else f"keep one of the two ({each.managed_by or 'hand-made'} and {_maker(other)})",
+            )
+            break
+
+
+def _offer(each: EndpointSlice) -> frozenset[tuple[str, str, int]]:
+    ports = [(port.name or "", port.port or 0) for port in each.ports or ()]
+    return frozenset((address, name, number) for address in each.all_addresses() for name, number in ports)
+
+
+def _yields(each: EndpointSlice, other: EndpointSlice) -> bool:
+    """Of two that say the same, the younger gives way; of one within the other, the smaller."""
+    if _offer(each) != _offer(other):
+        return True
+
+    def age(endpoint_slice: EndpointSlice) -> tuple[str, str]:
+        return endpoint_slice.metadata.creation_timestamp or "", endpoint_slice.metadata.name
+
+    return age(each) > age(other)
+
+
+def _maker(each: EndpointSlice) -> str:
+    return each.managed_by or "hand-made"

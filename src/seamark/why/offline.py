@@ -1,0 +1,211 @@
+"""Manifests as if they had been applied: the same checks before anything is deployed.
+
+Every template of a workload becomes one Pod that runs and is ready, so that what remains wrong is wrong in the
+manifests.  Objects that were read off a cluster, with their status, are taken as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import msgspec
+import yaml
+
+from seamark.why.views import (
+    Endpoints,
+    EndpointSlice,
+    Namespace,
+    Node,
+    Pod,
+    Service,
+    ServiceCidr,
+    Workload,
+)
+from seamark.why.world import Seen, World
+
+T = TypeVar("T")
+Document = dict[str, Any]
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_CLUSTER_SCOPED = frozenset(("Node", "Namespace", "ServiceCIDR"))
+_NODE = "a-node"
+
+
+class ManifestError(Exception):
+    """Manifests that cannot be read; the text says which and where, in one line."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: a timestamp is text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def documents(paths: Iterable[str], *, stdin: IO[str] | None = None) -> list[tuple[str, Document]]:
+    """Every object of the files, directories or (``-``) standard input, with the name of where it came from."""
+    found: list[tuple[str, Document]] = []
+    for path in paths:
+        if path == "-":
+            found += _parsed("standard input", (stdin or sys.stdin).read())
+            continue
+        for file in _files(Path(path)):
+            try:
+                text = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ManifestError(f"cannot read {file}: {error}") from error
+            found += _parsed(str(file), text)
+    return found
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if not path.exists():
+        raise ManifestError(f"there is no {path}")
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+    if not found:
+        raise ManifestError(f"there are no manifests ({', '.join('*' + suffix for suffix in _SUFFIXES)}) in {path}")
+    return found
+
+
+def _parsed(source: str, text: str) -> Iterator[tuple[str, Document]]:
+    try:
+        for document in yaml.load_all(text, Loader=_Loader):
+            yield from ((source, each) for each in _objects(source, document))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{source}, line {mark.line + 1}" if mark is not None else source
+        raise ManifestError(f"{where}: {getattr(error, 'problem', None) or error}") from error
+
+
+def _objects(source: str, document: Any) -> Iterator[Document]:
+    if document is None:
+        return  # a file of comments, or what Helm leaves of a template that is switched off
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+        raise ManifestError(f"{source}: not a Kubernetes object, it has no kind")
+    if document["kind"].endswith("List") and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _objects(source, {"kind": document["kind"].removesuffix("List"), **(item or {})})
+        return
+    yield _pruned(document)
+
+
+def _pruned(value: Any) -> Any:
+    """Without nulls, which to Kubernetes are the same as nothing."""
+    if isinstance(value, dict):
+        return {key: _pruned(entry) for key, entry in value.items() if entry is not None}
+    return [_pruned(entry) for entry in value if entry is not None] if isinstance(value, list) else value
+
+
+# --- understanding ---------------------------------------------------------------------------------
+
+
+def world_of(found: Iterable[tuple[str, Document]], *, namespace: str = "default") -> World:
+    """The cluster these would make; what names no namespace goes into the given one."""
+    by_kind: dict[str, list[tuple[str, Document]]] = {}
+    for source, document in found:
+        meta = document.setdefault("metadata", {})
+        if isinstance(meta, dict) and document["kind"] not in _CLUSTER_SCOPED:
+            meta.setdefault("namespace", namespace)
+        kind = "Workload" if _template(document) is not None else document["kind"]
+        by_kind.setdefault(kind, []).append((source, document))
+    workloads = [(_workload(source, each), each) for source, each in by_kind.get("Workload", ())]
+    pods = [_pod(source, each, position) for position, (source, each) in enumerate(by_kind.get("Pod", ()))]
+    pods += [
+        _made(workload, each, len(pods) + position)
+        for position, (workload, each) in enumerate(workloads)
+        if workload.wanted != 0
+    ]
+    return World(
+        Seen(
+            services=[_service(source, each) for source, each in by_kind.get("Service", ())],
+            pods=pods,
+            nodes=_all(by_kind, "Node", Node) or None,
+            endpoints=_all(by_kind, "Endpoints", Endpoints),
+            slices=_all(by_kind, "EndpointSlice", EndpointSlice),
+            workloads=[workload for workload, _ in workloads],
+            cidrs=_all(by_kind, "ServiceCIDR", ServiceCidr) or None,
+            namespaces=_all(by_kind, "Namespace", Namespace) or None,
+            hypothetical=True,
+        )
+    )
+
+
+def _all(by_kind: dict[str, list[tuple[str, Document]]], kind: str, type: type[T]) -> list[T]:
+    return [_converted(source, document, type) for source, document in by_kind.get(kind, ())]
+
+
+def _converted(source: str, document: Document, type: type[T]) -> T:
+    try:
+        return msgspec.convert(document, type)
+    except msgspec.ValidationError as error:
+        name = document.get("metadata", {}).get("name", "?")
+        raise ManifestError(f"{source}: {document['kind']} {name}: {error}") from error
+
+
+def _service(source: str, document: Document) -> Service:
+    """With the ports the API server would fill in."""
+    for port in document.get("spec", {}).get("ports", ()):
+        if isinstance(port, dict) and not port.get("targetPort"):
+            port["targetPort"] = port.get("port", 0)
+    return _converted(source, document, Service)
+
+
+def _template(document: Document) -> Document | None:
+    """The Pod template of a workload, whatever its kind."""
+    spec = document.get("spec")
+    for step in ("jobTemplate", "spec"):
+        spec = spec.get(step, spec) if isinstance(spec, dict) else None
+    template = spec.get("template") if isinstance(spec, dict) else None
+    if isinstance(template, dict) and isinstance(template.get("spec"), dict) and "containers" in template["spec"]:
+        return template
+    return None
+
+
+def _workload(source: str, document: Document) -> Workload:
+    spec = document["spec"]
+    known = {key: spec[key] for key in ("replicas", "serviceName", "paused") if key in spec}
+    plain = {
+        "kind": document["kind"],
+        "metadata": document["metadata"],
+        "spec": {**known, "template": _template(document)},
+    }
+    return _converted(source, plain, Workload)
+
+
+def _made(workload: Workload, document: Document, number: int) -> Pod:
+    """The Pod a workload would make."""
+    template = _template(document) or {}
+    spec = dict(template["spec"])
+    if workload.kind == "StatefulSet":
+        spec |= {"hostname": f"{workload.metadata.name}-0", "subdomain": workload.spec.service_name}
+    labels = template.get("metadata", {}).get("labels", {})
+    name = f"{workload.metadata.name} ({workload.kind})"
+    made = {"kind": "Pod", "metadata": {"name": name, "namespace": workload.metadata.namespace, "labels": labels}}
+    return _converted("", {**made, "spec": _placed(spec), "status": _healthy(number)}, Pod)
+
+
+def _pod(source: str, document: Document, number: int) -> Pod:
+    if document.get("status", {}).get("phase"):
+        return _converted(source, document, Pod)
+    return _converted(source, {**document, "spec": _placed(document.get("spec", {})), "status": _healthy(number)}, Pod)
+
+
+def _placed(spec: Document) -> Document:
+    return {"nodeName": _NODE, **spec}
+
+
+def _healthy(number: int) -> Document:
+    """Running and ready, at addresses that exist in no network."""
+    addresses = [{"ip": f"192.0.2.{number % 250 + 1}"}, {"ip": f"2001:db8::{number + 1:x}"}]
+    return {"phase": "Running", "podIPs": addresses, "conditions": [{"type": "Ready", "status": "True"}]}
