@@ -262,6 +262,21 @@ async def test_a_creation_that_failed_is_repeated():
         assert await made(here) == 3
 
 
+async def test_lost_watches_forgotten_versions_and_a_busy_server_are_got_over():
+    faults = Faults()
+    for resource in (PODS, REPLICA_SETS):
+        faults.add("watch", resource, errors.Expired("too old resource version"))
+        faults.add("watch", resource, errors.ServiceUnavailable("connection refused"))
+        faults.add("list", resource, errors.InternalError("no"))
+    faults.add("create", PODS, errors.TooManyRequests("slow down", retry_after=0), times=2)
+    async with world(through=faults.through) as here:
+        await here.create("ReplicaSet", "web", SPEC)
+        await here.until(ready(here), 3)
+        await here.quiet()
+        assert not faults.coming
+        assert await made(here) == 3
+
+
 async def test_refusals_are_told_and_taken_back():
     refused = {"on": True}
 
