@@ -57,7 +57,12 @@ def discovery(config: Config) -> DiscoverySettings:
 def surroundings(config: Config) -> SurroundingsSettings:
     from seamark.controllers.surroundings import SurroundingsSettings
 
-    return _converted(config.surroundings, SurroundingsSettings, "surroundings")
+    section = config.surroundings
+    if not nodes(config).count:
+        # A cluster without nodes of its own is a bare control plane: what only Pods and clouds need is left to
+        # whoever brings them, unless it was asked for.
+        section = {"root_certificates": False, "load_balancer_pool": (), **section}
+    return _converted(section, SurroundingsSettings, "surroundings")
 
 
 def _converted(raw: dict[str, Any], type: type[T], name: str) -> T:

@@ -96,9 +96,12 @@ ABOUT = {
     "discovery.workers": "Services handled at once by each discovery controller.",
     "discovery.max_endpoints_per_slice": "Endpoints in one EndpointSlice, 1 to 1000.",
     "discovery.batch": "Seconds that further changes of a Service's Pods may wait to be written together.",
-    "surroundings.namespace_contents": "Give namespaces a `default` ServiceAccount and the CA's certificate.",
+    "surroundings.namespace_contents": "Give namespaces a `default` ServiceAccount (and see `root_certificates`).",
+    "surroundings.root_certificates": (
+        "Give namespaces the ConfigMap `kube-root-ca.crt` as well. Off by itself with `--nodes 0`: it is for Pods."
+    ),
     "surroundings.load_balancer_pool": (
-        "Addresses for Services of type LoadBalancer: CIDRs and ranges `FIRST-LAST`. None: such Services stay pending."
+        "Addresses for Services of type LoadBalancer: CIDRs and ranges `FIRST-LAST`. None: such Services stay pending. None by itself with `--nodes 0`."
     ),
     "surroundings.keep_events_seconds": "Seconds an Event stays after it last changed.",
 }

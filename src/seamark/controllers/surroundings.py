@@ -26,12 +26,14 @@ from seamark.metrics import Registry
 class SurroundingsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What there is around Services.
 
-    ``namespace_contents``: whether namespaces have a ``default`` ServiceAccount and the CA's certificate.
+    ``namespace_contents``: whether namespaces have a ``default`` ServiceAccount, and with ``root_certificates`` also
+    the CA's certificate.
     ``load_balancer_pool``: CIDRs and ranges FIRST-LAST for Services of type LoadBalancer; without, those stay pending.
     ``keep_events_seconds``: how long an Event stays after it last changed.
     """
 
     namespace_contents: bool = True
+    root_certificates: bool = True
     load_balancer_pool: tuple[str, ...] = EXAMPLE_POOL
     keep_events_seconds: float = 3600.0
 
@@ -76,7 +78,9 @@ class Surroundings:
             AddressRepair(cluster_for(repair), informers, recorder(repair), now=now),
         ]
         if settings.namespace_contents:
-            given = [DEFAULT_ACCOUNT, *([root_certificate(authority)] if authority else [])]
+            given = [DEFAULT_ACCOUNT]
+            if authority and settings.root_certificates:
+                given.append(root_certificate(authority))
             self.controllers += [NamespaceContents(cluster_for(g.controller), informers, g) for g in given]
         if settings.load_balancer_pool:
             # Its events are those of the controller that clouds run.
