@@ -18,6 +18,8 @@ import httptools
 import msgspec
 
 MAX_BODY = 3 * 1024 * 1024
+# A body that is too large is read to its end, so that the client gets to see the answer; but not for ever.
+MAX_DRAINED = 8 * MAX_BODY
 MAX_HEADERS = 1024 * 1024
 MAX_PIPELINED = 32
 # A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
@@ -134,11 +136,13 @@ class Connection(asyncio.Protocol):
         "_body",
         "_certificate",
         "_handler",
-        "_header_size",
+        "_head_size",
         "_headers",
+        "_headless",
         "_keep_alive",
         "_parser",
         "_peers",
+        "_refused",
         "_size",
         "_task",
         "_too_large",
@@ -148,6 +152,7 @@ class Connection(asyncio.Protocol):
         "busy",
         "last_active",
         "peer",
+        "stalled_since",
         "stream",
         "transport",
     )
@@ -161,18 +166,22 @@ class Connection(asyncio.Protocol):
         self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
+        self._headless = False  # the answer is its head alone: HEAD was asked
+        self._refused = False  # what came was no HTTP; nothing after it is believed
+        self._head_size = 0  # bytes that came since the last piece of a body: the size of a head, or of what is none
         self.transport: Any = None
         self.peer = ""
         self.busy = False
         self.stream: Stream | None = None
         self.last_active = time.monotonic()
+        self.stalled_since: float | None = None  # when the reader stopped taking what is written, if it did
         self._reset()
 
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
-        self._size = self._header_size = 0
+        self._body = bytearray()
+        self._size = 0
         self._too_large = False
 
     # --- asyncio's side ----------------------------------------------------------------------------
@@ -197,22 +206,38 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = time.monotonic()
+        if self._refused:
+            return
+        self._head_size += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            # Upgrades (exec, port-forward) are not spoken here; the request itself was complete and is answered.
-            return
+        except httptools.HttpParserUpgrade as upgrade:
+            # Upgrades (exec, port-forward) are not spoken here: the request is answered as if it had asked for none.
+            self._parser = httptools.HttpRequestParser(self)
+            if rest := data[upgrade.args[0] :]:
+                self.data_received(rest)
         except httptools.HttpParserError:
             self._refuse(400, b"malformed HTTP request\n")
+        if self._head_size > MAX_HEADERS:
+            self._refuse(431, b"request header fields too large\n")
 
     def pause_writing(self) -> None:
+        """The reader is behind: take no further requests of its until it has caught up."""
         if self._writable is None:
             self._writable = asyncio.get_running_loop().create_future()
+            self.stalled_since = time.monotonic()
+            if self.transport is not None and self.stream is None:
+                self.transport.pause_reading()
 
     def resume_writing(self) -> None:
         waiting, self._writable = self._writable, None
+        self.stalled_since = None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+            if not self.busy:
+                self._next()
 
     async def writable(self) -> None:
         if self._writable is not None:
@@ -224,60 +249,76 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_size += len(name) + len(value)
-        if self._header_size > MAX_HEADERS:
-            self._refuse(431, b"request header fields too large\n")
-            return
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
-        if self._headers.get("expect", "").lower() == "100-continue" and self.transport is not None:
+        self._head_size = 0
+        # Only for a request whose turn it is: in between, it would be taken for the answer to the one before.
+        waits = self._headers.get("expect", "").lower() == "100-continue"
+        if waits and self.transport is not None and not self.busy and not self._waiting:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
+        self._head_size = 0
         self._size += len(body)
-        if self._size > MAX_BODY:
-            self._too_large = True
-            self._body.clear()
-        else:
-            self._body.append(body)
+        if self._size <= MAX_BODY:
+            self._body += body
+            return
+        self._too_large = True
+        self._body.clear()
+        if self._size > MAX_DRAINED:
+            self._refuse(413, b"request entity too large\n")
 
     def on_message_complete(self) -> None:
+        if self._refused:
+            return
         path, _, query = self._url.partition(b"?")
+        if path[:1] != b"/":
+            # As a proxy is asked: http://host/path.
+            path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
         text = path.decode("latin-1")
         request = Request(
             method=self._parser.get_method().decode("latin-1"),
             path=unquote(text) if "%" in text else text,
             query=query.decode("latin-1"),
             headers=self._headers,
-            body=b"".join(self._body),
+            body=bytes(self._body),
             too_large=self._too_large,
             certificate=self._certificate,
             peer=self.peer,
         )
-        keep_alive = self._parser.should_keep_alive()
+        self._waiting.append((request, self._parser.should_keep_alive()))
         self._reset()
-        if self.busy:
-            self._waiting.append((request, keep_alive))
-            if len(self._waiting) >= MAX_PIPELINED and self.transport is not None:
-                self.transport.pause_reading()
-        else:
-            self._handle(request, keep_alive)
+        if not self.busy:
+            self._next()
+        elif len(self._waiting) >= MAX_PIPELINED and self.transport is not None:
+            self.transport.pause_reading()
 
     # --- answering ---------------------------------------------------------------------------------
 
-    def _handle(self, request: Request, keep_alive: bool) -> None:
-        self.busy, self._keep_alive = True, keep_alive
-        answer = self._handler(request)
-        if isinstance(answer, Response | Streaming):
-            self._answer(answer)
-        else:
-            self._task = asyncio.ensure_future(self._wait(answer))
+    def _next(self) -> None:
+        """Handle what waits: all that can be answered at once, up to the first that takes time.
+
+        Nothing is begun for a reader that does not take its answers.
+        """
+        while self._waiting and not self.busy and self._writable is None:
+            request, self._keep_alive = self._waiting.popleft()
+            self.busy = True
+            self._headless = request.method == "HEAD"
+            answer = self._handler(request)
+            if isinstance(answer, Response | Streaming):
+                self._answer(answer)
+            else:
+                self._task = asyncio.ensure_future(self._wait(answer))
+        if self.transport is not None and self._writable is None and len(self._waiting) < MAX_PIPELINED:
+            self.transport.resume_reading()
 
     async def _wait(self, answer: Awaitable[Response | Streaming]) -> None:
         self._answer(await answer)
+        if not self.busy:
+            self._next()
 
     def _answer(self, answer: Response | Streaming) -> None:
         if self.transport is None or self.transport.is_closing():
@@ -288,13 +329,23 @@ class Connection(asyncio.Protocol):
             answer.start(self.stream)
             return
         body = answer.body
-        if isinstance(body, list):
-            size = sum(map(len, body))
-            self.transport.write(self._head(answer, f"Content-Length: {size}\r\n"))
+        size = sum(map(len, body)) if isinstance(body, list) else len(body)
+        head = self._head(answer, f"Content-Length: {size}\r\n")
+        if self._headless:
+            self.transport.write(head)
+        elif isinstance(body, list):
+            self.transport.write(head)
             self.transport.writelines(body)
         else:
-            self.transport.write(self._head(answer, f"Content-Length: {len(body)}\r\n") + body)
-        self._next()
+            self.transport.write(head + body)
+        self._answered()
+
+    def _answered(self) -> None:
+        self.busy = False
+        self._task = None
+        if not self._keep_alive and self.transport is not None:
+            self._waiting.clear()
+            self.transport.close()
 
     def _head(self, answer: Response | Streaming, length: str) -> bytes:
         lines = [length]
@@ -304,28 +355,19 @@ class Connection(asyncio.Protocol):
         if not self._keep_alive:
             lines.append("Connection: close\r\n")
         lines.append("Cache-Control: no-cache, private\r\n\r\n")
-        return _STATUS_LINES[answer.status] + "".join(lines).encode("latin-1", "replace")
+        return _STATUS_LINES[answer.status] + "".join(lines).encode("utf-8", "replace")
 
     def end_stream(self) -> None:
         self.stream = None
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(b"0\r\n\r\n")
+            self._answered()
             self._next()
-
-    def _next(self) -> None:
-        self.busy = False
-        self._task = None
-        if not self._keep_alive:
-            if self.transport is not None:
-                self.transport.close()
-        elif self._waiting:
-            request, keep_alive = self._waiting.popleft()
-            if self.transport is not None:
-                self.transport.resume_reading()
-            self._handle(request, keep_alive)
 
     def _refuse(self, status: int, text: bytes) -> None:
         """Answer something that is no HTTP, and hang up: the rest of what comes cannot be trusted."""
+        self._refused = True
+        self._waiting.clear()
         if self.transport is None or self.transport.is_closing():
             return
         if not self.busy:

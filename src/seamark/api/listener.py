@@ -14,11 +14,15 @@ from collections.abc import Callable
 
 from seamark.api.http import Connection, Handler
 
-# A connection that has asked nothing for this long is closed; one in the middle of a request gets less.
+# A connection that has asked nothing for this long is closed; one in the middle of a request gets less, and so does one
+# that does not read what it asked for.
 IDLE_SECONDS = 300.0
 HALF_REQUEST_SECONDS = 60.0
+STALLED_SECONDS = 60.0
 SWEEP_SECONDS = 15.0
 FINISH_SECONDS = 0.8
+# The kernel asks a quiet client whether it is still there, and gives up on one that does not answer.
+PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 60, 15, 4
 
 
 class Connections(set[Connection]):
@@ -48,11 +52,24 @@ class Listener:
         self._server = await loop.create_server(
             self._connection, host, port, ssl=self._tls, backlog=1024, ssl_handshake_timeout=30 if self._tls else None
         )
+        for listening in self._server.sockets:
+            self._probe(listening)
         bound = self._server.sockets[0].getsockname()
         self.address = (bound[0], bound[1])
 
     def _connection(self) -> Connection:
         return Connection(self._handler, self.connections)
+
+    def _probe(self, listening: socket.socket) -> None:
+        """Find out about clients that vanished without a word; what is accepted inherits it."""
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            ("TCP_KEEPIDLE", PROBE_AFTER_SECONDS),
+            ("TCP_KEEPINTVL", PROBE_EVERY_SECONDS),
+            ("TCP_KEEPCNT", PROBES),
+        ):
+            if hasattr(socket, option):
+                listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     @property
     def url(self) -> str:
@@ -64,12 +81,20 @@ class Listener:
         """Close what nobody uses any more, for as long as this runs."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            now = time.monotonic()
-            for connection in list(self.connections):
-                transport = connection.transport
-                if transport is None or connection.busy:
-                    keep_alive(transport)
-                elif now - connection.last_active > (HALF_REQUEST_SECONDS if connection.in_request else IDLE_SECONDS):
+            self.sweep_once(time.monotonic())
+
+    def sweep_once(self, now: float) -> None:
+        for connection in list(self.connections):
+            transport = connection.transport
+            if transport is None:
+                continue
+            stalled = connection.stalled_since
+            if stalled is not None and now - stalled > STALLED_SECONDS:
+                # Closing would wait for the reader that does not read.
+                transport.abort()
+            elif not connection.busy:
+                patience = HALF_REQUEST_SECONDS if connection.in_request else IDLE_SECONDS
+                if now - connection.last_active > patience:
                     transport.close()
 
     async def _wait_for_the_last(self) -> None:
@@ -92,12 +117,3 @@ class Listener:
             if connection.transport is not None:
                 connection.transport.abort()
         self._server = None
-
-
-def keep_alive(transport: asyncio.Transport | None) -> None:
-    """Let the kernel find out that the other side of a quiet watch is gone."""
-    if transport is None:
-        return
-    sock = transport.get_extra_info("socket")
-    if sock is not None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
