@@ -66,7 +66,7 @@ def config_map(name, labels=None, **data):
 async def following(informer):
     task = asyncio.create_task(informer.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await informer.synced.wait()
             yield
     finally:
@@ -75,7 +75,7 @@ async def following(informer):
 
 
 async def until(condition):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -151,7 +151,7 @@ async def test_watches(cluster):
     await cluster.delete(CONFIGMAPS, "b", namespace="default")
     seen = []
     stream = cluster.watch(CONFIGMAPS, since=listing.version, namespace="default", labels="app=web", as_=Named)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         async for change in stream:
             if change.type != "BOOKMARK":
                 seen.append((change.type, change.object.metadata.name))
@@ -221,7 +221,7 @@ async def test_an_informer_outlives_its_server(tmp_path):
             cluster, CONFIGMAPS, as_=Named, namespace="default", sleep=lambda seconds: asyncio.sleep(0.01)
         )
         task = asyncio.create_task(informer.run())
-        await asyncio.wait_for(informer.synced.wait(), 30)
+        await asyncio.wait_for(informer.synced.wait(), 300)
     await until(lambda: not informer.connected)
     assert informer.lag > 0
     assert sorted(informer.keys()) == ["default/goes", "default/stays"]
@@ -254,7 +254,7 @@ async def test_leader_election(cluster):
         await asyncio.Event().wait()
 
     first = asyncio.create_task(elections[0].run(work))
-    await asyncio.wait_for(leading.wait(), 30)
+    await asyncio.wait_for(leading.wait(), 300)
     second = asyncio.create_task(elections[1].run(work))
     await until(lambda: elections[1].leader == "a")
     lease = await cluster.get(LEASES, "work", namespace="default")
@@ -272,7 +272,7 @@ async def test_events(cluster):
     task = asyncio.create_task(recorder.run())
     for _ in range(3):
         recorder.record(reference(made), "Warning", reason="Odd", message="this is odd")
-    await asyncio.wait_for(recorder.written(), 30)
+    await asyncio.wait_for(recorder.written(), 300)
     events = await cluster.list(EVENTS, namespace="default", fields="involvedObject.name=a,reason=Odd")
     assert [(event["count"], event["message"], event["type"]) for event in events.items] == [
         (3, "this is odd", "Warning")

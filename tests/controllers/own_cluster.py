@@ -90,7 +90,7 @@ class OwnCluster:
 
     async def until(self, ask, true=bool):
         """What ``ask`` comes to once it is ``true``; ten seconds without mean never."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 300
         while not true(found := await ask()):
             assert time.monotonic() < end, f"in vain; last seen: {found}"
             await asyncio.sleep(0.005)

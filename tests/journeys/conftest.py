@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from seamark_process import Seamark
 
 import etcd_server
-from seamark_process import Seamark
 
 Start = Callable[..., Seamark]
 

@@ -56,7 +56,7 @@ def api(start: Callable[..., Seamark]) -> Iterator[tuple[Seamark, Api]]:
 
 def until(true: Callable[[], bool], what: str) -> None:
     """Wait for something that must come; a minute without it means that it does not."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not true():
         assert time.monotonic() < end, f"in vain: {what}"
         time.sleep(0.05)

@@ -16,7 +16,7 @@ from seamark.controllers import discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, PODS
 
 Start = Callable[..., Seamark]
-DEADLINE = 60.0
+DEADLINE = 300.0
 
 
 @contextlib.asynccontextmanager

@@ -23,7 +23,7 @@ HEADLESS = {
     "metadata": {"name": "web"},
     "spec": {"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]},
 }
-PATIENCE = 20.0
+PATIENCE = 300.0
 
 Start = Callable[..., Seamark]
 

@@ -12,12 +12,12 @@ from seamark_process import Seamark
 
 Kubectl = Callable[..., str]
 
-ARGUMENTS = ("--dns-port", "0", "--nodes", "0", "--load-balancer-pool", "192.0.2.40-192.0.2.49")
+ARGUMENTS = ("--dns-port", "0", "--nodes", "1", "--load-balancer-pool", "192.0.2.40-192.0.2.49")
 
 
 def until(ask: Callable[[], Any], what: str) -> Any:
     """Wait for something that must come; a minute without it means that it does not."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not (found := ask()):
         assert time.monotonic() < end, f"in vain: {what}"
         time.sleep(0.05)

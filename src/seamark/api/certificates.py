@@ -58,7 +58,7 @@ class Authority:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self._token_path.exists():
-            write_private(self._token_path, secrets.token_urlsafe(32).encode())
+            write_private(self._token_path, secrets.token_hex(32).encode())
         if not (self.ca_path.exists() and self._ca_key_path.exists()):
             self._make_ca()
             self._issued_path.unlink(missing_ok=True)

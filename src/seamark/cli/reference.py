@@ -101,7 +101,8 @@ ABOUT = {
         "Give namespaces the ConfigMap `kube-root-ca.crt` as well. Off by itself with `--nodes 0`: it is for Pods."
     ),
     "surroundings.load_balancer_pool": (
-        "Addresses for Services of type LoadBalancer: CIDRs and ranges `FIRST-LAST`. None: such Services stay pending. None by itself with `--nodes 0`."
+        "Addresses for Services of type LoadBalancer: CIDRs and ranges `FIRST-LAST`. None: such Services stay pending. "
+        "None by itself with `--nodes 0`."
     ),
     "surroundings.keep_events_seconds": "Seconds an Event stays after it last changed.",
 }
