@@ -7,9 +7,10 @@ import time
 import uuid
 from collections.abc import Callable
 
-import etcd_server
 from seamark_process import Seamark
 from test_server_life import call, watched
+
+import etcd_server
 
 Start = Callable[..., Seamark]
 
