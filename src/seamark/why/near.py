@@ -178,8 +178,9 @@ def related(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def same_key(one: str, other: str) -> bool:
-    """Whether two label keys are one misspelt, or the same with and without a prefix."""
-    if misspelt(one, other) is not None:
+    """Whether two label keys, for the same value, are one misspelt, or the same with and without a prefix."""
+    plain, other_plain = _plain(one), _plain(other)
+    if distance(plain, other_plain, 1 if min(len(plain), len(other_plain)) < 6 else 2) is not None:
         return True
     name, other_name = one.rpartition("/")[2], other.rpartition("/")[2]
     if ("/" in one) != ("/" in other) and name == other_name:

@@ -1,0 +1,130 @@
+"""The catalogue: set-ups of a cluster, each with the cause a good operator would name and, often, a fix.
+
+A file is a header and then the objects of the cluster, as YAML documents.  The header says
+
+- ``about``: what is wrong, in words
+- ``ask``: what is asked about, ``service NAMESPACE/NAME``
+- ``cause``: the reason code to be named first, or ``healthy`` with the ``ready`` addresses
+- ``says``: words the cause's sentence contains; ``notes``: words among its further facts
+- ``fix``: what is so once the proposed commands were run: the ``ready`` addresses, of another ``service`` if named,
+  offered on ``port``
+- ``then``: what happens after the controllers have settled
+- ``controllers: off``: nobody writes endpoints but whoever wrote the file
+- ``live``: why the set-up cannot be had on a running server
+
+``$repeat: N`` in an object makes N of it, with ``$i`` and the address parts ``$a``, ``$b``, ``$c`` filled in; ``$shop``
+and ``$back`` are the namespaces' names.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from seamark.kinds import resource
+from seamark.kinds.resource import Resource
+from seamark.why.offline import _Loader as Loader
+
+HERE = Path(__file__).parent / "catalogue"
+
+RESOURCES: dict[str, Resource] = {
+    each.kind: each
+    for each in vars(resource).values()
+    if isinstance(each, Resource) and each is not resource.NEW_EVENTS
+}
+
+
+class Case(msgspec.Struct):
+    """One file."""
+
+    name: str
+    about: str
+    ask: str
+    objects: list[dict[str, Any]]
+    cause: str = ""
+    says: list[str] = []
+    notes: list[str] = []
+    healthy: dict[str, Any] | None = None
+    fix: dict[str, Any] | None = None
+    then: list[dict[str, Any]] = []
+    controllers: Any = True
+    live: Any = True
+
+    @property
+    def key(self) -> tuple[str, str]:
+        namespace, _, name = self.ask.split()[1].partition("/")
+        return namespace, name
+
+    @property
+    def on_a_server(self) -> bool:
+        return self.live is True
+
+
+def load(path: Path, namespaces: dict[str, str] | None = None) -> Case:
+    """``namespaces`` gives those of the file other names."""
+    names = {"shop": "shop", "back": "back", **(namespaces or {})}
+    header, *objects = [each for each in yaml.load_all(path.read_text(), Loader=Loader) if each]
+    ready = [made for each in objects for made in _repeated(each)]
+    case = msgspec.convert({**header, "name": path.stem, "objects": ready}, Case)
+    return _renamed(case, names)
+
+
+def everything() -> list[Path]:
+    return sorted(HERE.glob("*.yaml"))
+
+
+def _repeated(value: Any) -> list[Any]:
+    """The value as often as it wants to be there."""
+    if isinstance(value, dict):
+        value = {key: _flat(entry) for key, entry in value.items()}
+        if "$repeat" in value:
+            count = value.pop("$repeat")
+            return [_filled(value, number) for number in range(1, count + 1)]
+    return [value]
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, list):
+        return [made for each in value for made in _repeated(each)]
+    return _repeated(value)[0] if isinstance(value, dict) else value
+
+
+def _filled(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(entry, number) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_filled(entry, number) for entry in value]
+    if isinstance(value, str) and "$" in value:
+        parts = {"$i": number, "$a": 1 + number // 62500, "$b": number // 250 % 250, "$c": number % 250 + 1}
+        for mark, part in parts.items():
+            value = value.replace(mark, str(part))
+    return value
+
+
+def _renamed(case: Case, names: dict[str, str]) -> Case:
+    def rename(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {each: rename(entry, each) for each, entry in value.items()}
+        if isinstance(value, list):
+            return [rename(entry) for entry in value]
+        if isinstance(value, str):
+            if key == "namespace":
+                return names.get(value, value)
+            for name, other in names.items():
+                value = value.replace(f"${name}", other)
+        return value
+
+    case = copy.copy(case)
+    case.objects = rename(case.objects)
+    case.then = rename(case.then)
+    kind, _, key = case.ask.partition(" ")
+    namespace, _, name = key.partition("/")
+    case.ask = f"{kind} {names.get(namespace, namespace)}/{name}"
+    if case.fix and "service" in case.fix:
+        namespace, _, name = case.fix["service"].partition("/")
+        case.fix = {**case.fix, "service": f"{names.get(namespace, namespace)}/{name}"}
+    return case
