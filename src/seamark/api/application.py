@@ -1,7 +1,7 @@
 """The API server as one callable: a request in, an answer out.  The order of checks is the order of the code.
 
-in-flight limit → who asks → fixed documents (health, version, metrics, discovery, OpenAPI) → what is meant → may they
-→ the verb.  Whatever is raised on the way becomes a ``Status`` here and nowhere else.
+who asks → fixed documents (health, version, metrics, discovery, OpenAPI) → what is meant → is there room for it → may
+they → the verb.  Whatever is raised on the way becomes a ``Status`` here and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seamark import errors
 from seamark.api import auth
 from seamark.api.documents import Documents
 from seamark.api.http import MAX_BODY, Request, Response, Streaming
-from seamark.api.options import parse_query
+from seamark.api.options import check_timeout, first, flag, parse_query
 from seamark.api.subresources import BINDING
 from seamark.api.target import Target, not_allowed, parse
 from seamark.api.verbs import Answer, Call, Verbs, verb_of, warning_headers
@@ -31,6 +31,9 @@ log = logging.getLogger("seamark.api")
 # Bodies below this are not worth compressing (Kubernetes' own threshold).
 GZIP_FROM = 128 * 1024
 RETRY_SECONDS = 1
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+# People at a terminal or in a browser, who get their JSON indented.
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 
 class Label(msgspec.Struct):
@@ -93,7 +96,7 @@ class Application:
         if label.warning:
             # A deprecated kind is warned about whatever the answer is, an error included.
             answer.headers = (*warning_headers([label.warning]), *answer.headers)
-        return answer if isinstance(answer, Streaming) else self._compressed(request, answer)
+        return answer if isinstance(answer, Streaming) else self._compressed(request, indented(request, answer))
 
     def _count(self, label: Label, status: int, began: float) -> None:
         verb, resource = label.verb, label.resource
@@ -123,12 +126,6 @@ class Application:
     # --- routing -----------------------------------------------------------------------------------
 
     def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
-        if self.in_flight >= self._max_in_flight:
-            raise errors.TooManyRequests(
-                "the server has received too many requests and has asked us to try again later",
-                details={},
-                retry_after=RETRY_SECONDS,
-            )
         user = self._authenticator.user(request)
         path = request.path
         if self._documents.serves(path):
@@ -141,17 +138,23 @@ class Application:
             if not auth.may(user, "get", path=path):
                 raise auth.forbid_path(user, request.method, path)
             return not_found_page()
+        query = parse_query(request.query)
         verb = verb_of(request.method, target)
-        label.verb, label.resource = verb, target.kind.resource.qualified
-        label.warning = target.kind.request_warning
-        if verb == "list" and ("watch=" in request.query or target.watch):
-            label.verb = "watch"
+        watches = verb == "list" and (target.watch or flag(query, "watch"))
         resource = target.kind.resource
-        if not auth.may(user, verb, group=resource.group, resource=resource.plural):
-            raise auth.forbid(user, verb, target)
+        label.verb, label.resource = "watch" if watches else verb, resource.qualified
+        label.warning = target.kind.request_warning
+        if not watches:
+            check_timeout(query)
+            if self.in_flight >= self._max_in_flight:
+                raise too_many()
+        if not auth.may(user, label.verb, group=resource.group, resource=resource.plural):
+            raise auth.forbid(user, label.verb, target)
+        if request.method not in METHODS:
+            raise not_allowed()
         if request.too_large:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
-        return self._do(verb, Call(request, target, parse_query(request.query), user))
+        return self._do(verb, Call(request, target, query, user))
 
     def _do(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
         target = call.target
@@ -223,6 +226,26 @@ def _misplaced(verb: str, target: Target) -> bool:
     if verb in ("update", "patch", "delete") and not target.name:
         return True
     return verb in ("create", "deletecollection") and target.kind.resource.namespaced and not target.namespace
+
+
+def too_many() -> errors.TooManyRequests:
+    return errors.TooManyRequests(
+        "the server has received too many requests and has asked us to try again later",
+        details={},
+        retry_after=RETRY_SECONDS,
+    )
+
+
+def indented(request: Request, answer: Response) -> Response:
+    """The answer with its JSON indented, for people and for whoever asks for it."""
+    asked = first(parse_query(request.query), "pretty") if "pretty" in request.query else ""
+    wanted = asked in ("1", "t", "T", "TRUE", "true", "True")
+    if not (wanted or (not asked and request.headers.get("user-agent", "").startswith(_PEOPLE))):
+        return answer
+    if answer.content_type != "application/json":
+        return answer
+    whole = b"".join(answer.body) if isinstance(answer.body, list) else answer.body
+    return Response(answer.status, msgspec.json.format(whole, indent=2) + b"\n", answer.content_type, answer.headers)
 
 
 def not_found_page() -> Response:

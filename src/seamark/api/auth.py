@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from seamark.api.target import Target
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
+IMPERSONATE = "impersonate-"
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _DISCOVERY_PATHS = ("/api", "/apis", "/openapi", *_OPEN_PATHS)
@@ -68,6 +70,13 @@ class Authenticator:
         return self._users.get(_digest(token))
 
     def user(self, request: Request) -> User:
+        """Who the request is to be taken for: whoever sent it, or whom they ask to be."""
+        user = self._sender(request)
+        if any(name.startswith(IMPERSONATE) for name in request.headers):
+            return acting_as(user, request.headers)
+        return user
+
+    def _sender(self, request: Request) -> User:
         """Raises Unauthorized for a token that is none; other schemes are as good as no credentials."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
@@ -78,6 +87,24 @@ class Authenticator:
         if request.certificate is not None:
             return _of_certificate(request.certificate)
         return ANONYMOUS
+
+
+def acting_as(user: User, headers: Mapping[str, str]) -> User:
+    """Whom the ``Impersonate-*`` headers name; only those who may do everything may be somebody else."""
+    name = headers.get(f"{IMPERSONATE}user", "")
+    if not name:
+        raise errors.BadRequest("requested groups, uid or extra without impersonating a user")
+    if MASTERS not in user.groups:
+        raise errors.Forbidden(
+            f'users "{name}" is forbidden: User "{user.name}" cannot impersonate resource "users" in API group "" at '
+            "the cluster scope",
+            details={"name": name, "kind": "users"},
+        )
+    groups = [group.strip() for group in headers.get(f"{IMPERSONATE}group", "").split(",") if group.strip()]
+    everybody = "system:unauthenticated" if name == ANONYMOUS.name else AUTHENTICATED
+    if everybody not in groups:
+        groups.append(everybody)
+    return User(name, tuple(groups), headers.get(f"{IMPERSONATE}uid", ""))
 
 
 def may(user: User, verb: str, *, group: str = "", resource: str = "", path: str = "") -> bool:

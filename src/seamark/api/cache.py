@@ -19,13 +19,14 @@ from sortedcontainers import SortedDict
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.store.protocol import Batch, Change, Store, prefix_end
+from seamark.store.protocol import Batch, Change, Store, Unavailable, prefix_end
 
 # Events kept per kind, so that a watch can begin a little in the past without asking the store.
 RECENT_EVENTS = 2048
 # Rows read at a time when the cache fills itself.
 LOAD_PAGE = 5000
 SLICE = 1024
+MAX_GIVEN_UP = 1024
 
 PORTS_PREFIX = "/seamark/nodeports/"
 _OPENING = b'{"metadata":{'
@@ -226,6 +227,11 @@ class Collection:
         return event
 
 
+def _number(version: str) -> int:
+    """A version as a number; 0 for what is none."""
+    return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0
+
+
 class Cache:
     """The current state of every kind, and who waits for changes of it."""
 
@@ -292,13 +298,18 @@ class Cache:
         try:
             async for batch in self._store.watch("/", self.revision):
                 self.apply(batch)
+            self.lost = Unavailable("the store was closed")
         except BaseException as error:
             self.lost = error
             raise
         finally:
             for _, _, future in self._waiting:
                 if not future.done():
-                    future.cancel()
+                    future.set_exception(self._behind())
+            self._waiting.clear()
+
+    def _behind(self) -> Unavailable:
+        return Unavailable(f"the store is no longer followed: {self.lost or type(self.lost).__name__}")
 
     def apply(self, batch: Batch) -> None:
         """Take a batch of the log in and tell the watchers, each once."""
@@ -334,13 +345,21 @@ class Cache:
         return not self._store.shared
 
     async def reach(self, revision: int) -> None:
-        """Wait until the cache has seen ``revision``."""
+        """Wait until the cache has seen ``revision``; raises Unavailable if it will not."""
         if self.revision >= revision:
             return
+        if self.lost is not None:
+            raise self._behind()
         self._sequence += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (revision, self._sequence, future))
-        await future
+        try:
+            await future
+        finally:
+            if future.cancelled() and len(self._waiting) > MAX_GIVEN_UP:
+                # Whoever waited for a far future and gave up is forgotten before they become many.
+                self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]
+                heapq.heapify(self._waiting)
 
     async def freshen(self) -> None:
         """Wait until every write acknowledged anywhere before this call can be read here."""
@@ -354,7 +373,7 @@ class Cache:
         server of a shared store wrote it.  Then the store is asked how far it is before anybody is told "not found".
         """
         entry = self.of(resource).get(path)
-        if self._store.shared and (entry is None or (version.isdigit() and int(version) > entry.revision)):
+        if self._store.shared and (entry is None or (_number(version) > entry.revision)):
             await self.freshen()
             entry = self.of(resource).get(path)
         return entry

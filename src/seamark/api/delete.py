@@ -19,9 +19,12 @@ from seamark.api.write import CONFLICT_ATTEMPTS, conflict
 from seamark.errors import Conflict, Object
 from seamark.kinds import times
 from seamark.kinds.kind import Kind
+from seamark.kinds.resource import EVENTS, NAMESPACES, NEW_EVENTS, REPLICATION_CONTROLLERS
 from seamark.store.protocol import Mismatch, Store, Write
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+# Nothing hangs on an Event, and what is in a Namespace goes with it by other means: no policy holds them.
+_WITHOUT_DEPENDENTS = (EVENTS, NEW_EVENTS, NAMESPACES)
 
 
 class Deleted(msgspec.Struct):
@@ -78,33 +81,32 @@ class Deleter:
 
     async def _delete(self, kind: Kind, entry: Entry, obj: Object, options: DeleteOptions, how: Writing) -> Deleted:
         meta = obj["metadata"]
-        grace = kind.grace_seconds(obj, options.grace_seconds)
-        finalizers = _finalizers(meta.get("finalizers") or [], options, already="deletionTimestamp" in meta)
-        changed = finalizers != (meta.get("finalizers") or [])
+        asked = options.grace_seconds if options.grace_seconds is None or options.grace_seconds >= 0 else 1
+        grace = meta.get("deletionGracePeriodSeconds", 0) if kind.graceful and "deletionTimestamp" in meta else 0
+        if grace:
+            if asked is None or asked >= grace:
+                # Its time is running; a later deletion may only shorten it, and change nothing else.
+                return Deleted(entry, gone=False)
+            _shorten(meta, grace, asked)
+            grace, marked = asked, True
+        elif marked := kind.graceful and "deletionTimestamp" not in meta:
+            grace = kind.grace_seconds(obj, asked)
+            _mark(kind, obj, grace, how.now)
+        before = meta.get("finalizers") or []
+        finalizers = _finalizers(kind, before, options)
         if finalizers:
             meta["finalizers"] = finalizers
         else:
             meta.pop("finalizers", None)
         stays = grace > 0 or kind.held(obj)
-        if (kind.graceful or stays) and self._mark(kind, obj, grace, how.now, changed=changed):
+        if stays and "deletionTimestamp" not in meta:
+            _mark(kind, obj, 0, how.now)
+            marked = True
+        if marked or (stays and finalizers != before):
             entry = await self._store_mark(kind, entry, obj, how)
         if stays:
             return Deleted(entry, gone=False)
         return await self._remove(kind, entry, obj, how)
-
-    def _mark(self, kind: Kind, obj: Object, grace: int, now: str, *, changed: bool) -> bool:
-        """Begin the deletion, or hurry one that has begun; False if there is nothing to write."""
-        meta = obj["metadata"]
-        if "deletionTimestamp" in meta:
-            if grace >= meta.get("deletionGracePeriodSeconds", 0):
-                return changed
-        else:
-            kind.begin_deletion(obj)
-            if meta.get("generation"):
-                meta["generation"] += 1
-        meta["deletionTimestamp"] = times.text(times.parse(now) + grace)
-        meta["deletionGracePeriodSeconds"] = grace
-        return True
 
     async def _store_mark(self, kind: Kind, entry: Entry, obj: Object, how: Writing) -> Entry:
         value = stored(obj)
@@ -128,16 +130,36 @@ class Deleter:
         return Deleted(make_entry(entry.path, stored(obj), revision), gone=True)
 
 
-def _finalizers(present: list[str], options: DeleteOptions, *, already: bool) -> list[str]:
+def _mark(kind: Kind, obj: Object, grace: int, now: str) -> None:
+    """Begin the deletion."""
+    meta = obj["metadata"]
+    kind.begin_deletion(obj)
+    if meta.get("generation"):
+        meta["generation"] += 1
+    meta["deletionTimestamp"] = times.text(times.parse(now) + grace)
+    meta["deletionGracePeriodSeconds"] = grace
+
+
+def _shorten(meta: Object, grace: int, asked: int) -> None:
+    """Let a deletion under way end sooner, counted from when it began."""
+    meta["deletionTimestamp"] = times.text(times.parse(meta["deletionTimestamp"]) - grace + asked)
+    meta["deletionGracePeriodSeconds"] = asked
+
+
+def _finalizers(kind: Kind, present: list[str], options: DeleteOptions) -> list[str]:
     """What holds the object after this request, by its propagation policy."""
-    orphan = options.propagation == "Orphan" or options.orphan is True
-    foreground = options.propagation == "Foreground"
-    if not (options.propagation or options.orphan is not None) or already:
-        # Nothing was said, or a deletion under way keeps to what it began with.
+    if kind.resource in _WITHOUT_DEPENDENTS:
+        return present
+    policy = options.propagation
+    if options.orphan is not None:
+        policy = "Orphan" if options.orphan else "Background"
+    if not policy and kind.resource == REPLICATION_CONTROLLERS and FOREGROUND not in present:
+        policy = "Orphan"  # so it was before there was a garbage collector, and stays
+    if not policy:
         return present
     kept = [f for f in present if f not in (ORPHAN, FOREGROUND)]
-    if orphan:
+    if policy == "Orphan":
         kept.append(ORPHAN)
-    elif foreground:
+    elif policy == "Foreground":
         kept.append(FOREGROUND)
-    return kept
+    return present if set(kept) == set(present) else kept

@@ -43,7 +43,7 @@ NONE: frozenset[str] = frozenset()
 
 
 def parse_accept(header: str) -> list[Media]:
-    """Media types, best first; among equals the one named first."""
+    """Media types, best first; among equals what says more, then the one named first."""
     found: list[Media] = []
     for part in header.split(","):
         name, *rest = (piece.strip() for piece in part.split(";"))
@@ -55,7 +55,12 @@ def parse_accept(header: str) -> list[Media]:
         except ValueError:
             quality = 0.0
         found.append(Media(name.lower(), parameters, quality))
-    return sorted(found, key=lambda media: -media.quality)
+    return sorted(found, key=lambda media: (-media.quality, *(part == "*" for part in media.type.split("/"))))
+
+
+def not_streamable() -> errors.NotAcceptable:
+    """A watch in a format that has no lines."""
+    return errors.NotAcceptable("only the following media types are accepted: application/json;stream=watch")
 
 
 def not_acceptable() -> errors.NotAcceptable:
@@ -75,6 +80,8 @@ def negotiate(accept: str, allowed: frozenset[str]) -> Representation:
             continue
         yaml = media.type in ("application/yaml", "text/yaml")
         if not yaml and media.type not in ("application/json", "application/*", "*/*"):
+            continue
+        if media.parameters.get("stream", "watch") != "watch":
             continue
         as_ = media.parameters.get("as", "")
         if not as_:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -36,13 +37,31 @@ def flag(query: Query, name: str) -> bool:
 
 
 def integer(query: Query, name: str) -> int | None:
-    text = first(query, name)
-    if not text:
+    """A whole number of 64 bits; None if it is not asked for."""
+    values = query.get(name)
+    if not values:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    text = values[0]
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise errors.BadRequest(f"strconv.ParseInt: parsing {show(text)}: invalid syntax")
+    number = int(text) if len(digits) < 20 else 2**63
+    if not -(2**63) <= number < 2**63:
+        raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return number
+
+
+_duration = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+")
+_number = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+
+
+def check_timeout(query: Query) -> None:
+    """Refuse a ``timeout`` that is no duration.  Otherwise it changes nothing: whatever is answered here is fast."""
+    text = first(query, "timeout")
+    if not text or text in ("0", "+0", "-0") or _duration.fullmatch(text):
+        return
+    wrong = "missing unit in" if _number.fullmatch(text) else "invalid"
+    raise errors.BadRequest(f"invalid timeout specified in the request URL - time: {wrong} duration {show(text)}")
 
 
 def _options(kind: str) -> Resource:
@@ -220,11 +239,22 @@ def delete_options(query: Query, body: errors.Object | None) -> DeleteOptions:
     return msgspec.structs.replace(options, dry_run=bool(dry))
 
 
+def unsigned(text: str) -> int:
+    """A resourceVersion as a number; ValueError with Go's sentence about one that is none."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"strconv.ParseUint: parsing {show(text)}: invalid syntax")
+    number = int(text) if len(text) <= 20 else 2**64
+    if number >= 2**64:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return number
+
+
 def parse_version(text: str) -> int:
     """A resourceVersion in a read; 0 for none."""
     if not text:
         return 0
-    if text.isascii() and text.isdigit():
-        return int(text)
-    sentence = f'Invalid value: {show(text)}: strconv.ParseUint: parsing "{text}": invalid syntax'
-    raise errors.BadRequest(f"invalid resource version: resourceVersion: {sentence}")
+    try:
+        return unsigned(text)
+    except ValueError as error:
+        sentence = f"Invalid value: {show(text)}: {error}"
+        raise errors.BadRequest(f"invalid resource version: resourceVersion: {sentence}") from None

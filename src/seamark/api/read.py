@@ -21,6 +21,7 @@ from seamark.store.protocol import Compacted, Future, Store, prefix_end
 
 # How long a read waits for a version it may not be older than before giving up, as Kubernetes does.
 PATIENCE_SECONDS = 3.0
+MAX_REVISION = 2**63 - 1  # what a store can count to
 # Rows asked of the store at a time when a selector may drop most of them.
 HISTORY_PAGE = 1000
 
@@ -104,12 +105,16 @@ class Reader:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await self._cache.reach(asked)
         except TimeoutError:
-            raise errors.Timeout(
-                f"Timeout: Too large resource version: {asked}, current: {self._cache.revision}",
-                details={},
-                causes=[errors.Cause(reason="ResourceVersionTooLarge", message="Too large resource version")],
-                retry_after=1,
-            ) from None
+            raise self._too_large(asked, self._cache.revision) from None
+
+    @staticmethod
+    def _too_large(asked: int, current: int) -> errors.Timeout:
+        return errors.Timeout(
+            f"Timeout: Too large resource version: {asked}, current: {current}",
+            details={},
+            causes=[errors.Cause(reason="ResourceVersionTooLarge", message="Too large resource version")],
+            retry_after=1,
+        )
 
     def get(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = self._cache.of(resource).get(f"{namespace}/{name}" if resource.namespaced else name)
@@ -143,24 +148,27 @@ class Reader:
             after = self._after(selection, token)
             if token.rv > 0:
                 revision = token.rv
-        if selection.name:
-            found = self._named(collection, selection)
-            return Page(found, {"resourceVersion": str(revision)})
-        candidates = collection.of_namespace(selection.namespace, after)
-        if not options.limit:
+        candidates = self._candidates(collection, selection, after)
+        if not options.limit or options.version == "0":  # any state will do: then it is told whole
             chosen = list(candidates) if selection.everything else [e for e in candidates if selection.matches(e)]
             return Page(chosen, {"resourceVersion": str(revision)})
         chosen, last = self._take(candidates, selection, options.limit)
-        left = collection.count(selection.namespace, last) if last else 0
+        if selection.name:
+            left = sum(1 for _ in candidates)
+        else:
+            left = collection.count(selection.namespace, last) if last else 0
         return Page(chosen, self._listing(selection, revision, last if left else "", left))
 
-    def _named(self, collection: Collection, selection: Selection) -> list[Entry]:
+    @staticmethod
+    def _candidates(collection: Collection, selection: Selection, after: str) -> Iterator[Entry]:
+        """Entries behind the path ``after`` of the right namespace and name."""
+        if not selection.name:
+            return collection.of_namespace(selection.namespace, after)
         if selection.kind.resource.namespaced and not selection.namespace:
-            every = (e for e in collection.of_namespace("") if e.name == selection.name)
-            return [e for e in every if selection.matches(e)]
+            return (e for e in collection.of_namespace("", after) if e.name == selection.name)
         path = f"{selection.namespace}/{selection.name}" if selection.namespace else selection.name
         entry = collection.get(path)
-        return [entry] if entry is not None and selection.matches(entry) else []
+        return iter((entry,) if entry is not None and path > after else ())
 
     @staticmethod
     def _take(candidates: Iterator[Entry], selection: Selection, limit: int) -> tuple[list[Entry], str]:
@@ -187,6 +195,8 @@ class Reader:
         """From the store's history."""
         token = _decode_continue(options.continue_) if options.continue_ else None
         revision = token.rv if token else parse_version(options.version)
+        if revision > MAX_REVISION:
+            raise self._too_large(revision, self._cache.revision)
         prefix = prefix_of(selection.kind.stored_as or selection.kind.resource)
         area = prefix + f"{selection.namespace}/" if selection.namespace else prefix
         start = prefix + self._after(selection, token) + "\0" if token else area
@@ -198,12 +208,7 @@ class Reader:
             again = Continue("meta.k8s.io/v1", -1, token.start).encode()
             raise errors.Expired(_EXPIRED_CONTINUE, metadata={"continue": again}) from error
         except Future as error:
-            raise errors.Timeout(
-                f"Timeout: Too large resource version: {error.asked}, current: {error.current}",
-                details={},
-                causes=[errors.Cause(reason="ResourceVersionTooLarge", message="Too large resource version")],
-                retry_after=1,
-            ) from error
+            raise self._too_large(error.asked, error.current) from error
 
     async def _page_past(
         self, selection: Selection, options: ListOptions, revision: int, prefix: str, start: str, end: str

@@ -69,7 +69,7 @@ class ApiServer:
         reservations = Reservations(self.cache, network, chance, lambda: times.text(clock()))
         self.writer = Writer(self.cache, store, reservations, chance)
         self.deleter = Deleter(self.cache, store, reservations)
-        self.watches = Watches(self.cache, store, bookmark)
+        self.watches = Watches(self.cache, store, self.reader, bookmark)
         authenticator = Authenticator(tokens)
         verbs = Verbs(
             kinds=self.kinds,

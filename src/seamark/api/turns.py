@@ -9,14 +9,16 @@ import asyncio
 from collections import deque
 from types import TracebackType
 
+Lines = dict[tuple[str, ...], deque[asyncio.Future[None]]]
+
 
 class Turns:
     """Waiting lines by key; a key nobody waits for costs one dictionary entry while it is held."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+        self._lines: Lines = {}
 
-    def take(self, key: str) -> Turn:
+    def take(self, *key: str) -> Turn:
         return Turn(self._lines, key)
 
 
@@ -25,7 +27,7 @@ class Turn:
 
     __slots__ = ("_key", "_lines")
 
-    def __init__(self, lines: dict[str, deque[asyncio.Future[None]]], key: str) -> None:
+    def __init__(self, lines: Lines, key: tuple[str, ...]) -> None:
         self._lines, self._key = lines, key
 
     async def __aenter__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -15,7 +16,7 @@ from seamark.api.cache import Cache, Entry
 from seamark.api.context import User, Writing
 from seamark.api.delete import Deleter
 from seamark.api.http import Request, Response, Streaming
-from seamark.api.negotiate import LIST, SINGLE, Representation, negotiate
+from seamark.api.negotiate import LIST, SINGLE, Representation, negotiate, not_streamable
 from seamark.api.options import (
     DeleteOptions,
     Query,
@@ -29,7 +30,7 @@ from seamark.api.options import (
 from seamark.api.read import Reader, named, render_page
 from seamark.api.render import Renderer
 from seamark.api.select import select
-from seamark.api.target import Target, not_allowed
+from seamark.api.target import Target
 from seamark.api.watch import Watches
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
@@ -39,6 +40,10 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
 
 Answer = Response | Streaming
+
+# All warnings of an answer together; beyond that each is cut.
+MAX_WARNINGS, CUT_WARNING = 4096, 256
+_control = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 PatchType = Literal["json", "merge", "strategic"]
 
@@ -119,7 +124,10 @@ class Verbs:
         options = list_options(call.query, watch=target.watch)
         selection = select(target.kind, target.namespace, target.name, options)
         if options.watch:
-            renderer = self._renderer(call, call.accept(SINGLE))
+            representation = call.accept(SINGLE)
+            if representation.yaml:
+                raise not_streamable()
+            renderer = self._renderer(call, representation)
             return self._watches.start(selection, options, renderer)
         if options.continue_ and options.version not in ("", "0"):
             raise errors.BadRequest("specifying resource version is not allowed when using continue")
@@ -308,9 +316,11 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(LIST))
         options = self._delete_options(call)
-        selection = select(kind, target.namespace, "", list_options(call.query, watch=False))
-        await self._reader.wait("")
-        page = self._reader.page(selection, list_options({}, watch=False))
+        chosen = list_options(call.query, watch=False)
+        selection = select(kind, target.namespace, "", chosen)
+        await self._reader.wait(chosen.version)
+        in_memory = self._reader.in_memory(selection, chosen)
+        page = self._reader.page(selection, chosen) if in_memory else await self._reader.past_page(selection, chosen)
         how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
         for entry in page.entries:
             try:
@@ -359,6 +369,8 @@ class Verbs:
         check_eviction(eviction, target.name)
         deleting = delete_options({}, eviction.get("deleteOptions") or {})
         how = self._how(call, options)
+        if deleting.dry_run:
+            how = msgspec.structs.replace(how, dry_run=True)
         await self._deleter.delete(target.kind, target.namespace, target.name, deleting, how)
         return self._shown(renderer, success(code=201), 201, [])
 
@@ -406,12 +418,15 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
 
 
 def warning_headers(sentences: list[str]) -> list[tuple[str, str]]:
-    seen = dict.fromkeys(sentences)
+    """Warnings as headers.  What no header can carry is left out; many long ones are cut, as Kubernetes does."""
+    seen = [s for s in dict.fromkeys(sentences) if s and not _control.search(s)]
+    if sum(map(len, seen)) > MAX_WARNINGS:
+        seen = [s[:CUT_WARNING] for s in seen][: MAX_WARNINGS // CUT_WARNING]
     return [("Warning", '299 - "{}"'.format(s.replace("\\", "\\\\").replace('"', '\\"'))) for s in seen]
 
 
 def verb_of(method: str, target: Target) -> str:
-    """Kubernetes' name for what an HTTP method does to a target."""
+    """Kubernetes' name for what an HTTP method does to a target; "" for a method that does nothing."""
     match method:
         case "GET" | "HEAD":
             return "get" if target.name and not target.watch else "list"
@@ -424,4 +439,4 @@ def verb_of(method: str, target: Target) -> str:
         case "DELETE":
             return "delete" if target.name else "deletecollection"
         case _:
-            raise not_allowed()
+            return ""

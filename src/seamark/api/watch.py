@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import msgspec
 
 from seamark import errors
 from seamark.api.cache import Cache, Collection, Entry, Event, entry_of, restamped
-from seamark.api.http import Stream, Streaming, frame
-from seamark.api.options import ListOptions
+from seamark.api.http import MAX_STREAM_BACKLOG, Stream, Streaming, frame
+from seamark.api.options import ListOptions, unsigned
+from seamark.api.read import Reader
 from seamark.api.render import Renderer
 from seamark.api.select import Selection
 from seamark.errors import Object
@@ -28,8 +29,8 @@ BOOKMARK_SECONDS = 60.0
 BOOKMARK_BEFORE_END = 2.0
 # Initial events are written in pieces of about this many bytes, each waiting for the reader to follow.
 PIECE = 256 * 1024
-# Events kept for a watch that is still catching up; beyond that it is hopeless.
-MAX_PENDING = 100_000
+# Bytes of events kept for a watch that is still catching up; beyond that it is hopeless.
+MAX_PENDING = MAX_STREAM_BACKLOG
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -49,9 +50,12 @@ def seen(event: Event, selection: Selection) -> tuple[str, Entry] | None:
 class Watches:
     """Opens watches, counts them, and ends them all when the server stops."""
 
-    def __init__(self, cache: Cache, store: Store, bookmark: Callable[[Renderer, Object], bytes]) -> None:
+    def __init__(
+        self, cache: Cache, store: Store, reader: Reader, bookmark: Callable[[Renderer, Object], bytes]
+    ) -> None:
         self._cache = cache
         self._store = store
+        self._reader = reader
         self._bookmark = bookmark
         self.open: set[Watch] = set()
 
@@ -60,23 +64,31 @@ class Watches:
         since = self._since(options)
 
         def begin(stream: Stream) -> None:
-            watch = Watch(self._cache, selection, options, renderer, stream, self._bookmark)
+            watch = Watch(
+                self._cache,
+                selection=selection,
+                options=options,
+                renderer=renderer,
+                stream=stream,
+                bookmark=self._bookmark,
+                on_end=self.open.discard,
+            )
             self.open.add(watch)
-            watch.on_end = lambda: self.open.discard(watch)
-            watch.begin(since, self.replay)
+            watch.begin(since, replay=self.replay, fresh=self._reader.wait)
 
         return Streaming(begin)
 
     @staticmethod
     def _since(options: ListOptions) -> int | None:
         """The version to begin after; None to begin with what is there."""
-        text = options.version
-        if text and not (text.isascii() and text.isdigit()):
+        try:
+            asked = unsigned(options.version or "0")
+        except ValueError as error:
             # Kubernetes answers a bare 500 here, without a reason.
-            raise errors.ApiError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+            raise errors.ApiError(str(error)) from None
         if options.initial_events:
             return None
-        return int(text) if text not in ("", "0") else (-1 if options.initial_events is False else None)
+        return asked or (-1 if options.initial_events is False else None)
 
     async def replay(self, collection: Collection, since: int, until: int) -> AsyncIterator[Event]:
         """Events of the store's log after ``since`` up to ``until``."""
@@ -107,16 +119,36 @@ def _event_of(change: Change, prefix: str) -> Event:
 
 
 class Watch:
-    """One open watch."""
+    """One open watch.  There are thousands of them: an idle one is this object, its timers and its connection."""
+
+    __slots__ = (
+        "_after",
+        "_cache",
+        "_catching_up",
+        "_collection",
+        "_first",
+        "_make_bookmark",
+        "_on_end",
+        "_options",
+        "_pending",
+        "_pending_size",
+        "_renderer",
+        "_selection",
+        "_stream",
+        "_timers",
+        "_unsubscribe",
+    )
 
     def __init__(
         self,
         cache: Cache,
+        *,
         selection: Selection,
         options: ListOptions,
         renderer: Renderer,
         stream: Stream,
         bookmark: Callable[[Renderer, Object], bytes],
+        on_end: Callable[[Watch], None],
     ) -> None:
         self._cache = cache
         self._collection = cache.of(selection.kind.resource)
@@ -125,24 +157,34 @@ class Watch:
         self._renderer = renderer
         self._stream = stream
         self._make_bookmark = bookmark
+        self._on_end = on_end
         self._pending: list[bytes] = []
+        self._pending_size = 0
         self._first = True
         self._after = 0  # events up to this revision were sent already
         self._catching_up: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._unsubscribe: Callable[[], None] | None = None
-        self.on_end: Callable[[], None] | None = None
 
     # --- beginning ---------------------------------------------------------------------------------
 
-    def begin(self, since: int | None, replay: Callable[[Collection, int, int], AsyncIterator[Event]]) -> None:
+    def begin(
+        self,
+        since: int | None,
+        *,
+        replay: Callable[[Collection, int, int], AsyncIterator[Event]],
+        fresh: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """``fresh`` waits until the cache has seen a version, ``replay`` reads the store's log."""
         self._stream.on_close = self._closed
         self._unsubscribe = self._collection.subscribe(self, self._selection.namespace, self._selection.name)
         self._set_timers()
         now = self._cache.revision
         if since is None:
             self._after = now
-            self._catch_up(self._initial(now))
+            # Whoever wants to be told where the beginning ends counts on having seen all of it.
+            told = self._options.initial_events and self._options.bookmarks
+            self._catch_up(self._initial(fresh if told else None))
         elif since < 0 or since >= now:
             self._after = max(since, now if since < 0 else since)
         else:
@@ -176,11 +218,20 @@ class Watch:
         except StoreError as error:
             self._fail(errors.InternalError(str(error)))
             return
+        except errors.ApiError as error:
+            self._fail(error)
+            return
         self._catching_up = None
         self.flush(self._cache.revision)
 
-    async def _initial(self, revision: int) -> AsyncIterator[bytes]:
+    async def _initial(self, fresh: Callable[[str], Awaitable[None]] | None) -> AsyncIterator[bytes]:
         """What is there as ADDED events, in pieces; with ``sendInitialEvents`` a bookmark ends them."""
+        if fresh is not None:
+            await fresh(self._options.version)
+        # What was offered in the meantime is part of the beginning.
+        self._forget_pending()
+        self._first = True
+        self._after = revision = self._cache.revision
         entries: Iterable[Entry] = list(self._collection.of_namespace(self._selection.namespace))
         piece: list[bytes] = []
         size = 0
@@ -192,7 +243,7 @@ class Watch:
                 if size >= PIECE:
                     yield b"".join(piece)
                     piece, size = [], 0
-        if self._options.initial_events and self._options.bookmarks:
+        if fresh is not None:
             piece.append(self._bookmark(revision, {"annotations": {INITIAL_END: "true"}}))
         if piece:
             yield b"".join(piece)
@@ -211,25 +262,33 @@ class Watch:
         view = seen(event, self._selection)
         if view is None:
             return
-        if self._first and self._renderer.representation.as_ == "Table":
-            self._pending.append(self._line(*view))
-            return
-        # Encoded once for all watchers that see this step alike.
+        # Encoded once for all watchers that see this step alike; the first row of a Table has its columns beside it.
         key = (view[0], self._renderer.key)
-        data = event.encoded.get(key)
+        data = None if self._first and self._renderer.representation.as_ == "Table" else event.encoded.get(key)
         if data is None:
-            data = event.encoded[key] = self._line(*view)
+            first = self._first
+            data = self._line(*view)
+            if not first or self._renderer.representation.as_ != "Table":
+                event.encoded[key] = data
+        self._first = False
         self._pending.append(data)
+        self._pending_size += len(data)
 
     def flush(self, revision: int) -> None:
         if self._catching_up is not None:
-            if len(self._pending) > MAX_PENDING:
+            if self._pending_size > MAX_PENDING:
                 self._stream.abort()
+                self._closed()
             return
         if self._pending:
-            pending, self._pending = self._pending, []
-            if not self._stream.write(pending[0] if len(pending) == 1 else b"".join(pending)):
+            data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+            self._forget_pending()
+            if not self._stream.write(data):
                 self._closed()
+
+    def _forget_pending(self) -> None:
+        self._pending.clear()
+        self._pending_size = 0
 
     def _line(self, type: str, entry: Entry) -> bytes:
         first, self._first = self._first, False
@@ -281,6 +340,5 @@ class Watch:
             timer.cancel()
         if self._catching_up is not None:
             self._catching_up.cancel()
-        self._pending.clear()
-        if self.on_end is not None:
-            self.on_end()
+        self._forget_pending()
+        self._on_end(self)

@@ -23,6 +23,7 @@ from seamark.api import managed
 from seamark.api.admission import Admission
 from seamark.api.cache import Cache, Entry, entry_of, key_of, stored
 from seamark.api.context import Writing
+from seamark.api.options import unsigned
 from seamark.api.read import missing, named
 from seamark.api.reserve import Reservations
 from seamark.api.turns import Turns
@@ -70,6 +71,15 @@ def already_exists(resource: Resource, name: str, *, going: bool) -> errors.Alre
     return errors.AlreadyExists(f'{prefix}{resource.qualified} "{name}" already exists', details=named(resource, name))
 
 
+def no_unique_name(error: errors.AlreadyExists) -> errors.AlreadyExists:
+    """The name was to be the server's choice, so another try may do better."""
+    return errors.AlreadyExists(
+        f"{error.message}, the server was not able to generate a unique name for the object",
+        details=error.details,
+        retry_after=1,
+    )
+
+
 class Writer:
     """Creates and changes objects of every kind."""
 
@@ -100,8 +110,10 @@ class Writer:
                 meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
             try:
                 return await self._create(kind, obj, how)
-            except errors.AlreadyExists:
+            except errors.AlreadyExists as error:
                 if not generated or attempt == GENERATE_ATTEMPTS - 1:
+                    if meta.get("generateName"):
+                        raise no_unique_name(error) from None
                     raise
         raise AssertionError("the loop above returns or raises")
 
@@ -195,18 +207,19 @@ class Writer:
         ``tracked`` says that the result's managedFields are already right (server-side apply does its own).
         """
         path = f"{namespace}/{name}" if kind.resource.namespaced else name
-        for _ in range(CONFLICT_ATTEMPTS):
-            entry = self._cache.of(kind.resource).get(path)
-            if entry is None:
-                raise missing(kind.resource, name)
-            old = kind.from_stored(entry.decode())
-            new = make(old)
-            self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
-            try:
-                return await self._change(kind, entry, old, new, how, subresource, tracked)
-            except Mismatch as error:
-                # Whoever insists on a version is refused by the next check; a patch has taken over the new one by then.
-                await self._cache.reach(error.found)
+        async with self._turns.take(kind.resource.plural, path):
+            for _ in range(CONFLICT_ATTEMPTS):
+                entry = await self._cache.find(kind.resource, path, expected)
+                if entry is None:
+                    raise missing(kind.resource, name)
+                old = kind.from_stored(entry.decode())
+                new = make(old)
+                self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
+                try:
+                    return await self._change(kind, entry, old, new, how, subresource, tracked)
+                except Mismatch as error:
+                    # Whoever insists on a version is refused by the next check; a patch has taken over the new one.
+                    await self._cache.reach(error.found)
         raise conflict(kind.resource, name)
 
     async def edit(
@@ -240,9 +253,12 @@ class Writer:
                 wrong = [required("metadata.resourceVersion", "must be specified for an update")]
                 raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
             return
-        if not (version.isascii() and version.isdigit()):
-            raise errors.ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-        if int(version) != entry.revision:
+        try:
+            asked = unsigned(version)
+        except ValueError as error:
+            # Kubernetes answers a bare 500 here, without a reason.
+            raise errors.ApiError(str(error)) from None
+        if asked != entry.revision:
             raise conflict(kind.resource, entry.name)
 
     async def _change(
