@@ -6,7 +6,6 @@ from typing import Any
 
 import yaml
 
-
 _GO_TRUTHS = ("y", "Y", "n", "N")  # to YAML 1.1 they are truth values; PyYAML leaves them out
 
 
