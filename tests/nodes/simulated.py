@@ -9,6 +9,7 @@ import random
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.config import ServiceNetwork
+from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS, LEASES, NODES, PODS
 from seamark.metrics import Registry
 from seamark.nodes.settings import NodeSettings
@@ -57,6 +58,38 @@ class _Timer:
         self.call = None
 
 
+class Flaky:
+    """A cluster whose writes fail now and then: before they are made, or after, when only the answer is lost."""
+
+    def __init__(self, cluster, chance, share):
+        self._cluster = cluster
+        self._chance = chance
+        self.share = share
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def _maybe(self, resource, write):
+        # Events are left out: their writer waits in its own way, which nobody here would wait for.
+        fate = self._chance.random() if resource != EVENTS else 1.0
+        if fate < self.share / 2:
+            write.close()
+            raise ServiceUnavailable("the server is away")
+        answer = await write
+        if fate < self.share:
+            raise ServiceUnavailable("the answer was lost")
+        return answer
+
+    async def create(self, resource, *args, **more):
+        return await self._maybe(resource, self._cluster.create(resource, *args, **more))
+
+    async def patch(self, resource, *args, **more):
+        return await self._maybe(resource, self._cluster.patch(resource, *args, **more))
+
+    async def delete(self, resource, *args, **more):
+        return await self._maybe(resource, self._cluster.delete(resource, *args, **more))
+
+
 class World:
     """A cluster in virtual time, and the simulation that runs on it just now."""
 
@@ -69,13 +102,17 @@ class World:
 
     # --- the simulation ----------------------------------------------------------------------------
 
-    async def start(self, **settings):
-        """Start the simulation, or start it anew; returns when its nodes are ready."""
+    async def start(self, *, faults=0.0, seed=0, **settings):
+        """Start the simulation, or start it anew; returns when its nodes are ready.
+
+        Then this share of its writes begins to fail.
+        """
         await self.end()
         chosen = NodeSettings(**{"count": 3, "stop_after": 0.1, **settings})
         chance = random.Random(0)
+        self.flaky = Flaky(self.api.cluster("nodes"), random.Random(seed), 0.0)
         self.simulation = Simulation(
-            self.api.cluster("nodes"),
+            self.flaky,
             settings=chosen,
             clock=self.clock,
             sleep=self.clock.sleep,
@@ -83,12 +120,13 @@ class World:
         )
         self._task = asyncio.create_task(self.simulation.run())
         ready = asyncio.create_task(self.simulation.ready.wait())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if self._task.done():
             self._task.result()
         await self.settle()
+        self.flaky.share = faults
         return self.simulation
 
     async def end(self):
@@ -99,7 +137,7 @@ class World:
 
     async def settle(self):
         """Until everything has happened that can happen without time passing."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             quiet = 0
             while quiet < 2:
                 await asyncio.sleep(0.001)

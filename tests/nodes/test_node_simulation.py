@@ -403,11 +403,13 @@ async def test_a_pod_of_the_same_name_is_another_pod(world):
 
 async def test_addresses_survive_a_restart(world):
     await world.start(count=2)
-    for n in range(10):
+    for n in range(15):
         await world.make(f"pod-{n}")
+    for n in range(5):
+        await world.remove(f"pod-{n * 2}", grace_seconds=0)
     before = {pod["metadata"]["name"]: pod["status"]["podIPs"] for pod in await world.all(PODS)}
     await world.end()
-    for n in range(10, 20):
+    for n in range(15, 25):
         await world.make(f"pod-{n}", settled=False)
     await world.start(count=2)
     after = {pod["metadata"]["name"]: pod["status"]["podIPs"] for pod in await world.all(PODS)}
@@ -433,3 +435,19 @@ async def test_what_was_under_way_goes_on(world):
     assert sorted(pod["metadata"]["name"] for pod in await world.all(PODS)) == ["crash", "slow"]
     await world.pass_(2)
     assert (await world.pod("crash"))["status"]["containerStatuses"][0]["restartCount"] == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_server_that_fails_half_of_the_time_only_takes_longer(world, seed):
+    await world.start(count=2, faults=0.5, seed=seed)
+    for n in range(12):
+        await world.make(f"pod-{n}", {"stop-after": "1s"} if n % 2 else None)
+    await world.pass_(60)
+    assert [shown(pod) for pod in await world.all(PODS)] == ["Running True"] * 12
+    addresses = [address["ip"] for pod in await world.all(PODS) for address in pod["status"]["podIPs"]]
+    assert len(set(addresses)) == 24
+    for n in range(12):
+        await world.remove(f"pod-{n}")
+    await world.pass_(60)
+    assert await world.all(PODS) == []
+    assert {ready(o) for o in await world.all(NODES)} == {"True"}
