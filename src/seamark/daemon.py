@@ -113,7 +113,7 @@ class Daemon:
             # The first versions of a new cluster are nobody's business: a client that names one is told to list again.
             await store.compact(self.api.cache.revision)
             self.api.cache.settle()
-        await self._listen(authority)
+        background += await self._listen(authority)
         background += self._serve(cluster)
         background += self._control(authority.ca_pem.decode(), shared=store.shared)
         if "dns" in self.parts:
@@ -196,11 +196,12 @@ class Daemon:
         async with dns.running(pairs):
             await asyncio.Event().wait()
 
-    async def _listen(self, authority: Authority) -> None:
+    async def _listen(self, authority: Authority) -> list[asyncio.Task[None]]:
         host, port = self.config.api.host, self.config.api.port
         plain = self.config.api.plain_http
+        tls = None if plain else authority.tls()
         try:
-            listener = await self.api.listen(host, port, None if plain else authority.tls())
+            listener = await self.api.listen(host, port, tls)
         except OSError as error:
             reason = error.strerror or str(error)
             raise StartError(f"cannot listen on {host}:{port}: {reason}; choose another with --api-port") from error
@@ -208,6 +209,9 @@ class Daemon:
         ca = None if plain else authority.ca_pem
         text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
         write_private(self.kubeconfig_path, text.encode())
+        if tls is None:
+            return []
+        return [self._spawn("renew the certificate", authority.keep_fresh(tls, self._server_names()))]
 
     def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
         listener = self.api.listener

@@ -10,6 +10,7 @@ Keys and tokens are readable by their owner only.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ipaddress
 import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 CA_DAYS, SERVER_DAYS, RENEW_DAYS = 3650, 365, 30
+RENEWAL_CHECK_SECONDS = 6 * 3600.0
 DAY = 86400.0
 # A clock that is a little behind must not find a fresh certificate in its future.
 BACKDATED = timedelta(minutes=5)
@@ -82,6 +84,14 @@ class Authority:
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
         return context
+
+    async def keep_fresh(self, context: ssl.SSLContext, names: Sequence[str]) -> None:
+        """Renew the serving certificate of a server that runs for a year, until cancelled; new connections see it."""
+        while True:
+            await asyncio.sleep(RENEWAL_CHECK_SECONDS)
+            if not self._still_good(names):
+                self._make_server(names)
+                context.load_cert_chain(self.server_path, self.server_key_path)
 
     # --- making ------------------------------------------------------------------------------------
 
