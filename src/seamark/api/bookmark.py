@@ -18,22 +18,9 @@ def _blank(kind: Kind) -> bytes:
     return msgspec.json.encode(decode.conform({}, shapes.of(kind.shape))[0])
 
 
-def bookmark(renderer: Renderer, metadata: Object) -> bytes:
-    """The bookmark's object in the representation the watch was opened with."""
+def bookmark(renderer: Renderer, metadata: Object, first: bool) -> bytes:
+    """The bookmark's object in the representation the watch was opened with; ``first`` if no event came before it."""
     resource = renderer.kind.resource
     blank = msgspec.json.decode(_blank(renderer.kind))
     obj = {**blank, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-    match renderer.representation.as_:
-        case "Table":
-            shown: Object = {
-                "kind": "Table",
-                "apiVersion": f"meta.k8s.io/{renderer.representation.version}",
-                "metadata": {"resourceVersion": metadata["resourceVersion"]},
-                "columnDefinitions": None,
-                "rows": [{"cells": list(renderer.kind.row(obj, renderer.clock())), "object": obj}],
-            }
-        case "PartialObjectMetadata":
-            shown = renderer.shown(obj)
-        case _:
-            shown = obj
-    return msgspec.json.encode(shown)
+    return msgspec.json.encode(renderer.in_watch(obj, first=first))

@@ -113,10 +113,15 @@ class Renderer:
         """One line of a watch; a Table names its columns in the first one only."""
         if self.direct:
             return b'{"type":"%b","object":%b%b}\n' % (type.encode(), self.head, entry.tail)
-        shown = self.shown(self.object(entry))
-        if not first and "columnDefinitions" in shown:
-            shown["columnDefinitions"] = None
+        shown = self.in_watch(self.object(entry), first=first)
         return msgspec.json.encode({"type": type, "object": shown}) + b"\n"
+
+    def in_watch(self, obj: Object, *, first: bool) -> Object:
+        """One object of a watch under the representation asked for."""
+        shown = self.shown(obj)
+        if not first and self.representation.as_ == "Table":
+            shown["columnDefinitions"] = None
+        return shown
 
     # --- parts -------------------------------------------------------------------------------------
 

@@ -32,10 +32,11 @@ from seamark.api.render import Renderer
 from seamark.api.select import select
 from seamark.api.target import Target
 from seamark.api.watch import Watches
-from seamark.api.write import Writer, Written
+from seamark.api.write import Writer, Written, conflict, other_uid
 from seamark.errors import Object
 from seamark.kinds import decode, shapes, times
 from seamark.kinds.binding import check_eviction
+from seamark.kinds.fields import invalid, refuse
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
 
@@ -186,6 +187,8 @@ class Verbs:
                 expected=obj["metadata"].get("resourceVersion", ""),
             )
         except errors.NotFound:
+            if uid := obj["metadata"].get("uid"):
+                raise other_uid(kind, target.namespace, target.name, asked=uid, found="") from None
             if sub or not kind.create_on_update:
                 raise
             obj["metadata"].pop("resourceVersion", None)
@@ -217,6 +220,13 @@ class Verbs:
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
 
+    @staticmethod
+    def _check_uid(kind: Kind, meta: Object, old: Object) -> None:
+        """No patch makes an object another one."""
+        if meta.get("uid", old["uid"]) != old["uid"]:
+            wrong = [invalid("metadata.uid", meta["uid"], "field is immutable")]
+            raise refuse(kind.stored_as or kind.resource, old["name"], wrong)
+
     async def patch(self, call: Call) -> Answer:
         if call.media_type() in APPLY_TYPES:
             return await self._apply(call)
@@ -233,6 +243,7 @@ class Verbs:
             result = patch.apply_patch(type, document, current, shape)
             conformed = body.conform_patched(result, kind, options.field_validation, warnings, current)
             self._check_name(conformed["metadata"], target)
+            self._check_uid(kind, conformed["metadata"], old["metadata"])
             return conformed
 
         sub = target.subresource.name if target.subresource else ""
@@ -269,7 +280,10 @@ class Verbs:
                 subresource=sub,
                 now=how.now,
             )
-            return decode.conform(merged, shape)[0]
+            conformed = decode.conform(merged, shape)[0]
+            if live is not None:
+                self._check_uid(kind, conformed["metadata"], live["metadata"])
+            return conformed
 
         try:
             written = await self._writer.change(
@@ -278,6 +292,9 @@ class Verbs:
         except errors.NotFound:
             if sub:
                 raise
+            if uid := config["metadata"].get("uid"):
+                sentence = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(resource, target.name, sentence) from None
             created = make(None)
             created["metadata"].pop("resourceVersion", None)
             written = await self._writer.create(kind, created, target.namespace, how, tracked=True)
@@ -339,6 +356,9 @@ class Verbs:
         how = self._how(call, options)
         type = self._patch_type(call) if call.request.method == "PATCH" else None
         given = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
+
+        if type is None:
+            self._check_name(given["metadata"], target)
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}

@@ -51,7 +51,7 @@ class Watches:
     """Opens watches, counts them, and ends them all when the server stops."""
 
     def __init__(
-        self, cache: Cache, store: Store, reader: Reader, bookmark: Callable[[Renderer, Object], bytes]
+        self, cache: Cache, store: Store, reader: Reader, bookmark: Callable[[Renderer, Object, bool], bytes]
     ) -> None:
         self._cache = cache
         self._store = store
@@ -147,7 +147,7 @@ class Watch:
         options: ListOptions,
         renderer: Renderer,
         stream: Stream,
-        bookmark: Callable[[Renderer, Object], bytes],
+        bookmark: Callable[[Renderer, Object, bool], bytes],
         on_end: Callable[[Watch], None],
     ) -> None:
         self._cache = cache
@@ -302,7 +302,8 @@ class Watch:
         life = float(asked) if asked else random.uniform(SHORTEST_WATCH, LONGEST_WATCH)
         self._timers.append(loop.call_later(life, self.end))
         if self._options.bookmarks:
-            self._timers.append(loop.call_later(max(0.0, life - BOOKMARK_BEFORE_END), self._send_bookmark))
+            if life > BOOKMARK_BEFORE_END:
+                self._timers.append(loop.call_later(life - BOOKMARK_BEFORE_END, self._send_bookmark))
             self._timers.append(loop.call_later(BOOKMARK_SECONDS, self._keep_bookmarking))
 
     def _keep_bookmarking(self) -> None:
@@ -316,7 +317,8 @@ class Watch:
             self.flush(self._cache.revision)
 
     def _bookmark(self, revision: int, metadata: Object) -> bytes:
-        obj = self._make_bookmark(self._renderer, {**metadata, "resourceVersion": str(revision)})
+        first, self._first = self._first, False
+        obj = self._make_bookmark(self._renderer, {**metadata, "resourceVersion": str(revision)}, first)
         return frame(b'{"type":"BOOKMARK","object":%b}\n' % obj)
 
     def _fail(self, error: errors.ApiError) -> None:

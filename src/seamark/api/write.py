@@ -66,6 +66,17 @@ def conflict(resource: Resource, name: str, sentence: str = MODIFIED) -> errors.
     )
 
 
+def other_uid(kind: Kind, namespace: str, name: str, *, asked: str, found: str) -> errors.Conflict:
+    """A write meant for another object of the same name: one gone by now, or made since."""
+    path = f"{namespace}/{name}" if kind.resource.namespaced else name
+    return conflict(
+        kind.resource,
+        name,
+        f"StorageError: invalid object, Code: 4, Key: /registry/{kind.resource.plural}/{path}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}",
+    )
+
+
 def already_exists(resource: Resource, name: str, *, going: bool) -> errors.AlreadyExists:
     prefix = "object is being deleted: " if going else ""
     return errors.AlreadyExists(f'{prefix}{resource.qualified} "{name}" already exists', details=named(resource, name))
@@ -242,11 +253,7 @@ class Writer:
     def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> None:
         """Raises if the write names a version or uid that is not the object's."""
         if (uid := meta.get("uid")) and uid != old["uid"]:
-            raise conflict(
-                kind.resource,
-                entry.name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}",
-            )
+            raise other_uid(kind, entry.namespace, entry.name, asked=uid, found=old["uid"])
         version = meta.get("resourceVersion", "")
         if not version or version == "0":
             if not kind.unconditional_update:
