@@ -17,6 +17,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("seamark.cli.status", "whether it runs, since when, where, and what it holds"),
         "logs": ("seamark.cli.logs", "what it said in the background"),
         "down": ("seamark.cli.down", "stop it"),
+        "demo": ("seamark.cli.demo", "the scenes of service discovery, played step by step"),
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
         "completion": ("seamark.cli.completion", "completion scripts for bash, zsh and fish"),
         "node": ("seamark.cli.node", "switch a simulated node off and on"),
