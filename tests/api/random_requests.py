@@ -31,9 +31,30 @@ RAW = (
     b"k8s\0\0",
 )
 WEIRD: tuple[Any, ...] = (
-    None, "", "\0", "x" * 300, "ä\u202e", -1, 0, 1.5, 2**31, 2**63, 10**30, True, [], {}, [None], {"": None}, [{}], "10.96.0.9",
-    "None", {"a": {"b": []}}, "2026-01-01T00:00:00Z", "99999999999999999999", ["x", 1],
-)  # fmt: skip
+    None,
+    "",
+    "\0",
+    "x" * 300,
+    "ä\u202e",
+    -1,
+    0,
+    1.5,
+    2**31,
+    2**63,
+    10**30,
+    True,
+    [],
+    {},
+    [None],
+    {"": None},
+    [{}],
+    "10.96.0.9",
+    "None",
+    {"a": {"b": []}},
+    "2026-01-01T00:00:00Z",
+    "99999999999999999999",
+    ["x", 1],
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 MEDIA = (
     "application/json",
@@ -63,11 +84,27 @@ ACCEPT = (
 )
 PARAMETERS = {
     "labelSelector": ("a=b", "a in (b,c),!d", "a>1", "a>x", "((", "\0", "ä=ö", "a" * 300, "=", "a notin ()"),
-    "fieldSelector": ("metadata.name=a", "metadata.namespace!=default", "spec.nodeName=", "nope=1", "\\", "a=b=c", "\0=\0"),
+    "fieldSelector": (
+        "metadata.name=a",
+        "metadata.namespace!=default",
+        "spec.nodeName=",
+        "nope=1",
+        "\\",
+        "a=b=c",
+        "\0=\0",
+    ),
     "limit": ("1", "2", "-1", "0", "x", "99999999999999999999", "1.5", "١", "+1", "1_0"),
-    "continue": ("", "x", "====", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYVx1MDAwMCJ9", "eyJ2IjoxfQ", "ä", "bnVsbA",
-                 "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6OTk5OTk5OTk5OSwic3RhcnQiOiJcdTAwMDAifQ",
-                 "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIuLi8uLi94In0"),
+    "continue": (
+        "",
+        "x",
+        "====",
+        "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYVx1MDAwMCJ9",
+        "eyJ2IjoxfQ",
+        "ä",
+        "bnVsbA",
+        "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6OTk5OTk5OTk5OSwic3RhcnQiOiJcdTAwMDAifQ",
+        "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIuLi8uLi94In0",
+    ),
     "resourceVersion": ("", "0", "1", "5", "-1", "x", "1.0", "²", "9" * 30),
     "resourceVersionMatch": ("", "Exact", "NotOlderThan", "nope"),
     "timeoutSeconds": ("1", "-1", "x", "9" * 30),
@@ -82,7 +119,7 @@ PARAMETERS = {
     "pretty": ("true", "x"),
     "sendInitialEvents": ("false",),
     "%zz": ("%", "%00", "\ud7ff"),
-}  # fmt: skip
+}
 
 
 @cache
@@ -146,9 +183,11 @@ def broken(draw: st.DrawFn, body: Any) -> Any:
 
 
 _queries = st.lists(
-    st.sampled_from(sorted(PARAMETERS)).flatmap(lambda name: st.tuples(st.just(name), st.sampled_from(PARAMETERS[name]))),
+    st.sampled_from(sorted(PARAMETERS)).flatmap(
+        lambda name: st.tuples(st.just(name), st.sampled_from(PARAMETERS[name]))
+    ),
     max_size=3,
-).map(lambda pairs: "&".join(f"{name}={quote(value)}" for name, value in pairs))  # fmt: skip
+).map(lambda pairs: "&".join(f"{name}={quote(value)}" for name, value in pairs))
 
 _suffixes = st.sampled_from(
     ("", "", "/status", "/scale", "/binding", "/eviction", "/finalize", "/resize", "/log", "/x", "//", "/..")
@@ -158,10 +197,14 @@ _names = st.sampled_from(
 )
 _paths = st.one_of(
     st.tuples(st.deferred(lambda: st.sampled_from(collections())), _names, _suffixes).map("".join),
-    st.lists(st.sampled_from(("", "api", "apis", "v1", "apps", "namespaces", "default", "pods", "..", ".", "ä", "\0", "watch", "x")),
-             max_size=7).map(lambda parts: "/" + "/".join(parts)),
+    st.lists(
+        st.sampled_from(
+            ("", "api", "apis", "v1", "apps", "namespaces", "default", "pods", "..", ".", "ä", "\0", "watch", "x")
+        ),
+        max_size=7,
+    ).map(lambda parts: "/" + "/".join(parts)),
     st.text(max_size=20).map(lambda text: f"/{text}"),
-)  # fmt: skip
+)
 
 _headers = st.fixed_dictionaries(
     {},

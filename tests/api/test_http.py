@@ -110,7 +110,8 @@ def test_bytes_may_come_one_by_one():
 def test_chunked_bodies_are_put_together():
     connection, _, handler = connect()
     connection.data_received(
-        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;note=x\r\nde\r\n0\r\nLate: 1\r\n\r\n"
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"3\r\nabc\r\n2;note=x\r\nde\r\n0\r\nLate: 1\r\n\r\n"
     )
     assert [request.body for request in handler.requests] == [b"abcde"]
 

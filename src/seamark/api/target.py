@@ -42,6 +42,8 @@ def parse(path: str, kinds: Kinds) -> Target | None:
 
     Raises NotFound for a resource that a served group does not have.
     """
+    if path.startswith("//"):
+        return None
     parts = path.strip("/").split("/")
     if parts[0] == "api":
         group, rest = "", parts[1:]

@@ -1,0 +1,125 @@
+"""The server's own authority: made once, renewed in time, private."""
+
+import ssl
+import stat
+
+import pytest
+import yaml
+from cryptography import x509
+
+from seamark.api.certificates import DAY, SERVER_DAYS, Authority, kubeconfig, write_private
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_800_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def authority(tmp_path, clock):
+    made = Authority(tmp_path / "pki", clock)
+    made.prepare(["localhost", "127.0.0.1"])
+    return made
+
+
+def served_names(authority):
+    certificate = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in names}
+
+
+def test_everything_is_private(authority):
+    directory = authority.ca_path.parent
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
+    assert found == dict.fromkeys(["ca.crt", "ca.key", "server.crt", "server.key", "admin.token", "issued.json"], 0o600)
+
+
+def test_what_is_good_is_kept(authority, clock):
+    before = {path: path.read_bytes() for path in authority.ca_path.parent.iterdir()}
+    clock.now += (SERVER_DAYS - 31) * DAY
+    authority.prepare(["127.0.0.1"])
+    assert {path: path.read_bytes() for path in authority.ca_path.parent.iterdir()} == before
+
+
+def test_what_is_old_is_renewed_by_the_same_authority(authority, clock):
+    ca, token, old = authority.ca_pem, authority.admin_token, authority.server_path.read_bytes()
+    clock.now += (SERVER_DAYS - 29) * DAY
+    authority.prepare(["127.0.0.1"])
+    assert authority.server_path.read_bytes() != old
+    assert (authority.ca_pem, authority.admin_token) == (ca, token)
+    new = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
+    new.verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
+    assert new.not_valid_after_utc.timestamp() == pytest.approx(clock.now + SERVER_DAYS * DAY, abs=1)
+    assert new.not_valid_before_utc.timestamp() < clock.now
+
+
+def test_a_new_name_needs_a_new_certificate(authority):
+    assert served_names(authority) == {"localhost", "127.0.0.1"}
+    authority.prepare(["localhost", "10.0.0.7", "fd00::1", "api.example"])
+    assert served_names(authority) == {"localhost", "10.0.0.7", "fd00::1", "api.example"}
+
+
+@pytest.mark.parametrize("name", ["server.crt", "server.key", "issued.json"])
+def test_what_is_missing_is_made_again(authority, name):
+    ca = authority.ca_pem
+    (authority.ca_path.parent / name).unlink()
+    authority.prepare(["localhost"])
+    authority.tls()
+    assert authority.ca_pem == ca
+
+
+def test_an_unreadable_note_is_written_anew(authority):
+    (authority.ca_path.parent / "issued.json").write_bytes(b"{")
+    authority.prepare(["localhost"])
+    authority.tls()
+
+
+def test_a_new_authority_signs_everything_anew(authority):
+    old = authority.ca_pem
+    (authority.ca_path.parent / "ca.key").unlink()
+    authority.prepare(["localhost", "127.0.0.1"])
+    assert authority.ca_pem != old
+    server = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
+    server.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.ca_pem))
+
+
+def test_clients_name_their_user_and_groups(authority):
+    pem, key = authority.client("ann", ["system:masters", "readers"])
+    subject = x509.load_pem_x509_certificate(pem).subject.rfc4514_string()
+    assert "CN=ann" in subject
+    assert "O=system:masters" in subject
+    assert "O=readers" in subject
+    assert b"PRIVATE KEY" in key
+
+
+def test_the_context_takes_what_was_made(authority):
+    context = authority.tls()
+    assert context.verify_mode == ssl.CERT_OPTIONAL
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "secret"
+    write_private(path, b"one")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_private(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert [p.name for p in tmp_path.iterdir()] == ["secret"]
+
+
+def test_a_kubeconfig_has_everything_inside():
+    found = yaml.safe_load(kubeconfig(server="https://x:1", ca=b"pem", token="t"))
+    assert found["clusters"][0]["cluster"] == {"server": "https://x:1", "certificate-authority-data": "cGVt"}
+    assert found["users"][0]["user"] == {"token": "t"}
+    assert found["current-context"] == found["contexts"][0]["name"]
+    assert "certificate-authority-data" not in kubeconfig(server="http://x", ca=None, token="t")

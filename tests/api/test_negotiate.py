@@ -1,0 +1,64 @@
+"""Accept headers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamark.api.negotiate import LIST, NONE, PLAIN, SINGLE, Representation, negotiate, parse_accept
+from seamark.errors import NotAcceptable
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("accept", "allowed", "found"),
+    [
+        ("", SINGLE, PLAIN),
+        ("*/*", SINGLE, PLAIN),
+        ("application/*", SINGLE, PLAIN),
+        ("APPLICATION/JSON", SINGLE, PLAIN),
+        ("application/yaml", SINGLE, Representation(yaml=True)),
+        ("text/html, application/yaml;q=0.9, */*;q=0.8", SINGLE, Representation(yaml=True)),
+        ("application/json;q=0.1,application/yaml;q=0.5", SINGLE, Representation(yaml=True)),
+        ("*/*,application/yaml", SINGLE, Representation(yaml=True)),  # what says more comes first
+        ("application/*, application/yaml", SINGLE, Representation(yaml=True)),
+        ("application/json,application/yaml", SINGLE, PLAIN),
+        ("application/json;q=nonsense,application/yaml", SINGLE, Representation(yaml=True)),
+        ("application/vnd.kubernetes.protobuf,application/json", SINGLE, PLAIN),
+        ("application/json;stream=watch", SINGLE, PLAIN),
+        ("application/json;stream=sideways, application/yaml", SINGLE, Representation(yaml=True)),
+        (TABLE, SINGLE, Representation(as_="Table", version="v1")),
+        (f"{TABLE.replace('v1;', 'v1beta1;')}", LIST, Representation(as_="Table", version="v1beta1")),
+        (f"{TABLE.replace('v1;', 'v2;')},application/json", LIST, PLAIN),
+        (f"{TABLE}, application/json", NONE, PLAIN),
+        (" application/yaml ; as=Table ; v=v1 ; g=meta.k8s.io", LIST, Representation(yaml=True, as_="Table", version="v1")),
+        ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json", LIST, PLAIN),
+        ("application/json;pretty=1", SINGLE, PLAIN),
+    ],
+)  # fmt: skip
+def test_the_best_that_both_sides_can_do(accept, allowed, found):
+    assert negotiate(accept, allowed) == found
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "application/vnd.kubernetes.protobuf"])
+def test_nothing_fits(accept):
+    with pytest.raises(NotAcceptable) as refused:
+        negotiate(accept, SINGLE)
+    assert refused.value.details == {}
+    assert refused.value.message.startswith("406: Not Acceptable\n\nAvailable representations: application/json")
+
+
+@pytest.mark.parametrize("accept", [TABLE.replace("Table", "Chair"), TABLE.replace("meta.k8s.io", "x")])
+def test_an_unknown_transformation(accept):
+    with pytest.raises(NotAcceptable) as refused:
+        negotiate(accept, SINGLE)
+    assert refused.value.details is None
+
+
+@given(st.text(alphabet="abc/*;=,q01. \t\0ä"))
+def test_any_header_is_read_or_refused(accept):
+    parse_accept(accept)
+    try:
+        negotiate(accept, LIST)
+    except NotAcceptable:
+        pass

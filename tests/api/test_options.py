@@ -1,0 +1,185 @@
+"""Query strings: what they mean, and which are refused with which words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamark.api.options import (
+    check_timeout,
+    delete_options,
+    flag,
+    integer,
+    list_options,
+    parse_query,
+    parse_version,
+    patch_options,
+    unsigned,
+    write_options,
+)
+from seamark.errors import ApiError, BadRequest, Invalid
+
+
+def test_a_query_keeps_every_value():
+    assert parse_query("a=1&b=&a=2&c&%61=3&d=%C3%A4%ff") == {
+        "a": ["1", "2", "3"],
+        "b": [""],
+        "c": [""],
+        "d": ["ä\ufffd"],
+    }
+    assert parse_query("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [("", False), ("x=true", True), ("x=", True), ("x", True), ("x=FALSE", False), ("x=0", False), ("x=maybe", True)],
+)
+def test_flags(text, means):
+    assert flag(parse_query(text), "x") is means
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", 'parsing "": invalid syntax'),
+        ("x", 'parsing "x": invalid syntax'),
+        ("1_0", "invalid syntax"),
+        (" 1", "invalid syntax"),
+        ("١", "invalid syntax"),
+        ("--1", "invalid syntax"),
+        ("1.5", "invalid syntax"),
+        ("9223372036854775808", "value out of range"),
+        ("-9223372036854775809", "value out of range"),
+        ("9" * 5000, "value out of range"),
+    ],
+)
+def test_numbers_that_are_none(text, wrong):
+    with pytest.raises(BadRequest) as refused:
+        integer({"limit": [text]}, "limit")
+    assert wrong in refused.value.message
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_numbers_of_64_bits(number):
+    assert integer({"limit": [str(number)]}, "limit") == number
+    assert integer({}, "limit") is None
+
+
+@given(st.text())
+def test_versions_are_unsigned_numbers_or_refused(text):
+    try:
+        assert unsigned(text) < 2**64
+        assert text.isdigit()
+    except ValueError as error:
+        assert "strconv.ParseUint: parsing" in str(error)
+
+
+def test_versions():
+    assert parse_version("") == 0
+    assert parse_version(str(2**64 - 1)) == 2**64 - 1
+    for text in (str(2**64), "-1", "abc", "9" * 10_000, "²"):
+        with pytest.raises(BadRequest, match="invalid resource version: resourceVersion: Invalid value"):
+            parse_version(text)
+
+
+@pytest.mark.parametrize("good", ["", "1s", "1.5h", "-3ms", "1h2m3s", "0", "+0", ".5s", "10µs"])
+def test_good_timeouts(good):
+    check_timeout({"timeout": [good]})
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [("x", 'invalid duration "x"'), ("10", 'missing unit in duration "10"'), ("\0", "invalid"), ("1s2", "invalid")],
+)
+def test_bad_timeouts(bad, words):
+    with pytest.raises(BadRequest, match="invalid timeout specified in the request URL") as refused:
+        check_timeout({"timeout": [bad]})
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("resourceVersionMatch=Exact", "resourceVersionMatch"),
+        ("resourceVersionMatch=Exact&resourceVersion=0", "resourceVersionMatch"),
+        ("resourceVersionMatch=Exact&resourceVersion=1&continue=x", "resourceVersionMatch"),
+        ("resourceVersionMatch=Nope&resourceVersion=1", "resourceVersionMatch"),
+        ("sendInitialEvents=true", "sendInitialEvents"),
+        ("watch=1&resourceVersionMatch=NotOlderThan", "resourceVersionMatch"),
+        ("watch=1&sendInitialEvents=true", "resourceVersionMatch"),
+        ("watch=1&sendInitialEvents=false&resourceVersionMatch=Exact", "resourceVersionMatch"),
+    ],
+)
+def test_lists_that_make_no_sense(query, field):
+    with pytest.raises(Invalid) as refused:
+        list_options(parse_query(query), watch=False)
+    assert field in {cause.field for cause in refused.value.causes}
+
+
+def test_list_options():
+    options = list_options(parse_query("limit=-5&labelSelector=a&fieldSelector=b&timeoutSeconds=7&watch"), watch=False)
+    assert (options.limit, options.labels, options.fields, options.timeout_seconds) == (0, "a", "b", 7)
+    assert options.watch
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("dryRun=Some", "dryRun"),
+        ("dryRun=All&dryRun=All", "dryRun"),
+        (f"fieldManager={'x' * 129}", "fieldManager"),
+        ("fieldManager=%00", "fieldManager"),
+        ("fieldValidation=Sometimes", "fieldValidation"),
+    ],
+)
+def test_writes_that_make_no_sense(query, field):
+    with pytest.raises(Invalid) as refused:
+        write_options(parse_query(query), "CreateOptions")
+    assert [cause.field for cause in refused.value.causes] == [field]
+    assert refused.value.message.startswith("CreateOptions.meta.k8s.io")
+
+
+def test_write_options():
+    assert write_options(parse_query("dryRun=All&fieldManager=me"), "x").dry_run
+    assert not write_options(parse_query("dryRun="), "x").dry_run
+    assert patch_options(parse_query("fieldManager=me&force=1"), apply=True).force
+    with pytest.raises(Invalid, match="is required for apply patch"):
+        patch_options({}, apply=True)
+    with pytest.raises(Invalid, match="may not be specified for non-apply patch"):
+        patch_options(parse_query("force=1"), apply=False)
+
+
+def test_delete_options_of_the_body_count_or_else_those_of_the_query():
+    query = parse_query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All")
+    assert delete_options(query, {}).grace_seconds is None
+    found = delete_options(query, None)
+    assert (found.grace_seconds, found.propagation, found.dry_run) == (5, "Orphan", True)
+    found = delete_options({}, {"preconditions": {"uid": "u", "resourceVersion": "7"}, "dryRun": ["All"]})
+    assert (found.uid, found.version, found.dry_run) == ("u", "7", True)
+    assert delete_options(parse_query("orphanDependents=false"), None).orphan is False
+    for body in (
+        {"orphanDependents": True, "propagationPolicy": "Orphan"},
+        {"propagationPolicy": "Sideways"},
+        {"dryRun": ["Half"]},
+    ):
+        with pytest.raises(Invalid):
+            delete_options({}, body)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["limit", "timeoutSeconds", "resourceVersion", "watch", "dryRun", "continue"]),
+        st.lists(st.text()),
+    )
+)
+def test_no_query_breaks_the_server(query):
+    for read in (
+        lambda: list_options(query, watch=False),
+        lambda: write_options(query, "CreateOptions"),
+        lambda: patch_options(query, apply=False),
+        lambda: delete_options(query, None),
+        lambda: check_timeout(query),
+    ):
+        try:
+            read()
+        except ApiError as error:
+            assert error.code in (400, 422)

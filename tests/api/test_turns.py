@@ -1,0 +1,91 @@
+"""Waiting lines: in order, and nobody who left holds up the others."""
+
+import asyncio
+import random
+
+from seamark.api.turns import Turns
+
+
+async def test_in_the_order_of_arrival():
+    turns, order = Turns(), []
+
+    async def work(number):
+        async with turns.take("x"):
+            order.append(number)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(work(number) for number in range(50)))
+    assert order == list(range(50))
+    assert turns._lines == {}
+
+
+async def test_keys_do_not_wait_for_each_other():
+    turns = Turns()
+    async with turns.take("x"), turns.take("y"), turns.take("x", "y"):
+        pass
+
+
+async def test_an_error_inside_ends_the_turn():
+    turns = Turns()
+    for _ in range(2):
+        try:
+            async with turns.take("x"):
+                raise ValueError
+        except ValueError:
+            pass
+    assert turns._lines == {}
+
+
+async def test_never_two_at_once_and_nobody_forgotten_whoever_is_cancelled():
+    chance = random.Random(7)
+    for _ in range(30):
+        turns, inside, done = Turns(), [], []
+
+        async def work(number, turns=turns, inside=inside, done=done):
+            async with turns.take("x"):
+                inside.append(number)
+                assert len(inside) == 1
+                await asyncio.sleep(0)
+                inside.remove(number)
+                done.append(number)
+
+        def leave(task):
+            task.cancel()
+
+        tasks = [asyncio.create_task(work(number)) for number in range(20)]
+        cancelled = chance.sample(range(20), 8)
+        for number in cancelled:
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            leave(tasks[number])
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        # Whoever is cancelled inside leaves its mark; all others had their turn.
+        assert not [r for r in results if isinstance(r, AssertionError) and not inside]
+        finished = {number for number, result in enumerate(results) if result is None}
+        assert finished == set(done)
+        assert finished >= set(range(20)) - set(cancelled) or inside
+        assert turns._lines == {}
+
+
+async def test_a_turn_given_to_one_just_cancelled_is_passed_on():
+    turns, reached = Turns(), []
+    gate = asyncio.Event()
+
+    async def holder():
+        async with turns.take("x"):
+            await gate.wait()
+
+    async def waiter(name):
+        async with turns.take("x"):
+            reached.append(name)
+
+    first = asyncio.create_task(holder())
+    await asyncio.sleep(0)
+    second, third = asyncio.create_task(waiter("second")), asyncio.create_task(waiter("third"))
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.sleep(0)  # the holder leaves: the second's future is set, but it has not run yet
+    second.cancel()
+    await asyncio.gather(first, second, third, return_exceptions=True)
+    assert reached == ["third"]
+    assert turns._lines == {}
