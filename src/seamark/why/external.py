@@ -10,7 +10,7 @@ from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, delete, merge_patch
 from seamark.why.near import misspelt
-from seamark.why.views import SERVICE_NAME_LABEL, Key, Service
+from seamark.why.views import MIRROR_CONTROLLER, SERVICE_NAME_LABEL, Key, Service
 from seamark.why.world import World
 
 
@@ -191,10 +191,11 @@ def _ignored_selector(case: Case) -> Finding:
 
 
 def _leftovers(case: Case) -> Iterator[Finding]:
-    commands = tuple(delete("endpointslice", each.key) for each in case.slices)
-    found = [f"EndpointSlice {each.metadata.name}" for each in case.slices]
+    # Mirrored slices go with the Endpoints they mirror.
+    slices = [each for each in case.slices if each.managed_by != MIRROR_CONTROLLER or case.endpoints is None]
+    commands = tuple(delete("endpointslice", each.key) for each in slices)
+    found = [f"EndpointSlice {each.metadata.name}" for each in slices]
     if case.endpoints is not None:
-        # Mirrored slices go with the Endpoints they mirror.
         commands = (delete("endpoints", case.key), *commands)
         found.insert(0, f"Endpoints {case.name}")
     if found:

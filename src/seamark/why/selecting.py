@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from seamark.membership import FINISHED_PHASES
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, look, merge_patch, scale
 from seamark.why.near import FAR, Kind, NearMiss, near_misses
 from seamark.why.views import Pod, Service, Workload
 from seamark.why.world import Shape
+
+_FEW = 3
 
 _CODES = {
     Kind.SPELLING: Code.SELECTOR_VALUE_TYPO,
@@ -35,7 +38,8 @@ def _reasons(case: Case) -> Iterator[Finding]:
     misses = near_misses(selector, shapes, name=case.name)
     yield from (_near(case, misses) for _ in misses[:1] if misses[0].cost < FAR)
     elsewhere = pods_elsewhere(case)
-    if elsewhere:
+    # Labels that are found everywhere say nothing about where these Pods should be.
+    if 0 < len(elsewhere) <= _FEW:
         yield _elsewhere(case, elsewhere)
     yield from (_near(case, misses) for _ in misses[:1])
     yield _nothing(case, shapes)
@@ -149,15 +153,16 @@ def _who(shape: Shape) -> str:
 
 
 def pods_elsewhere(case: Case) -> dict[str, list[Pod]]:
-    """Pods of other namespaces that the selector would pick, by namespace."""
+    """Living Pods of other namespaces that the selector would pick, by namespace."""
     world, selector = case.world, case.service.spec.selector or {}
     found: dict[str, list[Pod]] = {}
-    for pod in world.seen.elsewhere:
-        if pod.metadata.namespace != case.namespace and selector.items() <= pod.metadata.labels.items():
+    there = [
+        pod for space in world.pods_by_namespace if space != case.namespace for pod in world.selected(space, selector)
+    ]
+    for pod in (*world.seen.elsewhere, *there):
+        alive = pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED_PHASES
+        if alive and selector.items() <= pod.metadata.labels.items():
             found.setdefault(pod.metadata.namespace, []).append(pod)
-    for namespace in world.pods_by_namespace:
-        if namespace != case.namespace and (pods := world.selected(namespace, selector)):
-            found[namespace] = pods
     return found
 
 

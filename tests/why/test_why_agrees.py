@@ -1,0 +1,121 @@
+"""``why`` never disagrees with the controllers: over random clusters, what it calls ready is what they write as ready."""
+
+import asyncio
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory_cluster import MemoryCluster
+from running import running
+from worlds import NODES, pods
+
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
+from seamark.kinds.resource import NODES as NODE_RESOURCE
+from seamark.why.case import Case
+from seamark.why.codes import Family
+from seamark.why.explain import explain
+from seamark.why.observe import observe
+
+NAMESPACES = ("default", "other")
+
+named = {"name": "web", "port": 80, "targetPort": "http", "protocol": "TCP"}
+numbered = {"name": "plain", "port": 99, "targetPort": 99, "protocol": "TCP"}
+
+
+@st.composite
+def services(draw):
+    """Of every type, with and without a selector, in two namespaces."""
+    name = draw(st.sampled_from(["web", "db", "all", "ext", "none"]))
+    spec = {
+        "selector": draw(st.sampled_from([{"app": "web"}, {"app": "web", "x": "y"}, {"app": "db"}, {"app": "wbe"}, {}])),
+        "ports": draw(st.sampled_from([[numbered], [named], [named, numbered]])),
+        "ipFamilies": draw(st.sampled_from([["IPv4"], ["IPv6"], ["IPv4", "IPv6"], ["IPv6", "IPv4"]])),
+        "publishNotReadyAddresses": draw(st.sampled_from([False, False, True])),
+        "trafficDistribution": draw(st.sampled_from([None, None, "PreferClose", "PreferSameNode"])),
+        "type": draw(st.sampled_from(["ClusterIP", "ClusterIP", "NodePort", "ExternalName"])),
+        "clusterIP": draw(st.sampled_from(["None", "10.96.0.1"])),
+    }
+    spec["ipFamilyPolicy"] = "RequireDualStack" if len(spec["ipFamilies"]) == 2 else "SingleStack"
+    if spec["type"] == "ExternalName":
+        spec["externalName"] = "example.com"
+    meta = {"name": name, "namespace": draw(st.sampled_from(NAMESPACES))}
+    return {"kind": "Service", "metadata": meta, "spec": {k: v for k, v in spec.items() if v is not None}}
+
+
+@st.composite
+def endpoints(draw):
+    """Hand-made: for some Service or for none, ready or not, with and without leave to mirror."""
+    addresses = draw(st.lists(st.sampled_from(["192.168.0.1", "192.168.0.2", "fd00::9"]), min_size=1, unique=True))
+    kind = draw(st.sampled_from(["addresses", "addresses", "notReadyAddresses"]))
+    labels = draw(st.sampled_from([{}, {}, {"endpointslice.kubernetes.io/skip-mirror": "true"}]))
+    name = draw(st.sampled_from(["ext", "none", "lost"]))
+    return {
+        "kind": "Endpoints",
+        "metadata": {"name": name, "namespace": draw(st.sampled_from(NAMESPACES)), "labels": labels},
+        "subsets": [{kind: [{"ip": ip} for ip in addresses], "ports": [{"name": "web", "port": 80}]}],
+    }
+
+
+@st.composite
+def clusters(draw):
+    made = {}
+    for service in draw(st.lists(services(), min_size=1, max_size=5)):
+        made["Service", service["metadata"]["namespace"], service["metadata"]["name"]] = service
+    for each in draw(st.lists(endpoints(), max_size=2)):
+        made["Endpoints", each["metadata"]["namespace"], each["metadata"]["name"]] = each
+    for pod in draw(st.lists(pods(), max_size=10)):
+        obj = msgspec.json.decode(msgspec.json.encode(pod))
+        obj["metadata"]["namespace"] = draw(st.sampled_from(NAMESPACES))
+        made["Pod", obj["metadata"]["namespace"], obj["metadata"]["name"]] = obj
+    return list(made.values())
+
+
+RESOURCES = {"Service": SERVICES, "Endpoints": ENDPOINTS, "Pod": PODS}
+
+
+async def settled(objects):
+    cluster = MemoryCluster()
+    for node in NODES.values():
+        await cluster.create(NODE_RESOURCE, msgspec.json.decode(msgspec.json.encode(node)))
+    resources = [(RESOURCES[obj.get("kind", "Pod")], obj) for obj in objects]
+    # Endpoints that belong to nobody are swept away when the controllers start, so those come later.
+    early = [(resource, obj) for resource, obj in resources if resource is not ENDPOINTS]
+    late = [(resource, obj) for resource, obj in resources if resource is ENDPOINTS]
+    for resource, obj in early:
+        await cluster.create(resource, obj)
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        for resource, obj in late:
+            key = (resource.kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
+            if key not in cluster._objects:
+                await cluster.create(resource, obj)
+        await controllers.settle()
+        world = await observe(cluster, "", clock=lambda: 0.0)
+    return cluster, world
+
+
+def written(cluster, key):
+    """What the slices on the server list as ready for a Service."""
+    return {
+        address
+        for each in cluster.objects(ENDPOINT_SLICES, key[0])
+        if each["metadata"]["labels"].get("kubernetes.io/service-name") == key[1]
+        for endpoint in each["endpoints"] or ()
+        if endpoint.get("conditions", {}).get("ready", True)
+        for address in endpoint["addresses"]
+    }
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(clusters())
+def test_ready_addresses_are_those_the_controllers_write(objects):
+    cluster, world = asyncio.run(settled(objects))
+    for key, service in world.services.items():
+        case = Case(world, service)
+        assert set(case.ready_addresses) == written(cluster, key), key
+        told = explain(world, key)
+        # Where the controllers have settled, nobody is accused of not having written, or of having written by hand.
+        accused = [finding for finding in told.findings if finding.code.family is Family.BOOKKEEPING]
+        assert accused == [], (key, accused)
+        ready = {row.name for row in told.pods if row.ready}
+        assert ready == {each.pod.metadata.name for each in case.ready}
