@@ -41,10 +41,11 @@ class Occupant(msgspec.Struct, frozen=True):
 class Room:
     """One Node and what is left of it."""
 
-    __slots__ = ("allocatable", "fullness", "node", "open", "ports", "used")
+    __slots__ = ("allocatable", "fullness", "name", "node", "open", "ports", "used", "zone")
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.name, self.zone = node.name, node.metadata.labels.get(ZONE, "")
         self.allocatable = {name: requests.thousandths(q) for name, q in node.status.allocatable.items()}
         self.used: dict[str, int] = {}
         self.ports: Counter[HostPort] = Counter()

@@ -54,15 +54,15 @@ def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
     if not possible:
         return _unschedulable(len(occupancy.rooms), refusals)
     if len(possible) == 1:
-        return Decision(possible[0].node.name)
+        return Decision(possible[0].name)
     best: list[str] = []
     least: Score | None = None
     for room in possible:
         score = question.score(room)
         if least is None or score < least:
-            best, least = [room.node.name], score
+            best, least = [room.name], score
         elif score == least:
-            best.append(room.node.name)
+            best.append(room.name)
     if len(best) == 1:
         return Decision(best[0])
     return Decision(min(best, key=lambda name: (crc32(f"{seed}/{pod.key}/{name}".encode()), name)))
@@ -106,6 +106,7 @@ class _Question:
             (weight, term.topology, occupancy.per_domain(occupancy.counts(term.pods), term.topology))
             for weight, term in self.wanted.preferred_pods
         ]
+        self.wishless = self.wanted is affinity.NONE and not self.spreads
         self.placed = bool(self.spreads or self.together or self.apart or self.unwelcome)
         group = siblings_of(pod)
         self.siblings: Mapping[str, int] = occupancy.siblings(group) if group is not None else {}
@@ -147,10 +148,11 @@ class _Question:
 
     def _short(self, room: Room) -> tuple[str, ...]:
         allocatable, used = room.allocatable, room.used
-        missing = [name for name, much in self.needs if used.get(name, 0) + much > allocatable.get(name, 0)]
-        if not missing:
-            return ()
-        return tuple("Too many pods" if name == requests.PODS else f"Insufficient {name}" for name in missing)
+        missing: tuple[str, ...] = ()
+        for name, much in self.needs:
+            if used.get(name, 0) + much > allocatable.get(name, 0):
+                missing = (*missing, "Too many pods" if name == requests.PODS else f"Insufficient {name}")
+        return missing
 
     def _misplaced(self, room: Room) -> tuple[str, ...]:
         labels = room.node.metadata.labels
@@ -179,15 +181,11 @@ class _Question:
 
     def score(self, room: Room) -> Score:
         """The less, the better."""
-        node = room.node
-        labels = node.metadata.labels
-        return (
-            -self._preference(room) if self.wanted is not affinity.NONE or node.spec.taints else 0,
-            sum(spread.crowd(labels) for spread in self.spreads),
-            self.zone_siblings.get(labels.get(ZONE, ""), 0),
-            self.siblings.get(node.name, 0),
-            room.fullness,
-        )
+        crowd = (self.zone_siblings.get(room.zone, 0), self.siblings.get(room.name, 0), room.fullness)
+        if self.wishless and room.open:
+            return (0, 0, *crowd)
+        labels = room.node.metadata.labels
+        return (-self._preference(room), sum(spread.crowd(labels) for spread in self.spreads), *crowd)
 
     def _preference(self, room: Room) -> int:
         labels = room.node.metadata.labels
