@@ -17,10 +17,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("seamark.cli.status", "whether it runs, since when, where, and what it holds"),
         "logs": ("seamark.cli.logs", "what it said in the background"),
         "down": ("seamark.cli.down", "stop it"),
-        "demo": ("seamark.cli.demo", "the scenes of service discovery, played step by step"),
-        "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
-        "completion": ("seamark.cli.completion", "completion scripts for bash, zsh and fish"),
         "node": ("seamark.cli.node", "switch a simulated node off and on"),
+        "demo": ("seamark.cli.demo", "the scenes of service discovery, played step by step"),
     },
     "everyday, as with kubectl": {
         "apply": ("seamark.cli.apply", "make objects be as files say"),
@@ -37,12 +35,17 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "audit": ("seamark.cli.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
         "resolve": ("seamark.cli.resolve", "look a name up as a Pod would, and why"),
     },
+    "set it up": {
+        "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
+        "completion": ("seamark.cli.completion", "completion scripts for bash, zsh and fish"),
+    },
 }
 VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
 
 EXAMPLES = """\
   seamark up                               # a cluster for service discovery, ready in a moment
   seamark up --detach && seamark status    # the same in the background
+  seamark demo                             # what it is about, in two minutes
   seamark VERB --help                      # everything about one command, with examples
 """
 

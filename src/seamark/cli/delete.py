@@ -49,8 +49,10 @@ def parser() -> argparse.ArgumentParser:
         f"Delete objects, as `kubectl delete` does, and wait until they are gone.\n\n{WHICH_CLUSTER}",
         examples=EXAMPLES,
         environment=ENVIRONMENT,
+        usage="seamark delete KIND NAME … [options]\n       seamark delete KIND/NAME … [options]\n"
+        "       seamark delete KIND -l SELECTOR | --all [options]\n       seamark delete -f FILE [options]",
     )
-    made.add_argument("what", metavar="KIND [NAME …]", nargs="*", help="or KIND/NAME …")
+    made.add_argument("what", metavar="KIND", nargs="*", help="plural, singular or short name")
     made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="what these describe; repeatable")
     made.add_argument("-R", "--recursive", action="store_true", help="also what is in directories of a directory")
     add_cluster_options(made)

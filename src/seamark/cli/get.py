@@ -45,8 +45,9 @@ def parser() -> argparse.ArgumentParser:
         f"Print objects of one or many kinds, as `kubectl get` does.\n\n{WHICH_CLUSTER}",
         examples=EXAMPLES,
         environment=ENVIRONMENT,
+        usage="seamark get KIND[,KIND …] [NAME …] [options]\n       seamark get KIND/NAME … [options]",
     )
-    made.add_argument("what", metavar="KIND[,KIND] [NAME …]", nargs="+", help="or KIND/NAME …")
+    made.add_argument("what", metavar="KIND", nargs="+", help="plural, singular or short name, or a category: all")
     add_cluster_options(made)
     add_namespace_options(made)
     made.add_argument("-A", "--all-namespaces", action="store_true", help="of every namespace")

@@ -47,4 +47,4 @@ def toml_value(value: Any) -> str:
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name)
+    return name if _BARE.fullmatch(name) else toml_value(name)

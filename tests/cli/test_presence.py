@@ -1,0 +1,85 @@
+"""Who holds a data directory, as other processes see it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seamark.presence import DirectoryError, Presence, find, hold
+
+HOLDER = """
+import sys
+from pathlib import Path
+from seamark.presence import Presence, hold
+with hold(Path(sys.argv[1])) as held:
+    held.tell(Presence(pid=1, ready=True, api="https://here"))
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(directory: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDER, str(directory)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.communicate("")
+
+
+def test_the_number_is_the_kernels_not_the_files(tmp_path: Path) -> None:
+    process = holder(tmp_path)
+    try:
+        found = find(tmp_path)
+        assert found == Presence(pid=process.pid, ready=True, api="https://here")
+        with pytest.raises(DirectoryError, match=f"in use by pid {process.pid};"), hold(tmp_path):
+            pass
+    finally:
+        end(process)
+    assert find(tmp_path) is None
+
+
+def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
+    process = holder(tmp_path)
+    process.kill()
+    process.communicate()
+    # What it said of itself is still there, and believed by nobody.
+    assert b"https://here" in (tmp_path / "running.json").read_bytes()
+    assert find(tmp_path) is None
+    end(holder(tmp_path))
+
+
+def test_a_file_that_makes_no_sense_does_not_hide_the_holder(tmp_path: Path) -> None:
+    process = holder(tmp_path)
+    try:
+        (tmp_path / "running.json").write_bytes(b"{")
+        assert find(tmp_path) == Presence(pid=process.pid)
+    finally:
+        end(process)
+
+
+def test_a_directory_nobody_was_in(tmp_path: Path) -> None:
+    assert find(tmp_path) is None
+    assert find(tmp_path / "missing") is None
+    with hold(tmp_path / "new" / "one"):
+        assert stat.S_IMODE((tmp_path / "new" / "one").stat().st_mode) == 0o700
+        assert stat.S_IMODE((tmp_path / "new" / "one" / "running.json").stat().st_mode) == 0o600
+
+
+def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DirectoryError, match="cannot use the data directory"), hold(tmp_path / "file"):
+        pass
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        with pytest.raises(DirectoryError, match="Permission denied"), hold(tmp_path):
+            pass
+        tmp_path.chmod(0o700)

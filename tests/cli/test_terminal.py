@@ -1,0 +1,56 @@
+"""Colours, widths and progress."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from seamark.cli import terminal
+from seamark.cli.terminal import Progress, colourful, styled, width
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colour_is_for_terminals_that_want_it() -> None:
+    assert colourful(Terminal(), {})
+    assert colourful(Terminal(), {"NO_COLOR": ""})
+    assert not colourful(Terminal(), {"NO_COLOR": "1"})
+    assert not colourful(Terminal(), {"TERM": "dumb"})
+    assert not colourful(io.StringIO(), {})
+    assert styled("a", "red", colour=True) == "\x1b[31ma\x1b[0m"
+    assert styled("a", "red", colour=False) == styled("a", "", colour=True) == "a"
+
+
+@pytest.mark.parametrize(("text", "columns"), [("web", 3), ("", 0), ("é", 1), ("e\u0301", 1), ("日本", 4), ("ｗ", 2)])
+def test_widths_are_those_of_a_terminal(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+def test_progress_is_silent_at_first_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TERM", raising=False)
+    quick = Terminal()
+    with Progress("working", quick):
+        pass
+    assert quick.getvalue() == ""
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
+    slow = Terminal()
+    with Progress("working", slow) as progress:
+        while "working" not in slow.getvalue():
+            time.sleep(0.01)
+        progress.say("still working")
+        while "still working" not in slow.getvalue():
+            time.sleep(0.01)
+    assert slow.getvalue().endswith("\r\x1b[2K")
+
+
+def test_progress_in_a_pipe_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
+    pipe = io.StringIO()
+    with Progress("working", pipe):
+        time.sleep(0.15)
+    assert pipe.getvalue() == ""
