@@ -41,7 +41,7 @@ def test_the_tour(start: Callable[..., Seamark], tmp_path: Path) -> None:
         ["bash", "-c", "\n".join(script)],
         capture_output=True,
         text=True,
-        env={**os.environ, "HOME": str(tmp_path)},
+        env={**os.environ, "HOME": str(tmp_path), "SEAMARK_DATA_DIR": str(server.directory)},
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr + server.log
