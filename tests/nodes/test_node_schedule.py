@@ -111,9 +111,6 @@ def test_several_reasons_are_counted_and_sorted():
     )
 
 
-NAMES = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-
-
 @pytest.mark.parametrize(
     ("expression", "fits"),
     [

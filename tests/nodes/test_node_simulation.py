@@ -1,5 +1,6 @@
 """The simulation over a real API server: nodes register, Pods run, and a new simulation goes on where one ended."""
 
+import asyncio
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -7,6 +8,8 @@ from simulated import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
+from seamark.nodes import simulation
+from seamark.nodes.settings import NodeSettings
 
 
 async def nodes(world):
@@ -91,6 +94,20 @@ async def test_no_nodes_means_nothing_at_all(world):
     await world.pass_(100)
     assert world.revision == before + 1
     assert (await world.pod("alone"))["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+async def test_run_is_all_a_daemon_needs(world):
+    await simulation.run(world.cluster, settings=NodeSettings(count=0))
+    with pytest.raises(ValueError, match="nodes: pods must be greater than 0"):
+        await simulation.run(world.cluster, settings=NodeSettings(pods=0))
+    running = asyncio.create_task(simulation.run(world.cluster, settings=NodeSettings(count=2)))
+    while [ready(node) for node in (await nodes(world)).values()] != ["True", "True"]:
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    before = asyncio.all_tasks()
+    assert not [task for task in before if task.get_name().startswith("nodes")]
 
 
 async def test_a_foreign_node_of_our_name_is_left_alone(world, caplog):

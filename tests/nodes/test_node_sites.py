@@ -23,8 +23,11 @@ def test_the_defaults_are_good():
     ("wrong", "said"),
     [
         ({"count": -1}, "-1 is not a number of nodes"),
-        ({"count": 257}, "pod range 10.244.0.0/14 has room for 256 nodes, not for 257"),
-        ({"count": 65, "pod_ranges": ("10.244.0.0/16",)}, "pod range 10.244.0.0/16 has room for 64 nodes, not for 65"),
+        ({"count": 257}, "pod range 10.244.0.0/14 has room for 256 nodes of 1000 pods, not for 257"),
+        (
+            {"count": 65, "pod_ranges": ("10.244.0.0/16",)},
+            "pod range 10.244.0.0/16 has room for 64 nodes of 1000 pods, not for 65",
+        ),
         ({"prefix": "Node"}, "prefix 'Node'"),
         ({"zones": ("a b",)}, "'a b'"),
         ({"cpu": "much"}, "cpu 'much'"),

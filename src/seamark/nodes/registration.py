@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 
 from seamark import errors
 from seamark.access.cluster import Cluster
@@ -99,8 +100,8 @@ async def dismiss_all(cluster: Cluster, settings: NodeSettings) -> None:
             await _dismiss(cluster, node)
 
 
-async def _gone(deletion: object) -> None:
+async def _gone(deletion: Awaitable[None]) -> None:
     try:
-        await deletion  # type: ignore[misc]  # a coroutine of the cluster's delete
+        await deletion
     except (errors.NotFound, errors.Conflict):
         return  # gone already, or another one of its name is there, which is not meant

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from seamark.nodes.addresses import Addresses
 from seamark.nodes.views import Node
 
@@ -38,10 +36,6 @@ class Roster:
 
     def get(self, name: str) -> Member | None:
         return self._members.get(name)
-
-    @property
-    def members(self) -> Mapping[str, Member]:
-        return self._members
 
     def put(self, node: Node) -> tuple[Member | None, bool]:
         """A Node is like this now: the member it is, and whether that is another one than before."""

@@ -90,7 +90,11 @@ def _check_ranges(settings: NodeSettings) -> None:
         for network in networks:
             room = parts(network, settings.pods) if what == "pod" else network.num_addresses - 2
             if room < settings.count:
-                raise ValueError(f"nodes: {what} range {network} has room for {room} nodes, not for {settings.count}")
+                each = f" of {settings.pods} pods" if what == "pod" else ""
+                raise ValueError(
+                    f"nodes: {what} range {network} has room for {room} nodes{each}, not for {settings.count}: "
+                    "choose a larger range or fewer nodes"
+                )
     if {_network("pod", t).version for t in settings.pod_ranges} - {
         _network("node", t).version for t in settings.node_ranges
     }:

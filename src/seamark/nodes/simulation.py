@@ -6,6 +6,9 @@
 
 Everything reacts to what the informers see and writes through the same ``Cluster`` as everybody else; nothing is known
 that cannot be read back, so a simulation may end at any time and another one goes on.
+
+Events tell of trouble only.  The four that a real cluster writes about every Pod that is well (scheduled, pulled,
+created, started) would cost more than the Pod itself.
 """
 
 from __future__ import annotations
