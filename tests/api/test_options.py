@@ -1,5 +1,7 @@
 """Query strings: what they mean, and which are refused with which words."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from seamark.api.options import (
     unsigned,
     write_options,
 )
-from seamark.errors import ApiError, BadRequest, Invalid
+from seamark.errors import BadRequest, Invalid
 
 
 def test_a_query_keeps_every_value():
@@ -66,11 +68,11 @@ def test_numbers_of_64_bits(number):
 
 @given(st.text())
 def test_versions_are_unsigned_numbers_or_refused(text):
-    try:
-        assert unsigned(text) < 2**64
-        assert text.isdigit()
-    except ValueError as error:
-        assert "strconv.ParseUint: parsing" in str(error)
+    if text.isascii() and text.isdigit() and int(text) < 2**64:
+        assert unsigned(text) == int(text)
+    else:
+        with pytest.raises(ValueError, match=r"strconv\.ParseUint: parsing"):
+            unsigned(text)
 
 
 def test_versions():
@@ -179,7 +181,5 @@ def test_no_query_breaks_the_server(query):
         lambda: delete_options(query, None),
         lambda: check_timeout(query),
     ):
-        try:
+        with contextlib.suppress(BadRequest, Invalid):
             read()
-        except ApiError as error:
-            assert error.code in (400, 422)

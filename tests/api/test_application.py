@@ -1,0 +1,243 @@
+"""The whole application: limits, compression, metrics, odd methods and paths, and anything at all."""
+
+import asyncio
+import gzip
+import json
+import logging
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_requests import requests
+from served import ADMIN, OTHER, Answer, served
+
+from seamark.api import application
+from seamark.api.http import MAX_BODY, Response, Streaming
+from seamark.store.protocol import Unavailable
+
+BASE = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_too_many_at_once():
+    async with served(max_in_flight=3) as api:
+        under_way = [asyncio.ensure_future(api.begin("POST", BASE, {"metadata": {"name": f"c{n}"}})) for n in range(3)]
+        await asyncio.sleep(0)
+        assert api.api.application.in_flight == 3
+        for method, path in (("GET", BASE), ("POST", BASE)):
+            answer = await api.ask(method, path, {} if method == "POST" else None)
+            assert (answer.status, answer.json["reason"]) == (429, "TooManyRequests")
+            assert answer.header("Retry-After") == "1"
+            assert answer.json["details"]["retryAfterSeconds"] == 1
+        # Watches and health are answered all the same.
+        assert isinstance(api.begin("GET", f"{BASE}?watch=1"), Streaming)
+        assert (await api.ask("GET", "/readyz")).status == 200
+        assert {answer.status for answer in await asyncio.gather(*under_way)} == {201}
+        assert api.api.application.in_flight == 0
+        assert (await api.ask("GET", BASE)).status == 200
+
+
+async def test_watches_are_not_in_flight(api):
+    for _ in range(10):
+        await api.watch(f"{BASE}?watch=1")
+    assert api.api.application.in_flight == 0
+
+
+async def test_large_answers_are_compressed_for_those_who_can(api):
+    for number in range(3):
+        await api.post(BASE, {"metadata": {"name": f"c{number}"}, "data": {"k": "x" * 50_000}})
+    plain = await api.ask("GET", BASE)
+    packed = await api.ask("GET", BASE, headers={"accept-encoding": "deflate, gzip"})
+    assert plain.header("Content-Encoding") is None
+    assert packed.header("Content-Encoding") == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert (await api.ask("GET", f"{BASE}/c0", headers={"accept-encoding": "gzip"})).header("Content-Encoding") is None
+
+
+async def test_indented_for_people(api):
+    for more in ({"query": "pretty=true"}, {"headers": {"user-agent": "curl/8"}}):
+        answer = await api.ask("GET", "/api/v1/namespaces/default", **more)
+        assert answer.body.startswith(b'{\n  "kind": "Namespace",\n')
+    answer = await api.ask("GET", "/api/v1/namespaces/none", query="pretty=1")
+    assert (answer.status, answer.body[:4]) == (404, b"{\n  ")
+    for query in ("pretty=0", "pretty=x", "notpretty=true"):
+        assert b"\n  " not in (await api.ask("GET", "/api/v1/namespaces/default", query=query)).body
+    assert (
+        b"\n  " not in (await api.ask("GET", "/version", query="pretty=false", headers={"user-agent": "curl/8"})).body
+    )
+
+
+async def test_metrics_tell_what_was_done(api):
+    await api.post(BASE, {"metadata": {"name": "c"}})
+    await api.ask("GET", f"{BASE}/missing")
+    await api.watch(f"{BASE}?watch=1")
+    text = (await api.ask("GET", "/metrics")).body.decode()
+    for line in (
+        'seamark_api_requests_total{verb="create",resource="configmaps",code="201"} 1',
+        'seamark_api_requests_total{verb="get",resource="configmaps",code="404"} 1',
+        'seamark_api_requests_total{verb="watch",resource="configmaps",code="200"} 1',
+        'seamark_api_request_seconds_count{verb="create",resource="configmaps"} 1',
+        "seamark_api_watches 1",
+        f"seamark_store_revision {api.api.cache.revision}",
+        'seamark_store_commits_total{result="committed"}',
+        "seamark_store_commit_seconds_count",
+        "seamark_store_batch_changes_count",
+        "seamark_api_requests_in_flight 0",
+    ):
+        assert line in text, line
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"])
+async def test_methods_nobody_needs(api, method):
+    answer = await api.ask(method, BASE)
+    assert (answer.status, answer.json["reason"]) == (405, "MethodNotAllowed")
+    assert (await api.ask(method, BASE, token=OTHER)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", BASE),
+        ("POST", f"{BASE}/x"),
+        ("PATCH", BASE),
+        ("POST", "/api/v1/configmaps"),
+        ("DELETE", "/api/v1/configmaps"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("DELETE", f"{BASE.replace('configmaps', 'services')}/s/status"),
+        ("GET", "/apis/authentication.k8s.io/v1/tokenreviews"),
+        ("POST", "/version"),
+    ],
+)
+async def test_verbs_in_the_wrong_place(api, method, path):
+    assert (await api.ask(method, path, {} if method != "GET" else None)).status == 405
+
+
+async def test_what_runs_no_containers_says_so(api):
+    answer = await api.ask("GET", "/api/v1/namespaces/default/pods/p/log")
+    assert (answer.status, answer.json["reason"]) == (501, "NotImplemented")
+
+
+async def test_a_body_too_large(api):
+    answer = await api.ask("POST", BASE, b"", too_large=True)
+    assert (answer.status, answer.json["message"]) == (413, f"Request entity too large: limit is {MAX_BODY}")
+
+
+async def test_a_body_in_gzip_is_not_understood(api):
+    packed = gzip.compress(json.dumps({"metadata": {"name": "c"}}).encode())
+    answer = await api.ask("POST", BASE, packed, headers={"content-encoding": "gzip"})
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+
+
+async def test_warnings_cannot_break_out_of_their_header(api):
+    body = {
+        "metadata": {"name": "c"},
+        'evil\r\nSet-Cookie: "x"': 1,
+        'qu"ote\\': 1,
+        **{f"f{n}{'x' * 400}": 1 for n in range(50)},
+    }
+    answer = await api.ask("POST", BASE, body, query="fieldValidation=Warn")
+    assert answer.status == 201
+    assert answer.warnings
+    assert all("\r" not in warning and "\n" not in warning for warning in answer.warnings)
+    assert sum(map(len, answer.warnings)) < 6000
+    answer = await api.ask("POST", BASE, {"metadata": {"name": "d"}, 'qu"ote\\': 1}, query="fieldValidation=Warn")
+    assert answer.warnings == [r'299 - "unknown field \"qu\"ote\\\""']
+
+
+async def test_a_store_that_fails_is_a_503(api, monkeypatch, caplog):
+    async def fail(writes):
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(api.api.writer._store, "commit", fail)
+    answer = await api.ask("POST", BASE, {"metadata": {"name": "c"}})
+    assert (answer.status, answer.json["message"]) == (503, "the disk is full")
+    assert answer.header("Retry-After") == "1"
+    assert "the disk is full" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_mistake_of_ours_is_a_500_with_its_traceback_in_the_log(api, monkeypatch, caplog):
+    def fail(*_):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(api.api.reader, "get", fail)
+    answer = await api.ask("GET", f"{BASE}/x")
+    assert (answer.status, answer.json["message"]) == (500, "Internal error occurred: oops")
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_health(api):
+    assert (await api.ask("GET", "/livez", token=None)).body == b"ok"
+    assert b"[+]store ok" in (await api.ask("GET", "/readyz?verbose", token=None)).body
+    assert (await api.ask("GET", "/readyz/store")).body == b"ok"
+    assert (await api.ask("GET", "/healthz/nothing")).status == 404
+    api.api.cache.lost = Unavailable("gone")
+    answer = await api.ask("GET", "/readyz")
+    assert (answer.status, b"[-]store failed: the store was lost: gone" in answer.body) == (500, True)
+    assert (await api.ask("GET", "/readyz/store")).status == 500
+    api.api.cache.lost = None
+
+
+async def test_a_timeout_must_be_a_duration(api):
+    assert (await api.ask("GET", f"{BASE}?timeout=30s")).status == 200
+    answer = await api.ask("GET", f"{BASE}?timeout=soon")
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+
+
+def check(request, answer, records):
+    said = [record for record in records if record.exc_info]
+    assert not said, (request, said[0].exc_info)
+    if isinstance(answer, Streaming):
+        return
+    shown = Answer(answer)
+    if shown.status < 400 or shown.type != "application/json":
+        assert shown.status in (200, 201, 404), (request, shown)
+        return
+    status = shown.json
+    assert (status["kind"], status["code"], status["status"]) == ("Status", shown.status, "Failure"), (request, shown)
+    assert status["message"], request
+    if shown.status == 500:
+        # Some of Kubernetes' own are a bare 500, without a reason; ours would have one.
+        assert "reason" not in status, (request, shown)
+    elif shown.status > 500:
+        assert shown.status in (501, 504), (request, shown)
+
+
+class Listening(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.records = []
+
+    def emit(self, record):
+        self.records.append(record)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(requests(), min_size=10, max_size=30))
+def test_no_request_breaks_anything(sent):
+    async def main():
+        async with served() as api:
+            listening = Listening()
+            application.log.addHandler(listening)
+            try:
+                for request in sent:
+                    answer = api.begin(
+                        request["method"],
+                        request["path"].replace("?", ""),
+                        request["body"],
+                        **{key: request[key] for key in ("query", "type", "headers")},
+                    )
+                    if not isinstance(answer, Response | Streaming):
+                        answer = await answer
+                    check(request, answer, listening.records)
+                await api.cache_equals_store()
+            finally:
+                application.log.removeHandler(listening)
+
+    asyncio.run(main())
+
+
+async def test_strangers_are_told_nothing(api):
+    assert (await api.ask("GET", BASE, token=None)).status == 403
+    assert (await api.ask("GET", BASE, token="nobody")).status == 401
+    assert (await api.ask("GET", "/nowhere", token=None)).status == 403
+    assert (await api.ask("GET", "/nowhere", token=ADMIN)).status == 404

@@ -1,0 +1,192 @@
+"""Deletion: grace, finalizers and propagation, once and again."""
+
+import pytest
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+RCS = "/api/v1/namespaces/default/replicationcontrollers"
+CONTAINERS = [{"name": "c", "image": "i"}]
+
+
+def pod(name="p", *, node="n", **spec):
+    return {"metadata": {"name": name}, "spec": {"nodeName": node, "containers": CONTAINERS, **spec}}
+
+
+def configmap(name="cm", **meta):
+    return {"metadata": {"name": name, **meta}}
+
+
+async def test_gone_at_once(api):
+    made = await api.post(CONFIGMAPS, configmap())
+    answer = await api.delete(f"{CONFIGMAPS}/cm")
+    assert answer["status"] == "Success"
+    assert answer["details"] == {"name": "cm", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+    assert (await api.ask("DELETE", f"{CONFIGMAPS}/cm")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("policies", "finalizers"),
+    [
+        (["Background"], ["x/y"]),
+        (["Foreground"], ["x/y", "foregroundDeletion"]),
+        (["Orphan"], ["x/y", "orphan"]),
+        ([""], ["x/y"]),
+        (["Background", "Foreground"], ["x/y", "foregroundDeletion"]),
+        (["Foreground", "Background"], ["x/y"]),
+        (["Orphan", "Foreground"], ["x/y", "foregroundDeletion"]),
+        (["Foreground", "Orphan"], ["x/y", "orphan"]),
+        (["Foreground", ""], ["x/y", "foregroundDeletion"]),
+    ],
+)
+async def test_the_last_policy_counts_while_finalizers_hold(api, policies, finalizers):
+    await api.post(CONFIGMAPS, configmap(finalizers=["x/y"]))
+    began = None
+    for policy in policies:
+        found = await api.delete(f"{CONFIGMAPS}/cm", {"propagationPolicy": policy} if policy else {})
+        began = began or found["metadata"]["deletionTimestamp"]
+    assert found["metadata"]["finalizers"] == finalizers
+    assert found["metadata"]["deletionTimestamp"] == began
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 0
+
+
+async def test_repeating_a_deletion_writes_nothing(api):
+    await api.post(CONFIGMAPS, configmap(finalizers=["x/y"]))
+    first = await api.delete(f"{CONFIGMAPS}/cm")
+    assert await api.delete(f"{CONFIGMAPS}/cm") == first
+
+
+async def test_the_older_way_to_say_orphan(api):
+    await api.post(CONFIGMAPS, configmap(finalizers=["x/y"]))
+    found = await api.delete(f"{CONFIGMAPS}/cm?orphanDependents=true")
+    assert found["metadata"]["finalizers"] == ["x/y", "orphan"]
+    found = await api.delete(f"{CONFIGMAPS}/cm", {"orphanDependents": False})
+    assert found["metadata"]["finalizers"] == ["x/y"]
+
+
+async def test_the_last_finalizer_lets_go(api):
+    await api.post(CONFIGMAPS, configmap(finalizers=["x/y"]))
+    await api.delete(f"{CONFIGMAPS}/cm")
+    await api.merge(f"{CONFIGMAPS}/cm", {"metadata": {"finalizers": None}})
+    assert (await api.ask("GET", f"{CONFIGMAPS}/cm")).status == 404
+    await api.cache_equals_store()
+
+
+async def test_replicationcontrollers_leave_their_pods_unless_told(api):
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}}
+    body = {"metadata": {"name": "rc"}, "spec": {"selector": {"a": "b"}, "template": template}}
+    await api.post(RCS, body)
+    found = await api.delete(f"{RCS}/rc")
+    assert found["metadata"]["finalizers"] == ["orphan"]
+    assert found["metadata"]["generation"] == 2
+    await api.post(RCS, {**body, "metadata": {"name": "other"}})
+    assert (await api.delete(f"{RCS}/other", {"propagationPolicy": "Background"}))["status"] == "Success"
+
+
+async def test_no_policy_holds_a_namespace_or_an_event(api):
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "ns"}})
+    found = await api.delete("/api/v1/namespaces/ns", {"propagationPolicy": "Foreground"})
+    assert "finalizers" not in found["metadata"]
+    assert found["status"]["phase"] == "Terminating"
+    assert await api.delete("/api/v1/namespaces/ns") == found
+
+
+async def test_a_pod_has_its_time_and_it_can_only_be_shortened(api):
+    await api.post(PODS, pod())
+    first = await api.delete(f"{PODS}/p")
+    assert first["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert await api.delete(f"{PODS}/p") == first
+    assert await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 60, "propagationPolicy": "Foreground"}) == first
+    shorter = await api.delete(f"{PODS}/p?gracePeriodSeconds=10")
+    assert shorter["metadata"]["deletionGracePeriodSeconds"] == 10
+    assert shorter["metadata"]["deletionTimestamp"] < first["metadata"]["deletionTimestamp"]
+    assert await api.delete(f"{PODS}/p") == shorter  # not its own 30 seconds again
+    last = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
+    assert last["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert (await api.ask("GET", f"{PODS}/p")).status == 404
+
+
+async def test_a_pod_that_ended_meanwhile_keeps_its_time(api):
+    await api.post(PODS, pod())
+    first = await api.delete(f"{PODS}/p")
+    await api.merge(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
+    again = await api.delete(f"{PODS}/p")
+    assert again["metadata"]["deletionTimestamp"] == first["metadata"]["deletionTimestamp"]
+
+
+@pytest.mark.parametrize(("grace", "shown"), [(-5, 1), (7, 7), (None, 3)])
+async def test_how_long_a_pod_has(api, grace, shown):
+    await api.post(PODS, pod(terminationGracePeriodSeconds=3))
+    found = await api.delete(f"{PODS}/p", {} if grace is None else {"gracePeriodSeconds": grace})
+    assert found["metadata"]["deletionGracePeriodSeconds"] == shown
+
+
+async def test_a_pod_without_a_node_goes_at_once(api):
+    await api.post(PODS, pod(node=""))
+    found = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 30})
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert (await api.ask("GET", f"{PODS}/p")).status == 404
+
+
+async def test_a_pod_with_a_finalizer_is_marked_and_stays(api):
+    await api.post(PODS, {**pod(node=""), "metadata": {"name": "p", "finalizers": ["x/y"]}})
+    found = await api.delete(f"{PODS}/p")
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0}) == found
+    assert (await api.ask("GET", f"{PODS}/p")).status == 200
+
+
+@pytest.mark.parametrize("dry", [[], ["All"]])
+async def test_preconditions(api, dry):
+    made = await api.post(CONFIGMAPS, configmap())
+    for condition in ({"uid": "another"}, {"resourceVersion": "1"}):
+        answer = await api.ask("DELETE", f"{CONFIGMAPS}/cm", {"preconditions": condition, "dryRun": dry})
+        assert answer.status == 409
+        assert answer.json["details"] == {"name": "cm", "kind": "ConfigMap"}
+    good = {key: made["metadata"][key] for key in ("uid", "resourceVersion")}
+    assert (await api.ask("DELETE", f"{CONFIGMAPS}/cm", {"preconditions": good, "dryRun": dry})).status == 200
+    assert (await api.ask("GET", f"{CONFIGMAPS}/cm")).status == (200 if dry else 404)
+
+
+async def test_dry_runs_change_nothing(api):
+    await api.post(PODS, pod())
+    await api.post(CONFIGMAPS, configmap(finalizers=["x/y"]))
+    before = api.api.cache.revision
+    shown = await api.delete(f"{PODS}/p?dryRun=All")
+    assert shown["metadata"]["deletionGracePeriodSeconds"] == 30
+    shown = await api.delete(f"{CONFIGMAPS}/cm", {"dryRun": ["All"], "propagationPolicy": "Foreground"})
+    assert shown["metadata"]["finalizers"] == ["x/y", "foregroundDeletion"]
+    assert await api.store.revision() == before
+
+
+async def test_collections(api):
+    for number in range(6):
+        await api.post(CONFIGMAPS, configmap(f"c{number}", labels={"even": str(number % 2 == 0)}))
+    gone = await api.delete(f"{CONFIGMAPS}?labelSelector=even%3DTrue&fieldSelector=metadata.name!%3Dc0")
+    assert [item["metadata"]["name"] for item in gone["items"]] == ["c2", "c4"]
+    gone = await api.delete(f"{CONFIGMAPS}?limit=2", {"propagationPolicy": "Background"})
+    assert [item["metadata"]["name"] for item in gone["items"]] == ["c0", "c1"]
+    assert len((await api.get(CONFIGMAPS))["items"]) == 2
+    await api.delete(f"{CONFIGMAPS}?dryRun=All")
+    assert len((await api.get(CONFIGMAPS))["items"]) == 2
+
+
+async def test_evictions(api):
+    await api.post(PODS, pod())
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    for query, body in (("", {**eviction, "deleteOptions": {"dryRun": ["All"]}}), ("?dryRun=All", eviction)):
+        assert (await api.post(f"{PODS}/p/eviction{query}", body))["status"] == "Success"
+        assert "deletionTimestamp" not in (await api.get(f"{PODS}/p"))["metadata"]
+    await api.post(f"{PODS}/p/eviction", {**eviction, "deleteOptions": {"gracePeriodSeconds": 4}})
+    assert (await api.get(f"{PODS}/p"))["metadata"]["deletionGracePeriodSeconds"] == 4
+
+
+async def test_a_service_gives_back_what_it_holds(api):
+    services = "/api/v1/namespaces/default/services"
+    made = await api.post(services, {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+    address, port = made["spec"]["clusterIP"], made["spec"]["ports"][0]["nodePort"]
+    await api.get(f"/apis/networking.k8s.io/v1/ipaddresses/{address}")
+    assert port in api.api.cache.ports
+    await api.delete(f"{services}/s")
+    assert (await api.ask("GET", f"/apis/networking.k8s.io/v1/ipaddresses/{address}")).status == 404
+    assert port not in api.api.cache.ports
+    await api.cache_equals_store()

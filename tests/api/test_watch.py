@@ -1,0 +1,256 @@
+"""Watches: what is told, to whom, once; and what a watch costs."""
+
+import asyncio
+import gc
+import sys
+
+import pytest
+from served import Lines, served
+
+from seamark.api import watch as watching
+from seamark.api.http import Streaming
+
+BASE = "/api/v1/namespaces/default/configmaps"
+TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+INITIAL = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+
+
+def configmap(name, **data):
+    return {"metadata": {"name": name, "labels": {"app": name[0]}}, "data": data}
+
+
+def told(events):
+    return [(e["type"], e["object"]["metadata"].get("name")) for e in events]
+
+
+async def test_from_now_on(api):
+    await api.post(BASE, configmap("old"))
+    version = (await api.get(BASE))["metadata"]["resourceVersion"]
+    lines = await api.watch(f"{BASE}?watch=1&resourceVersion={version}")
+    await api.post(BASE, configmap("a"))
+    await api.merge(f"{BASE}/a", {"data": {"k": "v"}})
+    await api.delete(f"{BASE}/a")
+    events = await lines.wait_for(3)
+    assert told(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    versions = [int(e["object"]["metadata"]["resourceVersion"]) for e in events]
+    assert versions == sorted(set(versions))
+
+
+async def test_a_version_to_come_is_waited_for(api):
+    version = int((await api.get(BASE))["metadata"]["resourceVersion"])
+    lines = await api.watch(f"{BASE}?watch=1&resourceVersion={version + 2}")
+    for name in ("a", "b", "c"):
+        await api.post(BASE, configmap(name))
+    assert told(await lines.wait_for(1)) == [("ADDED", "c")]
+
+
+async def test_initial_state_is_told_once_whatever_happens_meanwhile(api):
+    await api.post(BASE, configmap("a"))
+    lines = await api.watch(f"{BASE}?watch=1")
+    # Before the watch's task has had its first turn:
+    await asyncio.gather(*(api.post(BASE, configmap(f"n{n}")) for n in range(5)))
+    await api.post(BASE, configmap("z"))
+    events = await lines.wait_for(7)
+    await asyncio.sleep(0.02)
+    assert sorted(told(lines.events)) == sorted(set(told(events)))
+    assert {name for _, name in told(events)} == {"a", "z", *(f"n{n}" for n in range(5))}
+
+
+async def test_a_watch_list_ends_its_beginning_with_a_bookmark(api):
+    for name in ("a", "b"):
+        await api.post(BASE, configmap(name))
+    lines = await api.watch(f"{BASE}?{INITIAL}&labelSelector=app%3Da")
+    events = await lines.wait_for(2)
+    assert told(events) == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_watch_list_waits_for_its_version_and_gives_up(api, monkeypatch):
+    monkeypatch.setattr("seamark.api.read.PATIENCE_SECONDS", 0.05)
+    version = int((await api.get(BASE))["metadata"]["resourceVersion"])
+    lines = await api.watch(f"{BASE}?{INITIAL}&resourceVersion={version + 1}")
+    await asyncio.sleep(0)
+    assert lines.events == []
+    await api.post(BASE, configmap("a"))
+    assert told(await lines.wait_for(2)) == [("ADDED", "a"), ("BOOKMARK", None)]
+    lines = await api.watch(f"{BASE}?{INITIAL}&resourceVersion={version + 1000}")
+    (event,) = await lines.ended()
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (504, "Timeout")
+    assert all(watch._stream is not lines for watch in api.api.watches.open)
+
+
+async def test_selectors_see_coming_and_going(api):
+    lines = await api.watch(f"{BASE}?watch=1&labelSelector=app%3Da")
+    by_name = await api.watch(f"{BASE}?watch=1&fieldSelector=metadata.name%3Db1")
+    await api.post(BASE, configmap("a1"))
+    await api.post(BASE, configmap("b1"))
+    await api.merge(f"{BASE}/b1", {"metadata": {"labels": {"app": "a"}}})
+    await api.merge(f"{BASE}/b1", {"data": {"x": "y"}})
+    await api.merge(f"{BASE}/b1", {"metadata": {"labels": {"app": "b"}}})
+    await api.delete(f"{BASE}/b1")
+    expected = [("ADDED", "a1"), ("ADDED", "b1"), ("MODIFIED", "b1"), ("DELETED", "b1")]
+    events = await lines.wait_for(4)
+    assert told(events) == expected
+    # What left is shown as it last matched, under the version of its leaving.
+    assert events[3]["object"]["metadata"]["labels"] == {"app": "a"}
+    assert [t for t, _ in told(await by_name.wait_for(5))] == ["ADDED", "MODIFIED", "MODIFIED", "MODIFIED", "DELETED"]
+
+
+async def test_fields_of_pods_select_too(api):
+    pods = "/api/v1/namespaces/default/pods"
+    lines = await api.watch("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn1")
+    await api.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"name": "n1"}}
+    await api.post(f"{pods}/p/binding", binding)
+    assert told(await lines.wait_for(1)) == [("ADDED", "p")]
+
+
+async def test_an_old_version_is_replayed_from_the_store(api):
+    version = (await api.get(BASE))["metadata"]["resourceVersion"]
+    await api.post(BASE, configmap("a", k="1"))
+    await api.merge(f"{BASE}/a", {"data": {"k": "2"}})
+    await api.delete(f"{BASE}/a")
+    await api.post(BASE, configmap("b"))
+    api.api.cache.settle()
+    for query in ("", "&labelSelector=app%3Da", "&fieldSelector=metadata.name%3Da"):
+        lines = await api.watch(f"{BASE}?watch=1&resourceVersion={version}{query}")
+        expected = [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")] + ([] if query else [("ADDED", "b")])
+        assert told(await lines.wait_for(len(expected))) == expected
+
+
+async def test_a_version_too_old_is_an_error_event(api):
+    for name in ("a", "b", "c"):
+        await api.post(BASE, configmap(name))
+    api.api.cache.settle()
+    await api.store.compact(await api.store.revision())
+    lines = await api.watch(f"{BASE}?watch=1&resourceVersion=1")
+    (event,) = await lines.ended()
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+@pytest.mark.parametrize("version", ["x", "-1", "1.0", str(2**64), "9" * 5000])
+async def test_versions_that_are_none(api, version):
+    answer = await api.ask("GET", f"{BASE}?watch=1&resourceVersion={version}")
+    assert (answer.status, answer.json["kind"]) == (500, "Status")
+    assert "strconv.ParseUint" in answer.json["message"]
+
+
+async def test_a_watch_has_lines_and_yaml_has_none(api):
+    answer = await api.ask("GET", f"{BASE}?watch=1", headers={"accept": "application/yaml"})
+    assert answer.status == 406
+    assert "application/json;stream=watch" in answer.json["message"]
+
+
+async def test_tables_name_their_columns_once(api):
+    lines = await api.watch(f"{BASE}?watch=1&includeObject=Object", headers=TABLE)
+    other = await api.watch(f"{BASE}?watch=1&includeObject=None", headers=TABLE)
+    for name in ("a", "b", "c"):
+        await api.post(BASE, configmap(name))
+    late = await api.watch(
+        f"{BASE}?watch=1&includeObject=Object&resourceVersion={api.api.cache.revision}", headers=TABLE
+    )
+    await api.post(BASE, configmap("d"))
+    for watch, count in ((lines, 4), (other, 4), (late, 1)):
+        tables = [event["object"] for event in await watch.wait_for(count)]
+        assert [bool(table["columnDefinitions"]) for table in tables] == [True] + [False] * (count - 1)
+        assert all(len(table["rows"]) == 1 for table in tables)
+    assert lines.events[0]["object"]["rows"][0]["object"]["kind"] == "ConfigMap"
+    assert other.events[0]["object"]["rows"][0]["object"] is None
+
+
+async def test_bookmarks_in_every_representation(api, monkeypatch):
+    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.01)
+    metadata = {"accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
+    for headers, kind in ((None, "ConfigMap"), (TABLE, "Table"), (metadata, "PartialObjectMetadata")):
+        lines = await api.watch(f"{BASE}?watch=1&allowWatchBookmarks=true", headers=headers)
+        event = (await lines.wait_for(2))[0]
+        assert (event["type"], event["object"]["kind"]) == ("BOOKMARK", kind)
+        assert event["object"]["metadata"]["resourceVersion"] == str(api.api.cache.revision)
+        if kind == "Table":
+            assert event["object"]["columnDefinitions"]
+            assert lines.events[1]["object"]["columnDefinitions"] is None
+            (row,) = event["object"]["rows"]
+            assert row["object"]["kind"] == "PartialObjectMetadata"
+        lines.on_close()
+
+
+async def test_the_end_of_a_watch(api):
+    lines = await api.watch(f"{BASE}?watch=1&timeoutSeconds=1&allowWatchBookmarks=true")
+    assert await lines.ended() == []  # too short for a bookmark before its end
+    endless = await api.watch(f"{BASE}?watch=1")
+    api.api.watches.end_all()
+    assert endless.finished
+    assert not api.api.watches.open
+
+
+async def test_a_client_that_leaves_is_forgotten(api):
+    lines = await api.watch(f"{BASE}?watch=1")
+    assert len(api.api.watches.open) == 1
+    lines.on_close()
+    assert not api.api.watches.open
+    await api.post(BASE, configmap("a"))
+    assert lines.events == []
+
+
+async def test_a_reader_too_slow_for_the_beginning_is_cut_off(api, monkeypatch):
+    monkeypatch.setattr(watching, "MAX_PENDING", 10_000)
+    await api.post(BASE, configmap("a"))
+
+    class Deaf(Lines):
+        async def drain(self):
+            await asyncio.get_running_loop().create_future()
+
+    answer = api.begin("GET", f"{BASE}?watch=1")
+    assert isinstance(answer, Streaming)
+    deaf = Deaf()
+    answer.start(deaf)
+    other = await api.watch(f"{BASE}?watch=1")
+    for number in range(5):
+        await api.post(BASE, configmap(f"n{number}", k="x" * 3000))
+    assert deaf.aborted
+    assert len(api.api.watches.open) == 1
+    assert len(await other.wait_for(6)) == 6
+
+
+async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):
+    from seamark.api.render import Renderer
+
+    calls = []
+    event = Renderer.event
+
+    def counted(self, type, entry, *, first):
+        calls.append(type)
+        return event(self, type, entry, first=first)
+
+    monkeypatch.setattr(Renderer, "event", counted)
+    version = api.api.cache.revision
+    watches = [await api.watch(f"{BASE}?watch=1&resourceVersion={version}") for _ in range(1000)]
+    await api.post(BASE, configmap("a"))
+    await api.delete(f"{BASE}/a")
+    assert calls == ["ADDED", "DELETED"]
+    assert all(watch.frames == watches[0].frames for watch in watches)
+    assert watches[0].frames[0] is watches[999].frames[0]
+
+
+async def test_what_an_idle_watch_keeps():
+    """Memory per watch, by what Python allocates for it: its stream stands in for the connection."""
+    async with served() as api:
+        version = api.api.cache.revision
+        await api.watch(f"{BASE}?watch=1&resourceVersion={version}&allowWatchBookmarks=true")
+        gc.collect()
+        before, objects = sys.getallocatedblocks(), len(gc.get_objects())
+        kept = [
+            await api.watch(f"{BASE}?watch=1&resourceVersion={version}&allowWatchBookmarks=true") for _ in range(2000)
+        ]
+        gc.collect()
+        blocks, more = sys.getallocatedblocks() - before, len(gc.get_objects()) - objects
+        assert blocks / 2000 < 70
+        assert more / 2000 < 40
+        for lines in kept:
+            lines.on_close()
+        del kept, lines
+        gc.collect()
+        # Timers that were cancelled may wait in the loop's heap; the watches themselves are gone.
+        assert len(api.api.watches.open) == 1
+        assert sum(isinstance(o, watching.Watch) for o in gc.get_objects()) == 1
