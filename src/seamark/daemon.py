@@ -30,7 +30,7 @@ from seamark.api.server import ApiServer
 from seamark.config import Config, ConfigError
 from seamark.controllers.standalone import Work, housekeeping
 from seamark.kinds import times
-from seamark.kinds.resource import NAMESPACES
+from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
@@ -170,13 +170,15 @@ class Daemon:
 
     def _simulated_nodes(self) -> list[Work]:
         settings = sections.nodes(self.config)
-        if not settings.count:
+        if not settings.count and not self.api.cache.of(NODES).entries:
             return []
 
         from seamark.nodes.simulation import Simulation
 
+        # Without a count it only takes away what an earlier start left.
         nodes = Simulation(self.api.cluster("nodes"), settings=settings)
-        self.nodes_ready = nodes.ready
+        if settings.count:
+            self.nodes_ready = nodes.ready
         return [("simulated nodes", nodes.run())]
 
     async def _answer_names(self) -> asyncio.Task[None]:

@@ -25,7 +25,9 @@ def dns(config: Config) -> DnsConfig:
 
     host = f"[{config.dns_host}]" if ":" in config.dns_host else config.dns_host
     zone = {"zones": [config.cluster_domain, *REVERSE_ZONES], "pods": "verified"}
-    section = {"listen": [f"{host}:{config.dns_port}"], "zone": zone, **config.dns}
+    # Names outside the cluster are asked of the host's own resolvers, as `seamark dns` and CoreDNS do.
+    forward = {"routes": [{"zone": ".", "to": ["/etc/resolv.conf"]}]}
+    section = {"listen": [f"{host}:{config.dns_port}"], "zone": zone, "forward": forward, **config.dns}
     if isinstance(section["zone"], dict):
         section["zone"] = {**zone, **section["zone"]}
     converted = _converted(section, DnsConfig, "dns")

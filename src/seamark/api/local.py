@@ -144,15 +144,21 @@ class LocalCluster:
 
     async def update(self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "") -> Object:
         kind = self._kind(resource)
-        obj = self._conformed(kind, object)
-        meta = obj["metadata"]
+        fresh = [self._conformed(kind, object)]
+        meta = fresh[0]["metadata"]
+
+        def make(_old: Object) -> Object:
+            # A write edits what it is given, so a second try begins with what the caller gave.
+            return fresh.pop() if fresh else self._conformed(kind, object)
+
         written = await self._writer.change(
             kind,
             namespace or meta.get("namespace", ""),
             meta["name"],
-            lambda _old: self._conformed(kind, object),
+            make,
             self._how(),
             subresource=subresource,
+            expected=meta.get("resourceVersion", ""),
         )
         return self._shown(kind, written.entry.decode())
 
