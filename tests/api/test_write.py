@@ -1,0 +1,197 @@
+"""Creating and changing: names, versions, preconditions, and many writers of one object."""
+
+import asyncio
+import uuid
+
+import pytest
+
+from seamark.api.write import new_uid
+
+BASE = "/api/v1/namespaces/default/configmaps"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+MERGE = "application/merge-patch+json"
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+DEPLOYMENT = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}}
+
+
+def configmap(name="cm", **meta):
+    return {"metadata": {"name": name, **meta}}
+
+
+def test_uids_are_random_uuids():
+    made = {new_uid() for _ in range(500)}
+    assert len(made) == 500
+    for text in made:
+        assert (str(uuid.UUID(text)), uuid.UUID(text).version) == (text, 4)
+        assert uuid.UUID(text).variant == uuid.RFC_4122
+
+
+async def test_generated_names(api):
+    long = await api.post(BASE, {"metadata": {"generateName": "x" * 80 + "-"}})
+    assert len(long["metadata"]["name"]) == 63
+    assert long["metadata"]["name"].startswith("x" * 58)
+    made = await asyncio.gather(*(api.post(BASE, {"metadata": {"generateName": "a-"}}) for _ in range(50)))
+    assert len({m["metadata"]["name"] for m in made}) == 50
+
+
+async def test_a_generated_name_that_is_taken_is_tried_again_and_given_up(api):
+    suffixes = iter(["aaaaa", "bbbbb", *["ccccc"] * 9])
+    api.api.writer._suffix = lambda: next(suffixes)
+    await api.post(BASE, configmap("x-aaaaa"))
+    await api.post(BASE, configmap("x-ccccc"))
+    assert (await api.post(BASE, {"metadata": {"generateName": "x-"}}))["metadata"]["name"] == "x-bbbbb"
+    answer = await api.ask("POST", BASE, {"metadata": {"generateName": "x-"}})
+    assert (answer.status, answer.json["reason"], answer.header("Retry-After")) == (409, "AlreadyExists", "1")
+    assert answer.json["message"].endswith("the server was not able to generate a unique name for the object")
+
+
+async def test_what_exists_cannot_be_created(api):
+    await api.post(BASE, configmap(finalizers=["x/y"]))
+    for query in ("", "dryRun=All"):
+        answer = await api.ask("POST", BASE, configmap(), query=query)
+        assert (answer.status, answer.json["message"]) == (409, 'configmaps "cm" already exists')
+    await api.delete(f"{BASE}/cm")
+    answer = await api.ask("POST", BASE, configmap())
+    assert answer.json["message"] == 'object is being deleted: configmaps "cm" already exists'
+
+
+async def test_what_nobody_may_set_is_the_servers(api):
+    meta = {"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "deletionTimestamp": "2001-01-01T00:00:00Z"}
+    made = await api.post(BASE, configmap(**meta, selfLink="/x", deletionGracePeriodSeconds=5))
+    assert made["metadata"]["uid"] != "mine"
+    assert not {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} & set(made["metadata"])
+    changed = await api.put(f"{BASE}/cm", configmap(creationTimestamp="2001-01-01T00:00:00Z", labels={"a": "b"}))
+    assert changed["metadata"]["creationTimestamp"] == made["metadata"]["creationTimestamp"]
+
+
+async def test_many_writers_of_one_object(api):
+    await api.post(BASE, configmap())
+    answers = await asyncio.gather(
+        *(api.ask("PATCH", f"{BASE}/cm", {"data": {f"k{n}": "v"}}, type=MERGE) for n in range(100))
+    )
+    assert {answer.status for answer in answers} == {200}
+    assert len((await api.get(f"{BASE}/cm"))["data"]) == 100
+    assert api.api.writer._turns._lines == {}
+
+
+async def test_only_one_of_many_with_the_same_version_wins(api):
+    made = await api.post(BASE, configmap())
+    version = made["metadata"]["resourceVersion"]
+    bodies = [{**configmap(resourceVersion=version), "data": {"k": str(n)}} for n in range(20)]
+    statuses = [a.status for a in await asyncio.gather(*(api.ask("PUT", f"{BASE}/cm", body) for body in bodies))]
+    assert sorted(statuses) == [200] + [409] * 19
+
+
+@pytest.mark.parametrize(
+    ("meta", "status"),
+    [
+        ({}, 200),
+        ({"resourceVersion": "0"}, 200),
+        ({"resourceVersion": "1"}, 409),
+        ({"resourceVersion": "x"}, 500),
+        ({"uid": "x"}, 409),
+    ],
+)
+async def test_preconditions_of_a_put(api, meta, status):
+    await api.post(BASE, configmap())
+    assert (await api.ask("PUT", f"{BASE}/cm", configmap(**meta))).status == status
+
+
+async def test_a_write_meant_for_one_that_is_gone(api):
+    for path, body in ((BASE, configmap(uid="gone")), ("/api/v1/namespaces/default/endpoints", configmap(uid="gone"))):
+        answer = await api.ask("PUT", f"{path}/cm", body)
+        assert (answer.status, answer.json["reason"]) == (409, "Conflict")
+        assert answer.json["message"].endswith("UID in precondition: gone, UID in object meta: ")
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", **configmap(uid="gone")}
+    answer = await api.ask("PATCH", f"{BASE}/cm?fieldManager=me", applied, type="application/apply-patch+yaml")
+    assert (answer.status, "uid mismatch" in answer.json["message"]) == (409, True)
+    assert (await api.ask("GET", f"{BASE}/cm")).status == 404
+
+
+@pytest.mark.parametrize("type", [MERGE, "application/apply-patch+yaml"])
+async def test_no_patch_makes_an_object_another(api, type):
+    await api.post(BASE, configmap())
+    body = {"apiVersion": "v1", "kind": "ConfigMap", **configmap(uid="other")}
+    query = "fieldManager=me" if "apply" in type else ""
+    answer = await api.ask("PATCH", f"{BASE}/cm", body, type=type, query=query)
+    assert answer.status == 422
+    assert answer.json["details"]["causes"][0]["field"] == "metadata.uid"
+
+
+async def test_puts_that_create(api):
+    endpoints = "/api/v1/namespaces/default/endpoints/new"
+    answer = await api.ask("PUT", endpoints, {"metadata": {"name": "new", "resourceVersion": "7"}})
+    assert answer.status == 201
+    assert (await api.ask("PUT", f"{BASE}/new", configmap("new"))).status == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (configmap("other"), "does not match the name on the URL"),
+        ({"metadata": {}}, "name must be provided"),
+        (configmap(namespace="other"), "does not match the namespace"),
+        ({"apiVersion": "v2", **configmap()}, 'no kind "ConfigMap" is registered for version "v2"'),
+        ({"kind": "Secret", "apiVersion": "v1", **configmap()}, "cannot be handled as a ConfigMap"),
+    ],
+)
+async def test_puts_of_something_else(api, body, words):
+    await api.post(BASE, configmap())
+    answer = await api.ask("PUT", f"{BASE}/cm", body)
+    assert (answer.status, words in answer.json["message"]) == (400, True), answer
+
+
+async def test_a_change_that_changes_nothing_is_no_write(api):
+    made = await api.post(BASE, configmap(labels={"a": "b"}))
+    assert (await api.merge(f"{BASE}/cm", {"metadata": {"labels": {"a": "b"}}})) == made
+    assert (await api.put(f"{BASE}/cm", configmap(labels={"a": "b"})))["metadata"]["resourceVersion"] == made[
+        "metadata"
+    ]["resourceVersion"]
+
+
+async def test_dry_runs_show_and_keep_nothing(api):
+    await api.post(BASE, configmap())
+    before = await api.store.revision()
+    shown = await api.merge(f"{BASE}/cm?dryRun=All", {"data": {"k": "v"}})
+    assert shown["data"] == {"k": "v"}
+    shown = await api.post(f"{BASE}?dryRun=All", configmap("new"))
+    assert "resourceVersion" not in shown["metadata"]
+    assert await api.store.revision() == before
+
+
+async def test_scales(api):
+    await api.post(DEPLOYMENTS, DEPLOYMENT)
+    path = f"{DEPLOYMENTS}/d/scale"
+    scale = await api.get(path)
+    scale["spec"]["replicas"] = 3
+    assert (await api.put(path, scale))["spec"] == {"replicas": 3}
+    assert (await api.ask("PUT", path, scale)).status == 409  # its version is old by now
+    assert (await api.get(f"{DEPLOYMENTS}/d"))["metadata"]["generation"] == 2
+    for meta in ({"name": "e"}, {}, {"name": "d", "namespace": "other"}):
+        assert (await api.ask("PUT", path, {"metadata": meta, "spec": {"replicas": 1}})).status == 400
+    assert (await api.merge(f"{path}?dryRun=All", {"spec": {"replicas": 9}}))["spec"]["replicas"] == 9
+    assert (await api.get(path))["spec"]["replicas"] == 3
+    managers = (await api.get(f"{DEPLOYMENTS}/d"))["metadata"]["managedFields"]
+    assert [m.get("subresource", "") for m in managers] == ["", "scale"]
+
+
+async def test_a_status_insists_on_its_version(api):
+    await api.post(DEPLOYMENTS, DEPLOYMENT)
+    patch = {"metadata": {"resourceVersion": "1"}, "status": {"replicas": 1}}
+    assert (await api.ask("PATCH", f"{DEPLOYMENTS}/d/status", patch, type=MERGE)).status == 409
+
+
+async def test_a_binding_is_for_one_pod_only(api):
+    pods = "/api/v1/namespaces/default/pods"
+    made = await api.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    for uid, status in (("another", 409), (made["metadata"]["uid"], 201), ("", 409)):
+        body = {"metadata": {"name": "p", "uid": uid} if uid else {"name": "p"}, "target": {"name": "n"}}
+        assert (await api.ask("POST", f"{pods}/p/binding", body)).status == status
+
+
+async def test_a_terminating_namespace_takes_nothing_new(api):
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "ns"}})
+    await api.delete("/api/v1/namespaces/ns")
+    answer = await api.ask("POST", "/api/v1/namespaces/ns/configmaps", configmap())
+    assert (answer.status, answer.json["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
+    assert (await api.ask("POST", "/api/v1/namespaces/none/configmaps", configmap())).status == 404
