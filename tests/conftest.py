@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 import etcd_server
+
+
+# No time limits in tests: a slow machine is not a bug, and generating examples on one is slow too.
+hypothesis.settings.register_profile(
+    "seamark",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
+)
+hypothesis.settings.load_profile("seamark")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
