@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import hypothesis
@@ -9,11 +10,11 @@ import pytest
 
 import etcd_server
 
-
 # No time limits in tests: a slow machine is not a bug, and generating examples on one is slow too.
 hypothesis.settings.register_profile(
     "seamark",
     deadline=None,
+    derandomize="CI" in os.environ,  # as hypothesis' own profile for CI: a change is judged by the same examples
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
     print_blob=True,
 )
