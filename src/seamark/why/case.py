@@ -8,6 +8,7 @@ from functools import cached_property
 import msgspec
 
 from seamark.membership import Reason, Standing, Verdict, judge
+from seamark.why.near import NearMiss, near_misses
 from seamark.why.pods import Trouble, trouble
 from seamark.why.views import SLICE_CONTROLLER, Endpoints, EndpointSlice, Key, Node, Pod, Service
 from seamark.why.world import World
@@ -60,6 +61,12 @@ class Case:
         verdict = judge(self.service, pod, node)
         serves = verdict.standing is Standing.READY and Reason.PUBLISHED_ANYWAY not in verdict.reasons
         return Candidate(pod, node, verdict, None if serves else trouble(pod, node, self.world.now))
+
+    @cached_property
+    def near_misses(self) -> list[NearMiss]:
+        """What the selector almost matches in its own namespace."""
+        shapes = self.world.shapes(self.namespace)
+        return near_misses(self.service.spec.selector or {}, shapes, name=self.name)
 
     @cached_property
     def ready(self) -> tuple[Candidate, ...]:

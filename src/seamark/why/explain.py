@@ -21,7 +21,7 @@ from seamark.why import (
 from seamark.why.case import Candidate, Case, listed, pairs, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, ranked
-from seamark.why.near import misspelt, near_misses
+from seamark.why.near import misspelt
 from seamark.why.report import Health, PodRow, Report, Table, health_of
 from seamark.why.views import Key, ServicePort
 from seamark.why.world import World
@@ -52,7 +52,20 @@ def explain(world: World, key: Key) -> Report:
     if service is None:
         return _no_service(world, key)
     case = Case(world, service)
-    found = findings(case)
+    return _report(case, findings(case))
+
+
+def unhealthy(world: World) -> Iterator[tuple[Key, Report]]:
+    """The reports on all Services that need attention; of the healthy nobody wants to read one."""
+    for key, service in world.services.items():
+        case = Case(world, service)
+        found = findings(case)
+        if health_of(found) is not Health.HEALTHY:
+            yield key, _report(case, found)
+
+
+def _report(case: Case, found: tuple[Finding, ...]) -> Report:
+    world = case.world
     return Report(
         subject=f"service/{case.name}",
         namespace=case.namespace,
@@ -151,8 +164,7 @@ def _near_rows(case: Case) -> Iterable[PodRow]:
     """Pods that are not selected but almost, when none is."""
     if case.candidates or not case.service.managed:
         return
-    selector = case.service.spec.selector or {}
-    for miss in near_misses(selector, case.world.shapes(case.namespace), name=case.name):
+    for miss in case.near_misses:
         for pod in miss.shape.pods[:3]:
             wrong = [f"{d.key} is {d.found}" if d.found_key == d.key else f"no {d.key}" for d in miss.differences]
             ips = () if case.world.planned else pod.ips

@@ -11,7 +11,7 @@ import msgspec
 from seamark.access.cluster import Cluster
 from seamark.why.audit import Problem, audit
 from seamark.why.codes import Code, Family
-from seamark.why.explain import explain
+from seamark.why.explain import explain, unhealthy
 from seamark.why.explain_pod import explain_pod
 from seamark.why.observe import CannotLook, observe, observe_pod, observe_service
 from seamark.why.render import worst_first
@@ -54,7 +54,7 @@ async def look_at_all(
 ) -> Survey:
     """Every Service of a namespace, or with ``""`` of the cluster."""
     world = await observe(cluster, namespace, clock=clock)
-    reports = {key: told for key in world.services if not (told := explain(world, key)).healthy}
+    reports = dict(unhealthy(world))
     again = [key for key, told in reports.items() if unsettled(told)]
     if 0 < len(again) <= _LOOKED_AT_AGAIN:
         await sleep(PATIENCE)

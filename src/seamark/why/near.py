@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
+from os.path import commonprefix
 
 import msgspec
 
@@ -41,9 +42,8 @@ _COST: Mapping[Kind, float] = {
     Kind.MISSING: 3.0,
     Kind.VALUE: 3.0,
 }
-# Whose Pod it is: another value there is another application, not a slip.
+# Whose Pod it is: another value there is another application.
 _IDENTITY = frozenset(("app", "name", "run", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/instance"))
-_OTHER_APPLICATION = 3.0
 FAR = 3.0  # from this cost on, Pods that match in another namespace are closer
 # Those that make a near miss by themselves; the others need the rest of the selector to match.
 _TELLING = frozenset((Kind.SPELLING, Kind.KEY_SPELLING, Kind.OTHER_KEY, Kind.INSTANCE))
@@ -61,8 +61,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> float:
-        other = self.kind is Kind.VALUE and self.key in _IDENTITY
-        return _COST[self.kind] + 0.1 * self.letters + (_OTHER_APPLICATION if other else 0.0)
+        return _COST[self.kind] + 0.1 * self.letters
 
 
 class NearMiss(msgspec.Struct, frozen=True):
@@ -89,26 +88,34 @@ class NearMiss(msgspec.Struct, frozen=True):
 
 def near_misses(selector: Mapping[str, str], shapes: Iterable[Shape], *, name: str = "") -> list[NearMiss]:
     """The closest of these, the closest first; ``name`` breaks ties in favour of what is called like it."""
-    found = [miss for shape in shapes if (miss := near_miss(selector, shape)) is not None]
+    found = [miss for shape in shapes if (miss := near_miss(selector, shape, name=name)) is not None]
     found.sort(key=lambda miss: (miss.cost, not _called(miss.shape, name), -len(miss.shape.pods), _text(miss.shape)))
     return found[:SHOWN]
 
 
-def near_miss(selector: Mapping[str, str], shape: Shape) -> NearMiss | None:
+def near_miss(selector: Mapping[str, str], shape: Shape, *, name: str = "") -> NearMiss | None:
     """How these labels miss the selector; None if they match it or are not close."""
     labels = shape.labels
     wrong = [(key, value) for key, value in selector.items() if labels.get(key) != value]
-    matched = len(selector) - len(wrong)
     # Half the selector or more being different is not near, unless the rest is mere spelling.
-    if not wrong or len(wrong) > 2:
+    if not wrong or len(wrong) > 2 or _another_application(wrong, shape, name):
         return None
     spare = {key: value for key, value in labels.items() if key not in selector}
     differences = tuple(_difference(key, value, labels, spare) for key, value in wrong)
     close = all(difference.kind in _TELLING for difference in differences)
     related = len(wrong) == 1 and differences[0].kind is Kind.RELATED
-    if not close and not related and not (len(wrong) == 1 and matched):
+    if not close and not related and not (len(wrong) == 1 < len(selector)):
         return None
     return NearMiss(shape, differences, sum(difference.cost for difference in differences))
+
+
+def _another_application(wrong: list[tuple[str, str]], shape: Shape, name: str) -> bool:
+    """Whether a label says plainly that these are somebody else's Pods, however much of the rest is the same."""
+    for key, wanted in wrong:
+        found = shape.labels.get(key)
+        if found is not None and key in _IDENTITY and misspelt(wanted, found) is None and not related(wanted, found):
+            return not _called(shape, name)
+    return False
 
 
 def _difference(key: str, wanted: str, labels: Mapping[str, str], spare: Mapping[str, str]) -> Difference:
@@ -133,23 +140,43 @@ def _difference(key: str, wanted: str, labels: Mapping[str, str], spare: Mapping
 # --- texts -----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1 << 14)
+class _Spelling(msgspec.Struct, frozen=True):
+    """What a text is compared by, worked out once."""
+
+    plain: str  # without case and punctuation
+    words: frozenset[str]
+    letters: frozenset[str]
+    numberless: str
+
+
+@lru_cache(maxsize=1 << 16)
+def _spelt(text: str) -> _Spelling:
+    words = [word for word in _WORDS.split(text.casefold()) if word]
+    plain = "".join(words)
+    return _Spelling(plain, frozenset(words), frozenset(plain), _DIGITS.sub("0", text))
+
+
 def misspelt(one: str, other: str) -> int | None:
     """How many letters apart two words are, if few enough to be a slip; None if they are different words."""
-    plain, other_plain = _plain(one), _plain(other)
-    if plain == other_plain:
+    mine, others = _spelt(one), _spelt(other)
+    if mine.plain == others.plain:
         return 0
-    if _DIGITS.sub("0", one) == _DIGITS.sub("0", other):
-        return None  # v1 and v2 are not a slip of the pen
-    shorter = min(len(plain), len(other_plain))
+    shorter = min(len(mine.plain), len(others.plain))
     limit = 0 if shorter < 3 else 1 if shorter < 6 else 2
-    return distance(plain, other_plain, limit)
+    # Each slip brings or takes one letter, or both; and v1 and v2 are not a slip of the pen.
+    if len(mine.letters ^ others.letters) > 2 * limit or mine.numberless == others.numberless:
+        return None
+    return distance(mine.plain, others.plain, limit)
 
 
 def distance(one: str, other: str, limit: int) -> int | None:
     """Letters to add, drop, change or swap with a neighbour, from one to the other; None if more than ``limit``."""
     if abs(len(one) - len(other)) > limit:
         return None
+    start = len(commonprefix((one, other)))
+    one, other = one[start:], other[start:]
+    end = len(commonprefix((one[::-1], other[::-1])))
+    one, other = one[: len(one) - end], other[: len(other) - end]
     before_last: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
@@ -168,18 +195,18 @@ def distance(one: str, other: str, limit: int) -> int | None:
 
 def related(one: str, other: str) -> bool:
     """Whether one is a part of the other: ``web`` and ``shop-web``, ``web`` and ``webserver``."""
-    words, other_words = set(_words(one)), set(_words(other))
-    if not words or not other_words:
+    mine, others = _spelt(one), _spelt(other)
+    if not mine.words or not others.words:
         return False
-    short, long = sorted((_plain(one), _plain(other)), key=len)
+    short, long = (mine.plain, others.plain) if len(mine.plain) <= len(others.plain) else (others.plain, mine.plain)
     part = len(short) >= 3 and (long.startswith(short) or long.endswith(short))
-    return part or words <= other_words or other_words <= words
+    return part or mine.words <= others.words or others.words <= mine.words
 
 
 @lru_cache(maxsize=1 << 12)
 def same_key(one: str, other: str) -> bool:
     """Whether two label keys, for the same value, are one misspelt, or the same with and without a prefix."""
-    plain, other_plain = _plain(one), _plain(other)
+    plain, other_plain = _spelt(one).plain, _spelt(other).plain
     if distance(plain, other_plain, 1 if min(len(plain), len(other_plain)) < 6 else 2) is not None:
         return True
     name, other_name = one.rpartition("/")[2], other.rpartition("/")[2]
@@ -191,14 +218,6 @@ def same_key(one: str, other: str) -> bool:
 def _common(value: str) -> bool:
     """Values that occur under any key and so say nothing about what was meant."""
     return value.lower() in ("true", "false", "yes", "no", "") or value.isdigit()
-
-
-def _plain(text: str) -> str:
-    return _WORDS.sub("", text).casefold()
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in _WORDS.split(text.casefold()) if word]
 
 
 def _called(shape: Shape, name: str) -> bool:

@@ -14,7 +14,9 @@ CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kube
 
 def findings(case: Case) -> Iterator[Finding]:
     spec = case.service.spec
-    if case.world.nodes is None or not case.ready_addresses or case.service.headless:
+    if "Local" not in (spec.internal_traffic_policy, spec.external_traffic_policy) or case.service.headless:
+        return
+    if case.world.nodes is None or not case.ready_addresses:
         return
     with_endpoint = _nodes_with_endpoint(case)
     lacking = sorted(

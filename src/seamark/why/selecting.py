@@ -9,7 +9,7 @@ from seamark.membership import FINISHED_PHASES
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, look, merge_patch, scale
-from seamark.why.near import FAR, Kind, NearMiss, near_misses
+from seamark.why.near import FAR, Kind, NearMiss
 from seamark.why.views import Pod, Service, Workload
 from seamark.why.world import Shape
 
@@ -35,7 +35,7 @@ def _reasons(case: Case) -> Iterator[Finding]:
     for shape in shapes:
         if shape.workload is not None and not shape.pods and selector.items() <= shape.labels.items():
             yield _without_pods(case, shape.workload)
-    misses = near_misses(selector, shapes, name=case.name)
+    misses = case.near_misses
     yield from (_near(case, misses) for _ in misses[:1] if misses[0].cost < FAR)
     elsewhere = pods_elsewhere(case)
     # Labels that are found everywhere say nothing about where these Pods should be.
