@@ -264,15 +264,22 @@ def read_patch(body: bytes) -> Any:
 
 
 def conform_patched(
-    patched: Object, kind: Kind, field_validation: str, warnings: list[str], current: Object | None = None
+    patched: Object,
+    kind: Kind,
+    field_validation: str,
+    warnings: list[str],
+    current: Object | None = None,
+    *,
+    subresource: str = "",
 ) -> Object:
     """The result of a patch in its normal form; adds to ``warnings`` what a patch set that its kind does not have.
 
-    ``current`` is what was patched, if known: its managedFields, the bulk of many objects, are not walked again.
+    ``current`` is what was patched, if known.  What is still the very same of it is in its normal form already and not
+    walked again: the managedFields, and in a write through ``status`` all that such a write leaves alone.
     """
-    patched, managed_fields = _without_known_fields(patched, current)
+    changed, same, managed_fields = _without_known_parts(patched, current, subresource)
     try:
-        obj, unknown = conform(patched, shapes.of(kind.shape))
+        obj, unknown = conform(changed, shapes.of(kind.shape))
     except DecodeError as error:
         resource = kind.resource
         handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
@@ -283,18 +290,28 @@ def conform_patched(
             raise unusable(patched, f"strict decoding error: {', '.join(mistakes)}")
         # A patch is made again when somebody else was faster; its mistakes stay the same.
         warnings[:] = mistakes
+    obj.update(same)
     if managed_fields is not None:
         obj["metadata"]["managedFields"] = managed_fields
     return obj
 
 
-def _without_known_fields(patched: Object, current: Object | None) -> tuple[Object, list[Any] | None]:
-    known = current["metadata"].get("managedFields") if current is not None else None
-    meta = patched.get("metadata") if isinstance(patched, dict) else None
+def _without_known_parts(
+    patched: Object, current: Object | None, subresource: str
+) -> tuple[Object, Object, list[Any] | None]:
+    """The patched object without what is the very same in ``current``; those parts; and the same managedFields."""
+    if current is None or not isinstance(patched, dict):
+        return patched, {}, None
+    same: Object = {}
+    if subresource == "status":
+        same = {k: v for k, v in patched.items() if v is current.get(k) and k not in ("metadata", "status")}
+    changed = {name: part for name, part in patched.items() if name not in same} if same else patched
+    known = current["metadata"].get("managedFields")
+    meta = patched.get("metadata")
     if known is None or not isinstance(meta, dict) or meta.get("managedFields") is not known:
-        return patched, None
+        return changed, same, None
     rest = {name: value for name, value in meta.items() if name != "managedFields"}
-    return {**patched, "metadata": rest}, known
+    return {**changed, "metadata": rest}, same, known
 
 
 def read_applied(body: bytes, kind: Kind, field_validation: str) -> tuple[Object, list[str]]:

@@ -361,6 +361,12 @@ class Cache:
                 self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]
                 heapq.heapify(self._waiting)
 
+    async def written(self, resource: Resource, path: str, value: bytes, revision: int) -> Entry:
+        """The entry of a write just acknowledged: the one in memory, unless somebody has changed it again already."""
+        await self.reach(revision)
+        entry = self.of(resource).get(path)
+        return entry if entry is not None and entry.revision == revision else entry_of(path, value, revision)
+
     async def freshen(self) -> None:
         """Wait until every write acknowledged anywhere before this call can be read here."""
         if self._store.shared:

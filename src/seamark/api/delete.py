@@ -114,8 +114,7 @@ class Deleter:
             return make_entry(entry.path, value, entry.revision)
         key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
         revision = await self._store.commit([Write(key, value, entry.revision)])
-        await self._cache.reach(revision)
-        return make_entry(entry.path, value, revision)
+        return await self._cache.written(kind.resource, entry.path, value, revision)
 
     async def _remove(self, kind: Kind, entry: Entry, obj: Object, how: Writing) -> Deleted:
         if how.dry_run:

@@ -180,7 +180,7 @@ class LocalCluster:
         make = (
             self._applied(kind, document, how, subresource, force)
             if type == "apply"
-            else _patched(kind, type, document)
+            else _patched(kind, type, document, subresource)
         )
         try:
             written = await self._writer.change(
@@ -246,7 +246,7 @@ class LocalCluster:
                 continue  # somebody else was faster: it is gone, as asked
 
 
-def _patched(kind: Kind, type: PatchType, document: Any) -> Callable[[Object | None], Object]:
+def _patched(kind: Kind, type: PatchType, document: Any, subresource: str) -> Callable[[Object | None], Object]:
     shape = shapes.of(kind.shape)
 
     def make(old: Object | None) -> Object:
@@ -254,7 +254,8 @@ def _patched(kind: Kind, type: PatchType, document: Any) -> Callable[[Object | N
             raise missing(kind.resource, "")
         current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
         assert type != "apply"
-        return conform_patched(patch.apply_patch(type, document, current, shape), kind, "Ignore", [], current)
+        result = patch.apply_patch(type, document, current, shape)
+        return conform_patched(result, kind, "Ignore", [], current, subresource=subresource)
 
     return make
 

@@ -236,17 +236,17 @@ class Verbs:
         options = patch_options(call.query, apply=False)
         document = body.read_patch(call.request.body)
         shape = shapes.of(kind.shape)
+        sub = target.subresource.name if target.subresource else ""
         warnings: list[str] = []
 
         def make(old: Object) -> Object:
             current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
             result = patch.apply_patch(type, document, current, shape)
-            conformed = body.conform_patched(result, kind, options.field_validation, warnings, current)
+            conformed = body.conform_patched(result, kind, options.field_validation, warnings, current, subresource=sub)
             self._check_name(conformed["metadata"], target)
             self._check_uid(kind, conformed["metadata"], old["metadata"])
             return conformed
 
-        sub = target.subresource.name if target.subresource else ""
         how = self._how(call, options)
         written = await self._writer.change(kind, target.namespace, target.name, make, how, subresource=sub)
         return self._written(renderer, written, warnings)

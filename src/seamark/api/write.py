@@ -158,8 +158,7 @@ class Writer:
                 # Otherwise somebody took the same address at the same moment: look again.
                 reserved.take_back(obj)
                 continue
-            await self._cache.reach(revision)
-            return Written(entry_of(path, value, revision), True, warnings)
+            return Written(await self._cache.written(resource, path, value, revision), True, warnings)
 
     def _place(self, kind: Kind, meta: Object, namespace: str) -> None:
         if meta.get("resourceVersion"):
@@ -338,8 +337,7 @@ class Writer:
             return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)
         value = stored(inner)
         revision = await self._store.commit([Write(key, value, entry.revision), *writes])
-        await self._cache.reach(revision)
-        return Written(entry_of(entry.path, value, revision), warnings=warnings)
+        return Written(await self._cache.written(kind.resource, entry.path, value, revision), warnings=warnings)
 
 
 def _same(new: Object, old: Object) -> bool:
