@@ -17,7 +17,7 @@ from seamark import errors
 from seamark.access.cluster import Change, Listing, PatchType, Propagation
 from seamark.api import apply, patch, subresources
 from seamark.api.body import conform_patched
-from seamark.api.cache import Cache, Collection, Event
+from seamark.api.cache import Cache, Collection, Entry, Event
 from seamark.api.context import User, Writing
 from seamark.api.delete import Deleter
 from seamark.api.options import DeleteOptions, ListOptions
@@ -63,9 +63,9 @@ class LocalCluster:
     # --- reading -----------------------------------------------------------------------------------
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: Any = dict) -> Any:
+        decoded = self._decoder(self._kind(resource), as_)
         await self._cache.freshen()
-        entry = self._reader.get(resource, namespace, name)
-        return self._decoder(resource, as_)(entry.tail)
+        return decoded(self._reader.get(resource, namespace, name))
 
     async def list(
         self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: Any = dict
@@ -74,8 +74,8 @@ class LocalCluster:
         kind = self._kind(resource)
         options = ListOptions(labels=labels, fields=fields)
         page = self._reader.page(select(kind, namespace, "", options), options)
-        decoded = self._decoder(resource, as_)
-        return Listing([decoded(entry.tail) for entry in page.entries], page.listing["resourceVersion"])
+        decoded = self._decoder(kind, as_)
+        return Listing([decoded(entry) for entry in page.entries], page.listing["resourceVersion"])
 
     async def watch(
         self,
@@ -89,7 +89,7 @@ class LocalCluster:
     ) -> AsyncIterator[Change[Any]]:
         kind = self._kind(resource)
         selection = select(kind, namespace, "", ListOptions(labels=labels, fields=fields))
-        decoded = self._decoder(resource, as_)
+        decoded = self._decoder(kind, as_)
         subscription = Subscription(self._cache.of(resource), selection)
         now = self._cache.revision
         try:
@@ -98,7 +98,7 @@ class LocalCluster:
                 view = seen(event, selection)
                 if view is not None:
                     type, entry = view
-                    yield Change(type, decoded(entry.tail), str(entry.revision))  # type: ignore[arg-type]  # ADDED …
+                    yield Change(type, decoded(entry), str(entry.revision))  # type: ignore[arg-type]  # ADDED …
         except Compacted as error:
             raise errors.Expired(f"too old resource version: {error.asked} ({error.oldest})") from error
         except StoreError as error:
@@ -106,10 +106,13 @@ class LocalCluster:
         finally:
             subscription.stop()
 
-    def _decoder(self, resource: Resource, as_: Any) -> Callable[[bytes], Any]:
+    def _decoder(self, kind: Kind, as_: Any) -> Callable[[Entry], Any]:
+        resource = kind.resource
+        if kind.stored_as is not None:
+            return lambda entry: msgspec.convert(self._shown(kind, entry.decode()), as_)
         head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
-        return lambda tail: decoder.decode(head + tail)
+        return lambda entry: decoder.decode(head + entry.tail)
 
     def _kind(self, resource: Resource) -> Kind:
         kind = self._kinds.by_plural(resource.group, resource.version, resource.plural)

@@ -1,0 +1,65 @@
+"""What every cluster has from its first moment."""
+
+from served import NETWORK
+
+from seamark.api import bootstrap
+from seamark.api.bootstrap import advertised_address, make_namespaces, make_own_service, make_ranges
+from seamark.config import ServiceNetwork
+
+
+async def test_namespaces_and_ranges_are_made_once(api):
+    cluster = api.api.cluster("test")
+    before = await api.store.revision()
+    await make_namespaces(cluster)
+    await make_ranges(cluster, NETWORK)
+    assert await api.store.revision() == before
+    assert (await api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes"))["spec"]["cidrs"] == list(
+        NETWORK.ranges
+    )
+
+
+async def test_the_servers_own_service_is_kept_right(api):
+    cluster = api.api.cluster("test")
+    await make_own_service(cluster, NETWORK, "192.0.2.1", 6443)
+    base = "/api/v1/namespaces/default"
+    service = await api.get(f"{base}/services/kubernetes")
+    assert service["spec"]["clusterIP"] == "10.96.0.1"
+    before = await api.store.revision()
+    await make_own_service(cluster, NETWORK, "192.0.2.1", 6443)
+    assert await api.store.revision() == before
+    await api.merge(f"{base}/endpoints/kubernetes", {"subsets": None})
+    await api.delete("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    await make_own_service(cluster, NETWORK, "192.0.2.1", 6443)
+    endpoints = await api.get(f"{base}/endpoints/kubernetes")
+    assert endpoints["subsets"][0]["addresses"] == [{"ip": "192.0.2.1"}]
+    slices = await api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    assert slices["endpoints"][0]["addresses"] == ["192.0.2.1"]
+    assert slices["metadata"]["labels"] == {"kubernetes.io/service-name": "kubernetes"}
+    await make_own_service(cluster, NETWORK, "192.0.2.9", 6444)  # moved
+    assert (await api.get(f"{base}/endpoints/kubernetes"))["subsets"][0]["ports"][0]["port"] == 6444
+
+
+async def test_without_an_address_there_is_only_the_service(api):
+    await make_own_service(api.api.cluster("test"), ServiceNetwork(), "", 6443)
+    assert (await api.ask("GET", "/api/v1/namespaces/default/endpoints/kubernetes")).status == 404
+
+
+def test_an_address_others_can_use(monkeypatch):
+    assert advertised_address("192.0.2.5") == "192.0.2.5"
+    assert not advertised_address("127.0.0.1").startswith("127.")
+
+    class Unreachable:
+        def __init__(self, *_):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def connect(self, _):
+            raise OSError("no route")
+
+    monkeypatch.setattr(bootstrap.socket, "socket", Unreachable)
+    assert advertised_address("0.0.0.0") == ""

@@ -1,0 +1,70 @@
+"""Addresses and node ports in the Service's own transaction."""
+
+import asyncio
+
+from seamark.store.protocol import Write
+
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def service(name, **spec):
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+async def test_many_at_once_get_different_ones(api):
+    made = await asyncio.gather(*(api.post(SERVICES, service(f"s{n}", type="NodePort")) for n in range(60)))
+    assert len({m["spec"]["clusterIP"] for m in made}) == 60
+    assert len({m["spec"]["ports"][0]["nodePort"] for m in made}) == 60
+    await api.cache_equals_store()
+
+
+async def test_only_one_gets_the_address_all_want(api):
+    asked = [service(f"s{n}", clusterIP="10.96.0.77") for n in range(10)]
+    statuses = [a.status for a in await asyncio.gather(*(api.ask("POST", SERVICES, body) for body in asked))]
+    assert sorted(statuses) == [201] + [422] * 9
+    await api.cache_equals_store()
+
+
+async def test_a_race_lost_in_the_store_is_run_again(api):
+    """Another server takes the address between our look and our commit."""
+    commit = api.api.writer._store.commit
+    stolen = []
+
+    async def slow(writes):
+        if not stolen and len(writes) > 1:
+            stolen.append(writes[1].key)
+            await commit([Write(writes[1].key, writes[1].value, 0)])
+        return await commit(writes)
+
+    api.api.writer._store.commit = slow
+    made = await api.post(SERVICES, service("s"))
+    assert stolen
+    assert not stolen[0].endswith(f"/{made['spec']['clusterIP']}")
+
+
+async def test_dry_runs_hold_nothing(api):
+    before = await api.store.revision()
+    await api.post(f"{SERVICES}?dryRun=All", service("s", type="NodePort"))
+    assert (await api.store.revision(), api.api.cache.ports) == (before, {})
+
+
+async def test_changing_the_type_takes_and_gives_back(api):
+    await api.post(SERVICES, service("s"))
+    changed = await api.merge(f"{SERVICES}/s", {"spec": {"type": "NodePort"}})
+    port = changed["spec"]["ports"][0]["nodePort"]
+    assert set(api.api.cache.ports) == {port}
+    await api.merge(f"{SERVICES}/s", {"spec": {"type": "ClusterIP"}})
+    assert api.api.cache.ports == {}
+    await api.merge(
+        f"{SERVICES}/s",
+        {"spec": {"type": "ExternalName", "externalName": "x.example", "clusterIP": None, "clusterIPs": None}},
+    )
+    assert (await api.get("/apis/networking.k8s.io/v1/ipaddresses"))["items"] == []
+
+
+async def test_endpoints_go_with_their_service(api):
+    await api.post(SERVICES, service("s"))
+    endpoints = SERVICES.replace("services", "endpoints")
+    await api.post(endpoints, {"metadata": {"name": "s"}})
+    await api.delete(f"{SERVICES}/s")
+    assert (await api.ask("GET", f"{endpoints}/s")).status == 404

@@ -1,0 +1,74 @@
+"""Reviews: questions with answers, never stored."""
+
+import pytest
+from served import ADMIN, OTHER
+
+AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
+
+
+def access(**spec):
+    return {"spec": spec}
+
+
+async def test_token_reviews(api):
+    found = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": OTHER}})
+    assert found["status"] == {"authenticated": True, "user": {"username": "other", "groups": ["system:authenticated"]}}
+    assert (await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "x"}}))["status"] == {"user": {}}
+    assert (await api.post(f"{AUTHN}/tokenreviews", {}))["status"] == {"user": {}}
+
+
+async def test_who_am_i(api):
+    found = await api.post(f"{AUTHN}/selfsubjectreviews", {})
+    assert found["status"]["userInfo"]["username"] == "admin"
+    assert found["status"]["userInfo"]["uid"] == "admin-uid"
+
+
+@pytest.mark.parametrize(
+    ("token", "spec", "allowed"),
+    [
+        (ADMIN, {"resourceAttributes": {"verb": "delete", "resource": "nodes"}}, True),
+        (OTHER, {"resourceAttributes": {"verb": "get", "resource": "pods"}}, False),
+        (OTHER, {"nonResourceAttributes": {"verb": "get", "path": "/version"}}, True),
+        (OTHER, {"nonResourceAttributes": {"verb": "get"}}, False),
+    ],
+)
+async def test_may_i(api, token, spec, allowed):
+    found = await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": spec}, token=token)
+    assert found["status"]["allowed"] is allowed
+
+
+async def test_may_they(api):
+    attributes = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
+    for spec, allowed in (({"user": "x"}, False), ({"groups": ["system:masters"]}, True)):
+        for path in (f"{AUTHZ}/subjectaccessreviews", f"{AUTHZ}/namespaces/default/localsubjectaccessreviews"):
+            assert (await api.post(path, {"spec": {**spec, **attributes}}))["status"]["allowed"] is allowed
+    assert (await api.ask("POST", f"{AUTHZ}/subjectaccessreviews", {"spec": {"user": "x"}}, token=OTHER)).status == 403
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"resourceAttributes": {}, "nonResourceAttributes": {}},
+        {"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"verb": "get"}},
+    ],
+)
+async def test_questions_about_nothing_or_two_things(api, spec):
+    for path in ("selfsubjectaccessreviews", "subjectaccessreviews"):
+        answer = await api.ask("POST", f"{AUTHZ}/{path}", {"spec": spec})
+        assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+
+
+async def test_rules(api):
+    mine = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
+    assert mine["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+    theirs = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, token=OTHER)
+    assert theirs["status"]["incomplete"] is False
+    assert theirs["status"]["resourceRules"][0]["verbs"] == ["create"]
+
+
+async def test_nothing_is_kept(api):
+    before = await api.store.revision()
+    await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "x"}})
+    assert await api.store.revision() == before
+    assert (await api.ask("GET", f"{AUTHN}/tokenreviews")).status == 405
