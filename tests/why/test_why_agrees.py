@@ -1,4 +1,4 @@
-"""``why`` never disagrees with the controllers: over random clusters, what it calls ready is what they write as ready."""
+"""``why`` never disagrees with the controllers: over random clusters, it calls ready what they write as ready."""
 
 import asyncio
 
@@ -27,7 +27,9 @@ def services(draw):
     """Of every type, with and without a selector, in two namespaces."""
     name = draw(st.sampled_from(["web", "db", "all", "ext", "none"]))
     spec = {
-        "selector": draw(st.sampled_from([{"app": "web"}, {"app": "web", "x": "y"}, {"app": "db"}, {"app": "wbe"}, {}])),
+        "selector": draw(
+            st.sampled_from([{"app": "web"}, {"app": "web", "x": "y"}, {"app": "db"}, {"app": "wbe"}, {}])
+        ),
         "ports": draw(st.sampled_from([[numbered], [named], [named, numbered]])),
         "ipFamilies": draw(st.sampled_from([["IPv4"], ["IPv6"], ["IPv4", "IPv6"], ["IPv6", "IPv4"]])),
         "publishNotReadyAddresses": draw(st.sampled_from([False, False, True])),

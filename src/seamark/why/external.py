@@ -150,8 +150,8 @@ def _missing(case: Case, target: Key) -> Finding:
         )
     ]
     cause = (
-        f"externalName leads to Service {name} in namespace {namespace}, which does not exist: the alias answers, and"
-        " what it leads to is NXDOMAIN"
+        f"externalName leads to Service {name} in namespace {namespace}, which does not exist, so nobody gets an"
+        " address by it"
     )
     if not close:
         fix = Fix("Make that Service, or correct externalName.")

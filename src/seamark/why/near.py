@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
-from os.path import commonprefix
 
 import msgspec
 
@@ -106,6 +105,8 @@ def near_miss(selector: Mapping[str, str], shape: Shape, *, name: str = "") -> N
     related = len(wrong) == 1 and differences[0].kind is Kind.RELATED
     if not close and not related and not (len(wrong) == 1 < len(selector)):
         return None
+    if all(difference.kind is Kind.INSTANCE for difference in differences) and len(wrong) == len(selector):
+        return None  # nothing else was asked for, so nothing is near
     return NearMiss(shape, differences, sum(difference.cost for difference in differences))
 
 
@@ -173,9 +174,9 @@ def distance(one: str, other: str, limit: int) -> int | None:
     """Letters to add, drop, change or swap with a neighbour, from one to the other; None if more than ``limit``."""
     if abs(len(one) - len(other)) > limit:
         return None
-    start = len(commonprefix((one, other)))
+    start = _shared(one, other)
     one, other = one[start:], other[start:]
-    end = len(commonprefix((one[::-1], other[::-1])))
+    end = _shared(one[::-1], other[::-1])
     one, other = one[: len(one) - end], other[: len(other) - end]
     before_last: list[int] = []
     last = list(range(len(other) + 1))
@@ -191,6 +192,14 @@ def distance(one: str, other: str, limit: int) -> int | None:
             return None
         before_last, last = last, current
     return last[-1] if last[-1] <= limit else None
+
+
+def _shared(one: str, other: str) -> int:
+    """How many letters two texts begin with in common."""
+    for position, (letter, other_letter) in enumerate(zip(one, other, strict=False)):
+        if letter != other_letter:
+            return position
+    return min(len(one), len(other))
 
 
 def related(one: str, other: str) -> bool:

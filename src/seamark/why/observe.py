@@ -146,7 +146,15 @@ async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], flo
     if service is None:
         namesakes = await reader.optional(SERVICES, Service, fields=f"metadata.name={name}")
         world.add_services(namesakes or ())
-        return world
+    else:
+        await _learn_more(reader, world, service)
+    world.learn(refused=(*world.seen.refused, *reader.refused))
+    return world
+
+
+async def _learn_more(reader: _Reader, world: World, service: Service) -> None:
+    """What only matters to a Service in this state: Pods elsewhere, Events about its Pods, the target of an alias."""
+    namespace = service.metadata.namespace
     case = Case(world, service)
     if service.managed and not case.candidates:
         # Refused or not, this is a bonus: Pods of other namespaces are only ever a hint.
@@ -160,7 +168,6 @@ async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], flo
     target = in_cluster_target(service) if service.external else None
     if target is not None and target[0] != namespace:
         await _also(reader, world, [target[0]])
-    return world
 
 
 async def observe_services(cluster: Cluster) -> Sequence[Service]:

@@ -95,7 +95,7 @@ def _objects(source: str, document: Any) -> Iterator[Document]:
         raise ManifestError(f"{source}: not a Kubernetes object, it has no kind")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
-            yield from _objects(source, {"kind": document["kind"].removesuffix("List"), **(item or {})})
+            yield from _objects(source, {"kind": document["kind"].removesuffix("List"), **_mapping(item)})
         return
     yield _pruned(document)
 
@@ -149,13 +149,14 @@ def _converted(source: str, document: Document, type: type[T]) -> T:
     try:
         return msgspec.convert(document, type)
     except msgspec.ValidationError as error:
-        name = document.get("metadata", {}).get("name", "?")
+        name = _mapping(document.get("metadata")).get("name", "?")
         raise ManifestError(f"{source}: {document['kind']} {name}: {error}") from error
 
 
 def _service(source: str, document: Document) -> Service:
     """With the ports the API server would fill in."""
-    for port in document.get("spec", {}).get("ports", ()):
+    ports = _mapping(document.get("spec")).get("ports")
+    for port in ports if isinstance(ports, list) else ():
         if isinstance(port, dict) and not port.get("targetPort"):
             port["targetPort"] = port.get("port", 0)
     return _converted(source, document, Service)
@@ -189,16 +190,23 @@ def _made(workload: Workload, document: Document, number: int) -> Pod:
     spec = dict(template["spec"])
     if workload.kind == "StatefulSet":
         spec |= {"hostname": f"{workload.metadata.name}-0", "subdomain": workload.spec.service_name}
-    labels = template.get("metadata", {}).get("labels", {})
+    labels = workload.spec.template.metadata.labels
     name = f"{workload.metadata.name} ({workload.kind})"
     made = {"kind": "Pod", "metadata": {"name": name, "namespace": workload.metadata.namespace, "labels": labels}}
     return _converted("", {**made, "spec": _placed(spec), "status": _healthy(number)}, Pod)
 
 
 def _pod(source: str, document: Document, number: int) -> Pod:
-    if document.get("status", {}).get("phase"):
+    if _mapping(document.get("status")).get("phase"):
         return _converted(source, document, Pod)
-    return _converted(source, {**document, "spec": _placed(document.get("spec", {})), "status": _healthy(number)}, Pod)
+    return _converted(
+        source, {**document, "spec": _placed(_mapping(document.get("spec"))), "status": _healthy(number)}, Pod
+    )
+
+
+def _mapping(value: Any) -> Document:
+    """What should be a mapping, and what is none as an empty one: its shape is complained about later, by name."""
+    return value if isinstance(value, dict) else {}
 
 
 def _placed(spec: Document) -> Document:

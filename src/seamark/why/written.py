@@ -58,6 +58,9 @@ def findings(case: Case) -> Iterator[Finding]:
     if case.service.metadata.deletion_timestamp is not None or case.namespace in case.world.terminating_namespaces:
         return
     wanted = in_slices(case)
+    if case.world.nodes is None and (homeless := _without_node(case, wanted)):
+        yield _perhaps_without_node(homeless)
+        wanted = Content({e: ready for e, ready in wanted.entries.items() if e not in homeless}, wanted.ports)
     wrong = _slices(case, wanted)
     if wrong is not None:
         yield wrong
@@ -125,6 +128,25 @@ def _slices(case: Case, wanted: Content) -> Finding | None:
         f"Its EndpointSlices are stale: {told[0]}. The EndpointSlice controller is not running, or cannot write.",
         _START,
         facts=(*told[1:], *(f"{each.metadata.name} was last written {_written(each)}" for each in own[:3])),
+    )
+
+
+def _without_node(case: Case, wanted: Content) -> set[Entry]:
+    """Pods that Endpoints list and slices do not: of Nodes nobody may see, these may be missing."""
+    if case.endpoints is None or not case.controller_slices:
+        return set()
+    listed_there = endpoints_content(case.endpoints).entries
+    return {entry for entry in wanted.entries.keys() - slices_content(case.slices).entries if entry in listed_there}
+
+
+def _perhaps_without_node(entries: set[Entry]) -> Finding:
+    return Finding(
+        Code.NODE_MISSING,
+        Severity.WARNING,
+        f"{_addresses(entries)} in its Endpoints but not in its EndpointSlices: that is so when a Pod's node does not"
+        " exist, and the nodes may not be listed.",
+        Fix("Have somebody who may list nodes look at it.", certain=False),
+        weight=len(entries),
     )
 
 

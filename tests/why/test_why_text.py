@@ -1,0 +1,57 @@
+"""Columns stay columns: wide characters, combining marks, control characters, long words."""
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamark.why.text import clean, fit, pad, table, width, wrap
+
+# Narrow, wide, combining, zero-width, control characters and line breaks.
+any_text = st.text(st.sampled_from("ab- /服务端点ｗ한글é́​\t\n\x1b\x9b[31m…"), max_size=60)
+columns = st.integers(8, 120)
+
+
+def test_width():
+    assert width("web") == 3
+    assert width("服务") == 4
+    assert width("e\N{COMBINING ACUTE ACCENT}") == 1
+    assert width("a​b") == 2
+
+
+@given(any_text, columns)
+def test_nothing_is_wider_than_it_may_be(text, limit):
+    assert width(fit(clean(text), limit)) <= limit
+    assert all(width(line) <= limit for line in wrap(text, limit))
+    assert width(pad(fit(clean(text), limit), limit)) == limit
+
+
+@given(any_text, columns)
+def test_wrapping_loses_nothing(text, limit):
+    assert "".join("".join(wrap(text, limit)).split()) == "".join(clean(text).split())
+
+
+@given(any_text)
+def test_nothing_can_steer_the_terminal(text):
+    assert not any(unicodedata.category(character) == "Cc" for character in clean(text))
+
+
+@given(st.lists(st.tuples(any_text, any_text, any_text), max_size=6), st.integers(40, 120))
+def test_a_table_has_straight_columns(rows, limit):
+    header = ("NAME", "VERDICT", "WHY")
+    lines = table(header, rows, limit)
+    assert all(width(line) <= limit for line in lines)
+    # The last column begins at one place, whatever stands before it.
+    start = width(lines[0][: lines[0].index("WHY")])
+    for line in lines[1:]:
+        taken, position = 0, 0
+        while position < len(line) and taken < start:
+            taken += width(line[position])
+            position += 1
+        assert taken == start or position == len(line)
+
+
+def test_a_long_last_column_may_be_cut():
+    lines = table(("A", "B"), [("x", "many words " * 40)], 40, lines=2)
+    assert len(lines) == 3
+    assert lines[-1].endswith("…")
