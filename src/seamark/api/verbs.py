@@ -439,6 +439,8 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
 
 def warning_headers(sentences: list[str]) -> list[tuple[str, str]]:
     """Warnings as headers.  What no header can carry is left out; many long ones are cut, as Kubernetes does."""
+    if not sentences:
+        return []
     seen = [s for s in dict.fromkeys(sentences) if s and not _control.search(s)]
     if sum(map(len, seen)) > MAX_WARNINGS:
         seen = [s[:CUT_WARNING] for s in seen][: MAX_WARNINGS // CUT_WARNING]
