@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from seamark_process import Seamark
 
 from seamark.access.kubeconfig import load
@@ -179,3 +180,233 @@ async def _carry_out(stage: Stage, report: Report, server: Seamark) -> None:
         ready, ports = await stage.addresses(*key)
         assert sorted(ready) == sorted(fix["ready"])
         assert "port" not in fix or fix["port"] in ports
+
+
+# --- the command line ------------------------------------------------------------------------------
+
+
+class CommandLine:
+    """``seamark why`` and its relatives as processes of their own."""
+
+    def __init__(self, server: Seamark, directory: Path) -> None:
+        self._directory = directory
+        self.environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "SEAMARK", "NO_COLOR"))},
+            "KUBECONFIG": str(server.kubeconfig),
+        }
+
+    def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "seamark", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env={**self.environment, **environment},
+            check=False,
+        )
+
+    def plugin_path(self) -> str:
+        """A PATH with ``kubectl-why`` on it, made from the entry point as an installer would make it."""
+        declared = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["project"]["scripts"]["kubectl-why"]
+        module, _, function = declared.partition(":")
+        script = self._directory / "bin" / "kubectl-why"
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+        script.chmod(0o755)
+        return f"{script.parent}{os.pathsep}{self.environment['PATH']}"
+
+
+@pytest.fixture
+def run(server: Seamark, tmp_path: Path) -> CommandLine:
+    return CommandLine(server, tmp_path)
+
+
+@pytest.fixture
+async def shop(cluster: RemoteCluster) -> AsyncIterator[Stage]:
+    """A namespace with one Service that is well and one that is not."""
+    async with Stage(cluster, catalogue_cases.HERE / "healthy-neighbours-misspelt.yaml", 500) as stage:
+        await stage.until(lambda report: report.healthy)
+        yield stage
+
+
+async def test_exit_codes_and_outputs(shop: Stage, run: CommandLine) -> None:
+    namespace = shop.case.key[0]
+    healthy = run("why", "svc/web", "-n", namespace)
+    assert (healthy.returncode, healthy.stderr) == (0, "")
+    assert healthy.stdout == f"service/web in namespace {namespace}: healthy, 1 ready endpoint\n"
+    broken = run("why", "service/broken", "-n", namespace)
+    assert broken.returncode == 1
+    assert broken.stdout.splitlines()[1].startswith("cause  ")
+    for words in (("svc", "broken"), ("broken",), ("endpoints/broken",)):
+        assert run("why", *words, "-n", namespace).stdout == broken.stdout
+    told = json.loads(run("why", "svc/broken", "-n", namespace, "-o", "json").stdout)
+    assert told["cause"]["code"] == "SelectorMatchesNothing"
+    several = run("why", "-n", namespace)
+    assert several.returncode == 1
+    assert several.stdout.startswith(f"1 of 2 Services in namespace {namespace} needs attention")
+    everything = json.loads(run("why", "-A", "-o", "json").stdout)
+    assert everything["services"] == everything["healthy"] + len(everything["reports"])
+    pod = run("why", "pod/web-1", "-n", namespace)
+    assert pod.returncode == 0
+    assert "gets traffic" in pod.stdout
+
+
+async def test_could_not_look(run: CommandLine, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    nowhere.write_text("{}")
+    for arguments in (
+        ("why", "svc/web", "--kubeconfig", str(nowhere)),
+        ("why", "svc/web", "--context", "不存在"),
+        ("why", "ingress/web"),
+        ("why", "svc/web", "-A"),
+        ("why", "-f", str(tmp_path / "missing")),
+        ("why", "svc/web", "--since", "soon"),
+        ("audit", "--kubeconfig", str(nowhere)),
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2, arguments
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert done.stdout == ""
+
+
+async def test_as_a_kubectl_plugin(shop: Stage, run: CommandLine) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl on this machine")
+    done = await asyncio.to_thread(
+        subprocess.run,
+        ["kubectl", "why", "svc/broken", "-n", shop.case.key[0]],
+        capture_output=True,
+        text=True,
+        env={**run.environment, "PATH": run.plugin_path(), "HOME": str(Path.home())},
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == run("why", "svc/broken", "-n", shop.case.key[0]).stdout
+
+
+async def test_colours_on_a_terminal_only(shop: Stage, run: CommandLine) -> None:
+    import pty
+
+    arguments = [sys.executable, "-m", "seamark", "why", "svc/broken", "-n", shop.case.key[0]]
+
+    def on_a_terminal(**more: str) -> str:
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(arguments, stdout=theirs, env={**run.environment, "TERM": "xterm", **more}) as process:
+            os.close(theirs)
+            read = b""
+            while True:
+                try:
+                    piece = os.read(ours, 65536)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                read += piece
+            process.wait()
+        os.close(ours)
+        return read.decode()
+
+    assert "\x1b[1;31m" in await asyncio.to_thread(on_a_terminal)
+    assert "\x1b" not in await asyncio.to_thread(lambda: on_a_terminal(NO_COLOR="1"))
+    assert "\x1b" not in run("why", "svc/broken", "-n", shop.case.key[0]).stdout
+
+
+async def test_wide_characters_in_the_context(shop: Stage, run: CommandLine, server: Seamark, tmp_path: Path) -> None:
+    """The name of a context may be anything; commands name it, and the table stays straight."""
+    text = yaml.safe_load(server.kubeconfig.read_text())
+    text["contexts"][0]["name"] = "生产环境"
+    config = tmp_path / "kubeconfig"
+    config.write_text(yaml.safe_dump(text, allow_unicode=True))
+    done = run("why", "svc/broken", "-n", shop.case.key[0], "--context", "生产环境", KUBECONFIG=str(config))
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert all(width(line) <= 80 for line in lines if "kubectl" not in line)
+
+
+async def test_dns(shop: Stage, run: CommandLine) -> None:
+    namespace = shop.case.key[0]
+    found = run("why", "dns", "web", "-n", namespace)
+    assert found.returncode == 0
+    assert f"web.{namespace}.svc.cluster.local." in found.stdout
+    missing = run("why", "dns", "wbe", "-n", namespace)
+    assert missing.returncode == 1
+    assert "Service web" in " ".join(missing.stdout.split())
+    told = json.loads(run("why", "dns", "wbe", "-n", namespace, "-o", "json").stdout)
+    assert told["cause"]["code"] == "NameNotFound"
+
+
+async def test_history(shop: Stage, run: CommandLine) -> None:
+    namespace = shop.case.key[0]
+    done = run("why", "svc/web", "-n", namespace, "--since", "1h")
+    assert done.returncode == 0
+    story = " ".join(done.stdout.split())
+    assert "10.1.0.1" in story
+    assert "because Pod web-1" in story
+    told = json.loads(run("why", "svc/web", "-n", namespace, "--since", "1h", "-o", "json").stdout)
+    came = [moment for moment in told["moments"] if moment["cause"].startswith("Pod web-1")]
+    assert came
+    assert all(moment["revision"] > 0 for moment in came)
+
+
+async def test_manifests(run: CommandLine) -> None:
+    manifest = (catalogue_cases.HERE / "selector-value-typo.yaml").read_text().split("---\n", 1)[1]
+    done = run("why", "-f", "-", stdin=manifest)
+    assert done.returncode == 1
+    assert "SelectorValueTypo" in done.stdout
+    assert "kubectl" not in done.stdout  # there is nothing yet to patch
+    assert run("why", "-f", "-", stdin=manifest.replace("wbe", "web")).returncode == 0
+
+
+async def test_watching(shop: Stage, run: CommandLine, cluster: RemoteCluster) -> None:
+    """It speaks again when the answer changes, and only then."""
+    namespace = shop.case.key[0]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "seamark", "why", "svc/web", "-n", namespace, "--watch",
+        stdout=asyncio.subprocess.PIPE, env=run.environment,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            await _line_with(process.stdout, "healthy, 1 ready endpoint")
+            status = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Paused"}]}}
+            await cluster.patch(PODS, "web-1", status, namespace=namespace, subresource="status")
+            await _line_with(process.stdout, "no ready endpoints")
+            await _line_with(process.stdout, "PodNotReady")
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _line_with(stream: asyncio.StreamReader, words: str) -> None:
+    while True:
+        line = (await stream.readline()).decode()
+        assert line, f"it ended without {words!r}"
+        if words in line:
+            return
+
+
+async def test_audit_and_its_fix(shop: Stage, run: CommandLine, cluster: RemoteCluster) -> None:
+    namespace = shop.case.key[0]
+    clean = run("audit", "-n", namespace)
+    assert clean.returncode == 0, clean.stdout
+    orphan = {
+        "metadata": {"name": "lost", "labels": {"kubernetes.io/service-name": "gone"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.9.9.9"]}],
+    }
+    await cluster.create(ENDPOINT_SLICES, orphan, namespace=namespace)
+    told = run("audit", "-n", namespace)
+    assert told.returncode == 1
+    assert "would delete it" in " ".join(told.stdout.split())
+    assert await _exists(cluster, namespace)  # it only says what it would do
+    rows = json.loads(run("audit", "-n", namespace, "-o", "json").stdout)["problems"]
+    assert [(row["defect"], row["name"], row["removable"]) for row in rows] == [("orphaned", "lost", True)]
+    fixed = run("audit", "-n", namespace, "--fix")
+    assert fixed.returncode == 0
+    assert "deleted" in fixed.stdout
+    assert not await _exists(cluster, namespace)
+
+
+async def _exists(cluster: RemoteCluster, namespace: str) -> bool:
+    listing = await cluster.list(ENDPOINT_SLICES, namespace=namespace)
+    return any(each["metadata"]["name"] == "lost" for each in listing.items)

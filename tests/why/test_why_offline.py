@@ -162,22 +162,8 @@ def test_files_and_directories(tmp_path):
             documents([str(missing)])
 
 
-FIELDS = [
-    "metadata",
-    "spec",
-    "status",
-    "ports",
-    "selector",
-    "template",
-    "containers",
-    "name",
-    "labels",
-    "namespace",
-    "replicas",
-    "items",
-    "endpoints",
-]
-FIELDS += ["subsets", "phase", "port", "targetPort"]
+FIELDS = ["metadata", "spec", "status", "ports", "selector", "template", "containers", "name", "labels", "namespace"]
+FIELDS += ["replicas", "items", "endpoints", "subsets", "phase", "port", "targetPort"]
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 70000) | st.text("ab-/.1", max_size=6),

@@ -166,6 +166,8 @@ def _outdated(case: Case) -> Iterator[Problem]:
     """Slices that list what no Pod stands for.  Deleting one may be an outage where no controller writes it anew."""
     wanted = in_slices(case).entries
     for each in case.controller_slices:
+        if _controllers_slice(each, case.service) is not None:
+            continue
         dead = sorted({address for (address, pod) in slices_content([each]).entries if (address, pod) not in wanted})
         if dead:
             yield Problem(

@@ -54,8 +54,18 @@ async def recall(cluster: Cluster, key: Key) -> Memory:
         )
         for resource, selection, type in sources:
             replayed = _replay(cluster, resource, namespace, since=oldest, until=newest, as_=type, **selection)
-            changes += [change async for change in replayed]
+            changes += [change async for change in replayed if _concerns(change, name)]
     return Memory(tuple(changes), await _events(cluster, key), oldest, newest)
+
+
+def _concerns(change: Change, name: str) -> bool:
+    """Not every server can select what it replays."""
+    match change.object:
+        case RememberedService() as service:
+            return service.metadata.name == name
+        case EndpointSlice() as endpoint_slice:
+            return endpoint_slice.service_name == name
+    return True
 
 
 async def _events(cluster: Cluster, key: Key) -> tuple[Event, ...]:
