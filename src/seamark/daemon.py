@@ -115,10 +115,10 @@ class Daemon:
             self.api.cache.settle()
         background += await self._listen(authority)
         background += self._serve(cluster)
-        background += self._control(authority.ca_pem.decode(), shared=store.shared)
         if "dns" in self.parts:
-            background.append(await self._answer_names())
-            assert self.dns is not None
+            background.append(await self._answer_names())  # before all else that is only work: its port may be taken
+        background += self._control(authority.ca_pem.decode(), shared=store.shared)
+        if self.dns is not None:
             await self.dns.synced()
         if self.nodes_ready is not None:
             await self.nodes_ready.wait()

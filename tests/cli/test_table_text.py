@@ -47,7 +47,7 @@ def test_namespace_kind_and_labels_are_added_around() -> None:
     looks = Looks(namespace=True, kind="service", labels=True, label_columns=("x/a", "a"))
     head, row = lines(table(("web", "ClusterIP", "5d")), looks)
     assert head.split() == ["NAMESPACE", "NAME", "TYPE", "AGE", "A", "A", "LABELS"]
-    assert row.split() == ["shop", "service/web", "ClusterIP", "5d", "<none>", "1", "a=1,b=2"]
+    assert row.split() == ["shop", "service/web", "ClusterIP", "5d", "1", "a=1,b=2"]
 
 
 def test_a_table_that_goes_on_has_one_header_and_never_narrows() -> None:

@@ -196,7 +196,7 @@ class Transport:
                 "check certificate-authority and tls-server-name in the kubeconfig"
             ) from error
         except aiohttp.ClientConnectorError as error:
-            raise errors.ServiceUnavailable(f"cannot reach {server}: {error.os_error.strerror or error}") from error
+            raise errors.ServiceUnavailable(f"cannot reach {server}: {_reason(error.os_error)}") from error
         except (aiohttp.ClientError, OSError) as error:
             what = str(error) or type(error).__name__
             raise errors.ServiceUnavailable(f"lost the connection to {server}: {what}") from error
@@ -300,6 +300,11 @@ def _warning(header: str) -> str:
     """What a header such as ``299 - "v1 Endpoints is deprecated"`` says."""
     text = header.partition('"')[2].rpartition('"')[0]
     return text.replace('\\"', '"').replace("\\\\", "\\") or header
+
+
+def _reason(error: OSError) -> str:
+    """Why, in the system's words: asyncio has words of its own, which name the address once more."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:

@@ -1,23 +1,87 @@
-"""YAML as Go prints it: what could be read as something else is in double quotes, long texts are blocks."""
+"""YAML as Go prints it: what could be read as something else is in double quotes, texts of several lines are blocks."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
-_GO_TRUTHS = ("y", "Y", "n", "N")  # to YAML 1.1 they are truth values; PyYAML leaves them out
+WIDTH = 80  # where Go breaks a line at the next space
+LAST_PLAIN = "\uffff"  # what is beyond it, Go's library takes for unprintable
+
+# What Go takes for a number, a date or a truth value and PyYAML does not.
+_MORE_THAN_TEXT = re.compile(
+    r"""  [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?   # also 1e3, which PyYAML wants a point in
+        | [-+]?0o[0-7_]+
+        | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}
+        | [yYnN]
+    """,
+    re.VERBOSE,
+)
+_JUST_TEXT = ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value")  # the other way round: << and =
+
+_ESCAPES = {
+    "\0": "\\0",
+    "\x07": "\\a",
+    "\x08": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\x0b": "\\v",
+    "\x0c": "\\f",
+    "\r": "\\r",
+    "\x1b": "\\e",
+    '"': '\\"',
+    "\\": "\\\\",
+    "\x85": "\\N",
+    "\xa0": "\\_",
+    "\u2028": "\\L",
+    "\u2029": "\\P",
+}
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's, but quoting as Kubernetes' clients are used to see it."""
+    """PyYAML's, but quoting and breaking lines as Kubernetes' clients are used to see it."""
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        self.write_indicator('"', True)
+        for position, character in enumerate(text):
+            inside = 0 < position < len(text) - 1
+            if character == " " and split and inside and self.column > self.best_width and text[position - 1] != " ":
+                self.write_indent()
+                # Spaces at the beginning of a line mean nothing unless something is before them.
+                self._put("\\" if text[position + 1] == " " else "")
+            else:
+                self._put(_escaped(character))
+        self.write_indicator('"', False)
+
+    def _put(self, text: str) -> None:
+        self.column += len(text)
+        self.stream.write(text)
+
+
+_Dumper.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _JUST_TEXT]
+    for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+}
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character > LAST_PLAIN:
+        return f"\\U{ord(character):08X}"
+    if character.isprintable():
+        return character
+    return f"\\x{ord(character):02X}" if character < "\u0100" else f"\\u{ord(character):04X}"
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     if "\n" in value:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
     plain = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]  # no stub for it
-    style = None if plain == "tag:yaml.org,2002:str" and value not in _GO_TRUTHS else '"'
+    is_text = plain == "tag:yaml.org,2002:str" and not _MORE_THAN_TEXT.fullmatch(value)
+    style = None if is_text and all(character <= LAST_PLAIN for character in value) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
@@ -25,4 +89,4 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(value: Any) -> bytes:
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=10**6).encode()
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=WIDTH).encode()

@@ -14,7 +14,7 @@ _BASH_HEAD = """\
 
 # Written for the bash of macOS too, which is from 2007.
 _seamark_words() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }
-_seamark_paths() { local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen "$1" -- "$cur")); }
+_seamark_paths() { local IFS=$'\\n'; compopt -o filenames 2>/dev/null || true; COMPREPLY=($(compgen "$1" -- "$cur")); }
 _seamark_files() { _seamark_paths -f; }
 _seamark_directories() { _seamark_paths -d; }
 _seamark_ask() { _seamark_words "$(seamark completion words "$@" 2>/dev/null)"; }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import select
 import signal
 import time
 from pathlib import Path
@@ -43,20 +45,41 @@ def main(arguments: list[str]) -> int:
     if not found.pid:
         raise Failure(f"the Seamark in {directory} runs where it cannot be reached from here: another container?")
     try:
-        os.kill(found.pid, signal.SIGTERM)
-    except ProcessLookupError:
-        pass  # it ended by itself meanwhile, which is what was wanted
+        with Progress(f"waiting for pid {found.pid} to end …"):
+            ended = _end(directory, found.pid, options.timeout)
     except PermissionError as error:
         raise Failure(f"pid {found.pid} is somebody else's: {error.strerror}") from error
-    with Progress(f"waiting for pid {found.pid} to end …"):
-        if not _ended(directory, found.pid, options.timeout):
-            raise Failure(f"pid {found.pid} has not ended within {options.timeout:g} s; wait, or `kill -9 {found.pid}`")
+    if not ended:
+        raise Failure(f"pid {found.pid} has not ended within {options.timeout:g} s; wait, or `kill -9 {found.pid}`")
     print(f"stopped pid {found.pid}")
     return 0
 
 
-def _ended(directory: Path, pid: int, seconds: float) -> bool:
+def _end(directory: Path, pid: int, seconds: float) -> bool:
+    """Ask the process to end; whether it has within so many seconds."""
+    if not hasattr(os, "pidfd_open"):
+        return _end_by_number(directory, pid, seconds)
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True  # it ended by itself meanwhile, which is what was wanted
+    try:
+        # The handle is the holder's and nobody else's if the holder is still the same now that we have it.
+        still = running_in(directory)
+        if still is None or still.pid != pid:
+            return True
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        ended, _, _ = select.select([process], [], [], seconds)
+        return bool(ended)
+    finally:
+        os.close(process)
+
+
+def _end_by_number(directory: Path, pid: int, seconds: float) -> bool:
+    """The same where processes have no handles: it has ended when it holds the directory no more."""
     until = time.monotonic() + seconds
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
     while (found := running_in(directory)) is not None and found.pid == pid:
         if time.monotonic() >= until:
             return False

@@ -96,7 +96,7 @@ class TableText:
                 text = f"{self._looks.kind}/{text}"
             cells.append(text)
         labels: Mapping[str, str] = row.metadata.get("labels") or {}
-        more = [cell_text(labels.get(key, "<none>")) for key in self._looks.label_columns]
+        more = [cell_text(labels.get(key, "")) for key in self._looks.label_columns]
         if self._looks.labels:
             more.append(",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<none>")
         return [*([row.metadata.get("namespace", "")] if self._looks.namespace else []), *cells, *more]
