@@ -274,6 +274,21 @@ def test_names_may_stand_behind_flags(seamark: Command) -> None:
     assert seamark("get", "svc", "-n", "shop", "web", "-o", "name", "open") == "service/web\nservice/open\n"
 
 
+def test_a_closed_pipe_is_no_disaster(seamark: Command) -> None:
+    command = f"{sys.executable} -m seamark get svc -A -o yaml | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=seamark.environment, check=True)
+    assert done.stderr == ""
+    # Whether the pipe is closed before everything is in it is up to the two of them.
+    assert done.stdout in ("apiVersion: v1\n0\n", "apiVersion: v1\n141\n")
+
+
+def test_nowhere_to_go(tmp_path: Path) -> None:
+    done = Command(tmp_path).run("get", "svc")
+    assert done.returncode == 1
+    assert done.stderr.startswith("seamark: no cluster to talk to")
+    assert done.stderr.endswith("or start one with `seamark up`\n")
+
+
 def test_a_server_that_is_not_there(seamark: Command, tmp_path: Path) -> None:
     config = (seamark.data / "kubeconfig").read_text()
     away = tmp_path / "away"

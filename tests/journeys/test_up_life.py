@@ -215,6 +215,19 @@ def test_the_users_kubeconfig_keeps_everything_else(seamark: Command) -> None:
         assert "prod.example" in seamark.run("get", "svc").stderr
 
 
+def test_a_kubeconfig_that_cannot_be_merged_into(seamark: Command) -> None:
+    file = seamark.home / ".kube" / "config"
+    file.parent.mkdir()
+    file.write_text("just words")
+    for more in ((), ("--detach",)):
+        done = seamark.run("up", "--api-port", "0", "--dns-port", "0", "--nodes", "0", "--merge-kubeconfig", *more)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"seamark: {file} is not a kubeconfig: it is left as it is\n"
+    assert file.read_text() == "just words"
+    while seamark.run("status").stdout.splitlines()[-1] != "not running":
+        time.sleep(0.05)
+
+
 def test_a_new_kubeconfig_is_made_under_another_name(seamark: Command) -> None:
     target = seamark.home / "elsewhere"
     seamark.environment["KUBECONFIG"] = str(target)

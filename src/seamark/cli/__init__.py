@@ -54,6 +54,7 @@ EXIT_CODES = """\
   1    it failed, or what was asked about is not as it should be; the reason is on stderr
   2    the command line or the configuration is wrong
   130  interrupted (Ctrl-C)
+  141  nobody reads the output any more (| head)
 """
 
 
@@ -107,13 +108,17 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     from seamark.cli.failure import Failure
 
     try:
-        return run(arguments)
+        code = run(arguments)
+        sys.stdout.flush()  # here and not at the very end, where nobody could catch what comes of it
+        return code
     except Failure as failure:
         print(failure.line, file=sys.stderr)
         return failure.code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Somebody closed the pipe (| head): that is their right.
-        sys.stderr.close()
+        # Somebody closed the pipe (| head): that is their right.  What is still to be written goes nowhere.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

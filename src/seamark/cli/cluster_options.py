@@ -46,7 +46,8 @@ def connection_of(options: argparse.Namespace) -> Connection:
     try:
         return load(path, context=options.context)
     except KubeconfigError as error:
-        raise Failure(str(error)) from error
+        nothing = path is None and str(error).startswith("no cluster to talk to")
+        raise Failure(f"{error}, or start one with `seamark up`" if nothing else str(error)) from error
 
 
 def default_kubeconfig(environ: Mapping[str, str], home: Path) -> Path | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import add_log_options, level_of
 from seamark.cli.parsing import truth
+from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
     from seamark.config import Config
@@ -97,8 +98,15 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
     from seamark import daemon
     from seamark.config import ConfigError
 
+    progress = Progress("starting …")
+
+    async def is_up(running: Daemon) -> None:
+        progress.done()
+        await ready(running)
+
     try:
-        uvloop.run(daemon.run(config, parts, ready))
+        with progress:
+            uvloop.run(daemon.run(config, parts, is_up))
     except daemon.StartError as error:
         raise Failure(str(error)) from error
     except ConfigError as error:

@@ -62,6 +62,10 @@ class Progress:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self.done()
+
+    def done(self) -> None:
+        """It is over; the line goes away."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.serving import ENVIRONMENT, add_up_options, check_sections, config_of, serve
 from seamark.cli.terminal import colourful, styled
@@ -53,7 +56,12 @@ def main(arguments: list[str]) -> int:
     if options.detach:
         from seamark.cli.background import start_in_background
 
-        _is_up(start_in_background(config, arguments), options.merge_kubeconfig)
+        started = start_in_background(config, arguments)
+        try:
+            _is_up(started, options.merge_kubeconfig)
+        except Failure:
+            os.kill(started.pid, signal.SIGTERM)  # it is not what was asked for
+            raise
         return 0
 
     from seamark.daemon import EVERYTHING
