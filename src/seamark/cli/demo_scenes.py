@@ -144,6 +144,8 @@ def not_ready(stage: Stage) -> None:
     stage.run(_in(stage, f"seamark get pod {pod}"), until="0/1")
     stage.run(_in(stage, "seamark get endpoints web"), until=r"(?m)web +\S+:8080,\S+:8080 ")
     stage.run(_in(stage, "seamark get endpoints web -o yaml"), until=rf"(?s)notReadyAddresses:\n.*name: {pod}\n")
+    stage.say("Who finds a Service with too few endpoints need not read YAML, but can ask why.")
+    stage.run(_in(stage, "seamark why svc/web"), until=rf"(?m)^{pod} +not ready ")
 
 
 def manual_endpoints(stage: Stage) -> None:
