@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from seamark.cli.cluster_options import ENVIRONMENT, WHICH_CLUSTER
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
-from seamark.cli.why import add_cluster_options, style_of, with_cluster
+from seamark.cli.why import add_scope_options, style_of, with_cluster
 
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
@@ -28,15 +29,16 @@ seamark audit -A -o json
 def parser() -> argparse.ArgumentParser:
     made = verb_parser(
         "audit",
-        "Find orphaned, duplicated, stale and foreign Endpoints and EndpointSlices.",
+        f"Find orphaned, duplicated, stale and foreign Endpoints and EndpointSlices.\n\n{WHICH_CLUSTER}",
         examples=EXAMPLES,
+        environment=ENVIRONMENT,
         codes={
             0: "nothing is wrong, or all of it was put right",
             1: "something is wrong, or was left as it is",
             2: "could not look, or the command line is wrong",
         },
     )
-    add_cluster_options(made)
+    add_scope_options(made)
     made.add_argument("--fix", action="store_true", help="delete what can safely be deleted; asks on a terminal")
     made.add_argument("-y", "--yes", action="store_true", help="with --fix: do not ask")
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seamark.cli.cluster_options import (
+    ENVIRONMENT,
+    WHICH_CLUSTER,
+    add_cluster_options,
+    add_namespace_options,
+    connection_of,
+    default_kubeconfig,
+)
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import colourful
@@ -36,26 +46,26 @@ _KINDS = {
 }
 
 
-def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+def add_scope_options(parser: argparse.ArgumentParser) -> None:
     """Which cluster, which namespaces."""
-    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default="", help="instead of the context's own")
+    add_namespace_options(parser)
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
-    parser.add_argument("--context", metavar="NAME", default="", help="the kubeconfig's context to use")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster; without, kubectl's rules, then in-cluster")
+    add_cluster_options(parser)
 
 
 def parser() -> argparse.ArgumentParser:
     made = verb_parser(
         "why",
-        "Say why a Service has no endpoints, or not those it should have, and what to do about it.",
+        f"Say why a Service has no endpoints, or not those it should have, and what to do about it.\n\n{WHICH_CLUSTER}",
         examples=EXAMPLES,
+        environment=ENVIRONMENT,
         codes={0: "healthy", 1: "something is wrong", 2: "could not look, or the command line is wrong"},
     )
     made.add_argument(
         "target", metavar="TARGET", nargs="*", help="svc/NAME, pod/NAME or dns NAME; default all Services"
     )
-    add_cluster_options(made)
-    made.add_argument("-f", "--filename", metavar="PATH", action="append", help="manifests, not a cluster; - is stdin")
+    add_scope_options(made)
+    made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="manifests, not a cluster")
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")
     made.add_argument("-w", "--watch", action="store_true", help="go on, and tell when something changes")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
@@ -119,16 +129,18 @@ def _run(options: argparse.Namespace, kind: str, name: str) -> int:
 
 async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Connection], Awaitable[int]]) -> int:
     """Connect as kubectl would, and do something with it."""
-    from seamark.access.kubeconfig import load
-    from seamark.access.kubeconfig_file import KubeconfigError
     from seamark.access.remote import RemoteCluster
+    from seamark.errors import ApiError
 
     try:
-        connection = load(options.kubeconfig, context=options.context)
-    except KubeconfigError as error:
-        raise Failure(str(error), 2) from error
+        connection = connection_of(options)
+    except Failure as failure:
+        raise Failure(str(failure), 2) from failure
     async with RemoteCluster(connection, agent="seamark-why") as cluster:
-        return await work(cluster, connection)
+        try:
+            return await work(cluster, connection)
+        except ApiError as error:
+            raise Failure(error.message, 2) from error
 
 
 async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, connection: Connection) -> int:
@@ -198,7 +210,8 @@ def options_line(options: argparse.Namespace) -> str:
 def kubectl_options(options: argparse.Namespace) -> list[str]:
     """What makes kubectl talk to the same cluster as this command."""
     more = [f"--context={options.context}"] if options.context else []
-    return [*more, *([f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else [])]
+    path = options.kubeconfig or default_kubeconfig(os.environ, Path.home())
+    return [*more, f"--kubeconfig={path}"] if path else more
 
 
 def style_of(options: argparse.Namespace) -> Style:

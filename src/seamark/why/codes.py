@@ -84,6 +84,11 @@ class Code(Enum):
     )
     SELECTOR_OTHER_KEY = "SelectorOtherKey", Family.SELECTOR, "Pods have the value under another key"
     SELECTOR_ONE_LABEL_OFF = "SelectorOneLabelOff", Family.SELECTOR, "Pods match all of the selector but one label"
+    LABELS_ON_WORKLOAD_ONLY = (
+        "LabelsOnWorkloadOnly",
+        Family.SELECTOR,
+        "the selector matches a workload's own labels, but not those of its Pods",
+    )
     WORKLOAD_SCALED_TO_ZERO = "WorkloadScaledToZero", Family.SELECTOR, "the workload that would match has no replicas"
     WORKLOAD_CANNOT_CREATE_PODS = (
         "WorkloadCannotCreatePods",
@@ -153,6 +158,16 @@ class Code(Enum):
         "EndpointsNamedOtherwise",
         Family.HAND_MADE,
         "Endpoints exist under a name that is not the Service's",
+    )
+    ENDPOINTS_IN_OTHER_NAMESPACE = (
+        "EndpointsInOtherNamespace",
+        Family.HAND_MADE,
+        "the Endpoints or EndpointSlice written for it are in another namespace",
+    )
+    ENDPOINTS_TARGET_GONE = (
+        "EndpointsTargetGone",
+        Family.HAND_MADE,
+        "hand-made endpoints point at Pods that do not exist any more",
     )
     ENDPOINTS_NOT_MIRRORED = (
         "EndpointsNotMirrored",

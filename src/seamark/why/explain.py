@@ -89,7 +89,8 @@ def state(case: Case) -> str:
         names = [each.pod.metadata.name for each in case.ready]
         return f"will be served by {listed(names)}" if names else f"will have {count or 'no'} endpoints"
     if not count:
-        return "no ready endpoints"
+        headless = case.service.spec.cluster_ip == "None"
+        return "no ready endpoints (NXDOMAIN in DNS)" if headless else "no ready endpoints"
     ready = plural(count, "ready endpoint")
     if not case.service.managed:
         return ready
@@ -109,6 +110,8 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "selector", pairs(spec.selector)
     if spec.ports:
         yield "ports", listed([_port(port) for port in spec.ports], 6)
+    if spec.type == "LoadBalancer" and not case.service.status.load_balancer.ingress:
+        yield "outside", "no address from a load balancer yet (pending)"
     if spec.publish_not_ready_addresses:
         yield "publishes", "Pods that are not ready, too (publishNotReadyAddresses)"
     yield "DNS", names.answer(case)

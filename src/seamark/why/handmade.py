@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seamark.why import handmade_endpoints, handmade_slices
-from seamark.why.case import Case, listed
+from seamark.why import handmade_endpoints, handmade_slices, strays
+from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
-from seamark.why.finding import Finding, Fix, Severity, label, merge_patch
-from seamark.why.near import misspelt, related
-from seamark.why.views import SERVICE_NAME_LABEL, EndpointSlice, Service
+from seamark.why.finding import Finding, Fix, Severity, merge_patch
 
 _NAMES = ("app.kubernetes.io/name", "app", "k8s-app", "run", "name")
 
@@ -23,72 +21,36 @@ def findings(case: Case) -> Iterator[Finding]:
         return
     yield from handmade_slices.findings(case)
     yield from handmade_endpoints.findings(case)
+    yield from _gone(case)
     abandoned = case.endpoints is None or case.endpoints.made_by_controller
     if not case.ready_addresses and abandoned and len(case.slices) == len(case.controller_slices):
-        yield from _strays(case)
+        yield from strays.findings(case)
         yield _nothing(case)
 
 
-# --- nothing, or something that does not belong ----------------------------------------------------
-
-
-def _strays(case: Case) -> Iterator[Finding]:
-    """Endpoints and slices of no Service, with a name close to this one's."""
-    for each in case.world.strays(case.namespace):
-        if each.service_name:
-            if _alike(each.service_name, case.name):
-                yield _named_otherwise(case, each)
-        elif _meant(each, case.service):
-            yield Finding(
-                Code.SLICE_WITHOUT_SERVICE_NAME,
-                Severity.ERROR,
-                f"It has no selector, and EndpointSlice {each.metadata.name} ({listed(each.all_addresses())}), which"
-                f" looks made for it, lacks the label {SERVICE_NAME_LABEL}, so it is ignored.",
-                Fix(
-                    "If it is for this Service, label it:",
-                    (label("endpointslice", each.key, f"{SERVICE_NAME_LABEL}={case.name}"),),
-                    certain=False,
-                ),
-            )
-    for endpoints in case.world.endpoints.values():
-        orphan = endpoints.key[0] == case.namespace and endpoints.key not in case.world.services
-        name = endpoints.metadata.name
-        if orphan and _alike(name, case.name):
-            yield Finding(
-                Code.ENDPOINTS_NAMED_OTHERWISE,
-                Severity.ERROR,
-                f"It has no selector, and Endpoints {name} ({listed(each.ip for each in endpoints.ready())}) belong to"
-                f" no Service: Endpoints must have the Service's name, {case.name}.",
-                Fix(f"If they are for this Service, make them again under the name {case.name}.", certain=False),
-            )
-
-
-def _meant(each: EndpointSlice, service: Service) -> bool:
-    """Whether a slice without a Service's name looks made for this one."""
-    name = each.metadata.name
-    if name == service.metadata.name or name.startswith(f"{service.metadata.name}-"):
-        return True
-    if any(owner.uid == service.metadata.uid and owner.kind == "Service" for owner in each.metadata.owner_references):
-        return True
-    return _alike(name, service.metadata.name)
-
-
-def _alike(one: str, other: str) -> bool:
-    return misspelt(one, other) is not None or related(one, other)
-
-
-def _named_otherwise(case: Case, each: EndpointSlice) -> Finding:
-    return Finding(
-        Code.SLICE_FOR_OTHER_SERVICE,
-        Severity.ERROR,
-        f"It has no selector, and EndpointSlice {each.metadata.name} ({listed(each.all_addresses())}) is labelled for"
-        f" Service {each.service_name}, which does not exist.",
-        Fix(
-            f"If Service {case.name} is meant, correct the label:",
-            (label("endpointslice", each.key, f"{SERVICE_NAME_LABEL}={case.name}", overwrite=True),),
-            certain=False,
-        ),
-    )
+def _gone(case: Case) -> Iterator[Finding]:
+    """Addresses that somebody wrote for a Pod, which has gone since; nobody follows Pods here."""
+    hand_made = handmade_slices.hand_made(case)
+    targets = {
+        (address, endpoint.target_ref.name)
+        for each in hand_made
+        for endpoint in each.endpoints or ()
+        if endpoint.target_ref is not None and endpoint.target_ref.kind == "Pod" and endpoint.ready
+        for address in endpoint.addresses or ()
+    }
+    if case.endpoints is not None and not case.endpoints.made_by_controller:
+        addresses = [each for each in case.endpoints.ready() if each.target_ref is not None]
+        targets |= {(e.ip, e.target_ref.name) for e in addresses if e.target_ref and e.target_ref.kind == "Pod"}
+    dead = sorted((ip, name) for ip, name in targets if (case.namespace, name) not in case.world.pods)
+    if dead and not case.world.planned:
+        yield Finding(
+            Code.ENDPOINTS_TARGET_GONE,
+            Severity.ERROR if len(dead) == len(case.ready_addresses) else Severity.WARNING,
+            f"{plural(len(dead), 'hand-made endpoint')} ({listed(f'{ip} for Pod {name}' for ip, name in dead)}) lead to"
+            " Pods that do not exist any more: it has no selector, so nobody updates them.",
+            Fix("Give it a selector that picks the Pods, or write their present addresses."),
+            weight=len(dead),
+        )
 
 
 def _nothing(case: Case) -> Finding:

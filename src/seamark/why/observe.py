@@ -33,6 +33,7 @@ from seamark.kinds.resource import (
 from seamark.why.case import Case, pairs
 from seamark.why.external import in_cluster_target
 from seamark.why.views import (
+    SERVICE_NAME_LABEL,
     Endpoints,
     EndpointSlice,
     Event,
@@ -162,6 +163,8 @@ async def _learn_more(reader: _Reader, world: World, service: Service) -> None:
         world.learn(elsewhere=[pod for pod in found or () if pod.metadata.namespace != namespace])
         others = sorted({pod.metadata.namespace for pod in world.seen.elsewhere})[:5]
         await _also(reader, world, others)
+    elif not service.managed and not service.external and not case.slices and case.endpoints is None:
+        await _misplaced(reader, world, service)
     elif any(not each.would_serve for each in case.candidates):
         events = await reader.optional(EVENTS, Event, namespace, fields="involvedObject.kind=Pod,type=Warning")
         world.learn(events=events)
@@ -177,6 +180,21 @@ async def observe_services(cluster: Cluster) -> Sequence[Service]:
 
 async def observe_pod(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
     return await observe(cluster, key[0], clock=clock)
+
+
+async def _misplaced(reader: _Reader, world: World, service: Service) -> None:
+    """What somebody may have written for it in another namespace."""
+    name = service.metadata.name
+    slices = await reader.optional(ENDPOINT_SLICES, EndpointSlice, labels=f"{SERVICE_NAME_LABEL}={name}")
+    endpoints = await reader.optional(ENDPOINTS, Endpoints, fields=f"metadata.name={name}")
+    services = await reader.optional(SERVICES, Service, fields=f"metadata.name={name}")
+    here = service.metadata.namespace
+    if services is not None:
+        world.add_services(services)
+        world.learn(
+            slices=[*(world.seen.slices or ()), *(e for e in slices or () if e.metadata.namespace != here)],
+            endpoints=[*(world.seen.endpoints or ()), *(e for e in endpoints or () if e.metadata.namespace != here)],
+        )
 
 
 async def _also(reader: _Reader, world: World, namespaces: Sequence[str]) -> None:

@@ -241,11 +241,24 @@ def _probing(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
         if container.readiness_probe is not None:
             return Trouble(
                 Code.READINESS_PROBE_FAILING,
-                f"container {status.name}: readiness probe ({container.readiness_probe}) fails{restarts}",
+                f"container {status.name}: readiness probe ({container.readiness_probe}) fails{restarts}"
+                f"{_probes_elsewhere(container)}",
                 f"Make container {status.name} answer its readiness probe, or correct the probe.",
                 _describe(pod),
             )
     return None
+
+
+def _probes_elsewhere(container: Container) -> str:
+    """A remark, if the probe asks a port that the container declares nowhere."""
+    probe = container.readiness_probe
+    asked = (
+        next((each.port for each in (probe.http_get, probe.tcp_socket, probe.grpc) if each), None) if probe else None
+    )
+    declared = {value for port in container.ports for value in (port.container_port, port.name) if value}
+    if asked is None or not declared or asked in declared:
+        return ""
+    return f" (the container declares {', '.join(str(port.container_port) for port in container.ports)}, not {asked})"
 
 
 def _gated(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:

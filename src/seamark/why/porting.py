@@ -54,9 +54,9 @@ def _named(case: Case, position: int, port: ServicePort, members: Sequence[Candi
     else:
         cause += f"; they declare {_ports(declared)}." if declared else "; they declare no ports at all."
         fix = _by_name(case, position, port, declared)
-    yield Finding(
-        code, Severity.ERROR if everybody else Severity.WARNING, cause, fix, weight=len(lacking), facts=_inits(lacking)
-    )
+    nothing_works = everybody and not any(each.verdict.ports for each in members)
+    severity = Severity.ERROR if nothing_works else Severity.WARNING
+    yield Finding(code, severity, cause, fix, weight=len(lacking), facts=_inits(lacking))
 
 
 def _by_name(case: Case, position: int, port: ServicePort, declared: Sequence[ContainerPort]) -> Fix:

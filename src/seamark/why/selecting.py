@@ -37,6 +37,9 @@ def _reasons(case: Case) -> Iterator[Finding]:
             yield _without_pods(case, shape.workload)
     misses = case.near_misses
     yield from (_near(case, misses) for _ in misses[:1] if misses[0].cost < FAR)
+    for shape in shapes:
+        if shape.workload is not None and selector.items() <= shape.workload.metadata.labels.items():
+            yield _on_workload_only(case, shape)
     elsewhere = pods_elsewhere(case)
     # Labels that are found everywhere say nothing about where these Pods should be.
     if 0 < len(elsewhere) <= _FEW:
@@ -84,6 +87,24 @@ def _without_pods(case: Case, workload: Workload) -> Finding:
         cause = f"{workload} should have made {count}Pods that it selects, but there are none."
         fix = f"Check that the controllers for {workload.kind}s run, and its events."
     return Finding(Code.WORKLOAD_WITHOUT_PODS, Severity.ERROR, cause, Fix(fix, (), (describe,)))
+
+
+def _on_workload_only(case: Case, shape: Shape) -> Finding:
+    """Labels of a Deployment are not labels of its Pods, though they stand in one manifest."""
+    selector = case.service.spec.selector or {}
+    patch: dict[str, str | None] = {key: None for key in selector if key not in shape.labels}
+    patch |= {key: value for key, value in shape.labels.items() if selector.get(key) != value}
+    return Finding(
+        Code.LABELS_ON_WORKLOAD_ONLY,
+        Severity.ERROR,
+        f"The selector {pairs(selector)} matches the labels of {shape.workload} itself, but not those of its Pods"
+        f" ({pairs(shape.labels) or 'none'}): a Service selects by the labels of the Pod template.",
+        Fix(
+            f"Select by the Pods' labels, or give the template {pairs(selector)}:",
+            (merge_patch("service", case.key, {"spec": {"selector": patch}}),) if shape.labels else (),
+        ),
+        weight=max(1, len(shape.pods)),
+    )
 
 
 # --- close by --------------------------------------------------------------------------------------

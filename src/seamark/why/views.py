@@ -71,9 +71,23 @@ class ServiceSpec(membership.ServiceSpec, frozen=True):
     external_traffic_policy: str = ""
 
 
+class Ingress(View, frozen=True):
+    ip: str = ""
+    hostname: str = ""
+
+
+class LoadBalancer(View, frozen=True):
+    ingress: tuple[Ingress, ...] = ()
+
+
+class ServiceStatus(View, frozen=True):
+    load_balancer: LoadBalancer = LoadBalancer()
+
+
 class Service(membership.Service, frozen=True):
     metadata: ServiceMetadata
     spec: ServiceSpec = ServiceSpec()
+    status: ServiceStatus = ServiceStatus()
 
     @property
     def key(self) -> Key:
