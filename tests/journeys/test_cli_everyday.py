@@ -8,13 +8,15 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from seamark_command import Command
 
 from conftest import Kubectl
+from seamark.cli import main
 
 OBJECTS = """\
 apiVersion: v1
@@ -73,6 +75,28 @@ def kubectl(seamark: Command) -> Kubectl:
     return Kubectl(seamark.data / "kubeconfig", seamark.home)
 
 
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Here = Callable[..., Ended]
+
+
+@pytest.fixture
+def here(seamark: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    """The same command line in this process: there are many of them below, and Python takes its time to start."""
+    monkeypatch.setenv("KUBECONFIG", str(seamark.data / "kubeconfig"))
+
+    def run(*arguments: str) -> Ended:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return run
+
+
 def ageless(text: str) -> list[str]:
     """The lines without how old things are and the spaces that depend on it."""
     return [re.sub(r" +", "  ", AGE.sub("AGE  ", line)).rstrip() for line in text.splitlines()]
@@ -110,11 +134,11 @@ def ageless(text: str) -> list[str]:
         "endpointslices.v1.discovery.k8s.io -n shop",
     ],
 )
-def test_tables_are_kubectls(seamark: Command, kubectl: Kubectl, arguments: str) -> None:
-    theirs, ours = kubectl.run("get", *arguments.split()), seamark.run("get", *arguments.split())
-    assert ageless(ours.stdout) == ageless(theirs.stdout)
-    assert ours.stderr == theirs.stderr
-    assert ours.returncode == theirs.returncode
+def test_tables_are_kubectls(kubectl: Kubectl, here: Here, arguments: str) -> None:
+    theirs, ours = kubectl.run("get", *arguments.split()), here("get", *arguments.split())
+    assert ageless(ours.out) == ageless(theirs.stdout)
+    assert ours.err == theirs.stderr
+    assert ours.code == theirs.returncode
 
 
 @pytest.mark.parametrize(
@@ -134,10 +158,10 @@ def test_tables_are_kubectls(seamark: Command, kubectl: Kubectl, arguments: str)
         "pods -n shop -o yaml --show-managed-fields",
     ],
 )
-def test_objects_are_kubectls_to_the_byte(seamark: Command, kubectl: Kubectl, arguments: str) -> None:
-    theirs, ours = kubectl.run("get", *arguments.split()), seamark.run("get", *arguments.split())
-    assert ours.stdout == theirs.stdout
-    assert ours.returncode == theirs.returncode == 0
+def test_objects_are_kubectls_to_the_byte(kubectl: Kubectl, here: Here, arguments: str) -> None:
+    theirs, ours = kubectl.run("get", *arguments.split()), here("get", *arguments.split())
+    assert ours.out == theirs.stdout
+    assert ours.code == theirs.returncode == 0
 
 
 def watching(command: list[str], environment: dict[str, str], change: threading.Event) -> list[str]:

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -128,10 +129,10 @@ def test_json_logs(seamark: Command) -> None:
 # --- what keeps it from starting -------------------------------------------------------------------
 
 
-def refused(seamark: Command, *arguments: str, code: int) -> str:
+def refused(seamark: Command, *arguments: str, code: int, ways: Sequence[tuple[str, ...]] = ((), ("--detach",))) -> str:
     """What is said of it, the same in front and in the background: one line."""
     said = set()
-    for more in ((), ("--detach",)):
+    for more in ways:
         done = seamark.run("up", *arguments, *more)
         assert done.returncode == code, done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr
@@ -176,13 +177,18 @@ def test_a_second_one_on_the_same_directory(seamark: Command) -> None:
         ("[nodes]\ncount = -1", "[nodes]"),
         ("[dns.zone]\npods = 'maybe'", "[dns]"),
         ("[network]\nranges = ['10.0.0.0/8', '10.1.0.0/16']", "already a range of IPv4"),
-        ("[api]\ntoken_file = '/does/not/exist'", "/does/not/exist"),
     ],
 )
 def test_a_broken_configuration(seamark: Command, content: str, said: str) -> None:
     file = seamark.home / "seamark.toml"
     file.write_text(content)
-    assert said in refused(seamark, "--config", str(file), "--dns-port", "0", code=2)
+    # In the background it is the same code that reads it, before anything is started.
+    assert said in refused(seamark, "--config", str(file), "--dns-port", "0", code=2, ways=[()])
+
+
+def test_a_file_that_names_what_is_not_there(seamark: Command) -> None:
+    said = refused(seamark, "--token-file", "/does/not/exist", "--api-port", "0", "--dns-port", "0", code=2)
+    assert said == "seamark: cannot read the token file /does/not/exist: No such file or directory\n"
 
 
 def test_options_that_are_none(seamark: Command) -> None:
