@@ -92,11 +92,12 @@ async def test_who_loses_the_lease_stops_and_begins_anew_once_it_is_back():
     process = elected(cluster, "me")
     async with running(process):
         await until(lambda: process.readiness.text == "leading", "to lead")
-        spec = {"holderIdentity": "thief", "leaseDurationSeconds": 1}
+        spec = {"holderIdentity": "thief", "leaseDurationSeconds": 3600}
         await cluster.patch(LEASES, "seamark-discovery", {"spec": spec}, namespace=NS)
         await until(lambda: process.readiness.text == "standing by: thief leads", "to notice")
         await put(cluster, node(), service(), pod("web-1"))
         await asyncio.sleep(0.1)
         assert slices(cluster) == []
+        await cluster.patch(LEASES, "seamark-discovery", {"spec": {"leaseDurationSeconds": 1}}, namespace=NS)
         await until(lambda: len(slices(cluster)) == 1, "to work again after the thief's time is up")
         assert process.leading
