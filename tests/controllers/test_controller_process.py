@@ -31,7 +31,7 @@ def elected(cluster, identity):
 
 
 async def until(true, what):
-    for _ in range(2000):
+    for _ in range(60_000):
         if true():
             return
         await asyncio.sleep(0.005)
