@@ -410,3 +410,27 @@ async def test_audit_and_its_fix(shop: Stage, run: CommandLine, cluster: RemoteC
 async def _exists(cluster: RemoteCluster, namespace: str) -> bool:
     listing = await cluster.list(ENDPOINT_SLICES, namespace=namespace)
     return any(each["metadata"]["name"] == "lost" for each in listing.items)
+
+
+async def test_scaled_to_zero_and_up_again(tmp_path: Path) -> None:
+    """With a node that runs Pods, the fix of a Deployment without replicas brings endpoints by itself."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl on this machine")
+    server = Seamark(tmp_path / "data", "--ephemeral", "--dns-port", "0", "--nodes", "1", verb="up")
+    try:
+        async with RemoteCluster(load(server.kubeconfig, environ={})) as cluster:
+            case = catalogue_cases.load(catalogue_cases.HERE / "workload-scaled-to-zero.yaml", {"shop": "default"})
+            for obj in case.objects:
+                if obj["kind"] != "Node":
+                    where = catalogue_cases.RESOURCES[obj["kind"]]
+                    await cluster.create(where, obj, namespace="default")
+            report = await look_at_service(cluster, case.key)
+            assert report.cause is not None
+            assert report.cause.code.value == "WorkloadScaledToZero"
+            text = report.cause.fix.commands[0].text([f"--kubeconfig={server.kubeconfig}"])
+            await asyncio.to_thread(subprocess.run, ["bash", "-c", text], check=True, capture_output=True)
+            async with asyncio.timeout(60):
+                while not (await look_at_service(cluster, case.key, sleep=_briefly)).healthy:
+                    await asyncio.sleep(0.2)
+    finally:
+        server.stop()

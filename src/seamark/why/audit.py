@@ -25,7 +25,7 @@ from seamark.why.views import (
     Service,
 )
 from seamark.why.world import World
-from seamark.why.written import endpoints_content, in_endpoints, in_slices, slices_content
+from seamark.why.written import edited_by, endpoints_content, in_endpoints, in_slices, slices_content
 
 
 class Defect(Enum):
@@ -95,9 +95,11 @@ def _endpoints_problem(world: World, endpoints: Endpoints, service: Service | No
     if len(wanted.entries) > 1000:
         return None
     differs = endpoints_content(endpoints).against(wanted)
-    if differs and not slices_content(case.controller_slices).against(in_slices(case)):
-        return Defect.STALE, f"disagrees with the EndpointSlices, which are right: {differs[0]}", DELETE
-    return None
+    if not differs or slices_content(case.controller_slices).against(in_slices(case)):
+        return None
+    # What was edited is written anew once it is gone; what nobody keeps current would just be missing.
+    remedy = DELETE if edited_by(endpoints, wanted) else "see that the Endpoints controller runs"
+    return Defect.STALE, f"disagrees with the EndpointSlices, which are right: {differs[0]}", remedy
 
 
 # --- EndpointSlices --------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def _report(case: Case, found: tuple[Finding, ...]) -> Report:
     return Report(
         subject=f"service/{case.name}",
         namespace=case.namespace,
-        state=state(case),
+        state=state(case, health_of(found)),
         health=health_of(found),
         findings=found,
         facts=tuple(_facts(case)),
@@ -80,7 +80,7 @@ def _report(case: Case, found: tuple[Finding, ...]) -> Report:
     )
 
 
-def state(case: Case) -> str:
+def state(case: Case, health: Health) -> str:
     """In a few words, for a headline."""
     if case.service.external:
         return f"an alias for {case.service.spec.external_name}"
@@ -91,13 +91,10 @@ def state(case: Case) -> str:
     if not count:
         headless = case.service.spec.cluster_ip == "None"
         return "no ready endpoints (NXDOMAIN in DNS)" if headless else "no ready endpoints"
-    ready = plural(count, "ready endpoint")
-    if not case.service.managed:
-        return ready
+    yet = ", yet nothing gets through" if health is Health.BROKEN else ""
     alive = [each for each in case.candidates if each.verdict.reason is not Reason.FINISHED]
-    return (
-        ready if len(case.ready) == len(alive) else f"{ready} ({len(case.ready)} of {plural(len(alive), 'Pod')} ready)"
-    )
+    some = f" ({len(case.ready)} of {plural(len(alive), 'Pod')} ready)" if len(case.ready) < len(alive) else ""
+    return f"{plural(count, 'ready endpoint')}{some}{yet}"
 
 
 # --- evidence --------------------------------------------------------------------------------------

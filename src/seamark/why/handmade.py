@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamark.why import handmade_endpoints, handmade_slices, strays
-from seamark.why.case import Case, listed, plural
+from seamark.why.case import Case, listed
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, merge_patch
 
@@ -24,8 +24,8 @@ def findings(case: Case) -> Iterator[Finding]:
     yield from _gone(case)
     abandoned = case.endpoints is None or case.endpoints.made_by_controller
     if not case.ready_addresses and abandoned and len(case.slices) == len(case.controller_slices):
-        yield from strays.findings(case)
-        yield _nothing(case)
+        found = list(strays.findings(case))
+        yield from found or [_nothing(case)]
 
 
 def _gone(case: Case) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def _gone(case: Case) -> Iterator[Finding]:
         yield Finding(
             Code.ENDPOINTS_TARGET_GONE,
             Severity.ERROR if len(dead) == len(case.ready_addresses) else Severity.WARNING,
-            f"{plural(len(dead), 'hand-made endpoint')} ({listed(f'{ip} for Pod {name}' for ip, name in dead)}) lead to"
-            " Pods that do not exist any more: it has no selector, so nobody updates them.",
+            f"Hand-made endpoints lead to Pods that are gone ({listed(f'{ip}: {pod}' for ip, pod in dead)}); it has no"
+            " selector, so nobody updates them.",
             Fix("Give it a selector that picks the Pods, or write their present addresses."),
             weight=len(dead),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seamark.why.case import Case, listed, offered_port, plural
+from seamark.why.case import Case, listed, offered_port
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, delete, delete_selected, json_patch, label
 from seamark.why.views import (
@@ -129,9 +129,9 @@ def _slice_ports(case: Case, each: EndpointSlice) -> Finding:
         commands = (json_patch("endpointslice", each.key, correct),)
     return Finding(
         Code.SLICE_PORT_MISMATCH,
-        Severity.ERROR,
+        Severity.WARNING if case.service.managed else Severity.ERROR,
         f"EndpointSlice {each.metadata.name} offers port {offered}, but the Service's port is {wanted}: they are joined"
-        " by name and protocol, so nothing gets through.",
+        " by name and protocol, so the slice is ignored.",
         Fix("Give the slice's port the Service's port name" + (":" if commands else "."), commands),
     )
 
@@ -147,8 +147,7 @@ def _unready(case: Case, used: Sequence[EndpointSlice]) -> Finding:
     return Finding(
         Code.ENDPOINTS_NOT_READY,
         Severity.ERROR,
-        f"All {plural(len(addresses), 'address')} of its hand-made EndpointSlices ({listed(addresses)}) are marked not"
-        " ready.",
+        f"Every address of its hand-made EndpointSlices ({listed(addresses)}) is marked not ready.",
         Fix("Once they are, say so:", (json_patch("endpointslice", first.key, changes),)),
         weight=len(addresses),
     )

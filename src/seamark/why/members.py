@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seamark.membership import FINISHED_PHASES, Reason
+from seamark.membership import Reason
 from seamark.why.case import Candidate, Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, merge_patch
@@ -47,18 +47,17 @@ def _finding(case: Case, code: Code, members: Sequence[Candidate]) -> Finding:
 
 
 def _who(case: Case, members: Sequence[Candidate]) -> str:
-    names = [each.pod.metadata.name for each in members]
-    total = len([each for each in case.candidates if each.pod.status.phase not in FINISHED_PHASES]) or len(members)
+    """Whom it concerns, as the beginning of a sentence that ends with what is the matter with the first of them."""
+    first, total = members[0].pod, len(case.candidates)
+    how = "is left out" if first.ready else "is not ready"
+    if members[0].trouble is not None and members[0].trouble.code in _PASSING:
+        how = "serves no more"
     if len(members) == 1:
-        which = "the only Pod" if len(case.candidates) == 1 else f"one of {plural(len(case.candidates), 'Pod')}"
-        return f"Pod {names[0]}, {which} it selects, is not ready" if _alive(members[0]) else f"Pod {names[0]}"
-    if len(members) == len(case.candidates):
-        return f"All {plural(len(members), 'Pod')} it selects are in the same state, for one {names[0]}"
-    return f"{len(members)} of {plural(total, 'Pod')} it selects ({listed(names)}), for one {names[0]}"
-
-
-def _alive(candidate: Candidate) -> bool:
-    return candidate.trouble is not None and candidate.trouble.code not in _PASSING
+        which = "the only Pod" if total == 1 else f"one of {plural(total, 'Pod')}"
+        return f"Pod {first.metadata.name}, {which} it selects, {how}"
+    names = listed(each.pod.metadata.name for each in members)
+    which = f"All {total} Pods" if len(members) == total else f"{len(members)} of {plural(total, 'Pod')}"
+    return f"{which} it selects ({names}) fail alike; {first.metadata.name} {how}"
 
 
 def _events(case: Case, candidate: Candidate) -> tuple[str, ...]:
@@ -86,9 +85,8 @@ def _on_broken_nodes(case: Case) -> Iterator[Finding]:
     yield Finding(
         Code.NODE_NOT_READY,
         Severity.WARNING,
-        f"{plural(len(broken), 'Pod')} ({listed(each.pod.metadata.name for each in broken)}) count as ready on"
-        f" {'node' if len(nodes) == 1 else 'nodes'} {listed(nodes)}, which {'is' if len(nodes) == 1 else 'are'}"
-        f" not ready{why}.",
+        f"{listed(f'Node {name}' for name in nodes)} {'is' if len(nodes) == 1 else 'are'} not ready{why}, though"
+        f" {listed(f'Pod {each.pod.metadata.name}' for each in broken)} there still counts as ready.",
         Fix("Repair the node, or drain it so that its Pods move to others."),
         weight=len(broken),
     )

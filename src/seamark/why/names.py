@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamark.kinds import addresses
-from seamark.why.case import Case, listed, plural
+from seamark.why.case import Case, listed
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, create
 
@@ -61,7 +61,7 @@ def findings(case: Case) -> Iterator[Finding]:
     yield Finding(
         Code.SUBDOMAIN_MISMATCH,
         Severity.WARNING,
-        f"{plural(len(wrong), 'Pod')} ({listed(each.pod.metadata.name for each in wrong)}) have the subdomain {meant},"
+        f"Its Pods ({listed(each.pod.metadata.name for each in wrong)}) have the subdomain {meant},"
         f" but there is no Service {meant}: names like {first.spec.hostname}.{case.name} do not exist in DNS.",
         Fix(
             f"Make the headless Service {meant} that they name (a StatefulSet's serviceName cannot be changed):",

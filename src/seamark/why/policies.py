@@ -30,8 +30,8 @@ def findings(case: Case) -> Iterator[Finding]:
         yield Finding(
             Code.INTERNAL_LOCAL_WITHOUT_ENDPOINT,
             Severity.WARNING if with_endpoint else Severity.ERROR,
-            f"internalTrafficPolicy is Local, and {_nodes(lacking)} no ready endpoint of their own: what Pods there"
-            " send to it is dropped.",
+            f"internalTrafficPolicy is Local, and {_nodes(lacking)} no ready endpoint: what Pods there send to it is"
+            " dropped.",
             Fix(
                 "Run one of its Pods on every node (a DaemonSet does), or let traffic leave the node:",
                 (merge_patch("service", case.key, {"spec": {"internalTrafficPolicy": "Cluster"}}),),
@@ -45,8 +45,8 @@ def findings(case: Case) -> Iterator[Finding]:
         yield Finding(
             Code.EXTERNAL_LOCAL_WITHOUT_ENDPOINT,
             Severity.WARNING if with_endpoint else Severity.ERROR,
-            f"externalTrafficPolicy is Local, and {_nodes(lacking)} no ready endpoint of their own: what comes from"
-            " outside to their node ports is dropped.",
+            f"externalTrafficPolicy is Local, and {_nodes(lacking)} no ready endpoint: what comes to node ports there"
+            " from outside is dropped.",
             Fix(
                 "Send only to nodes that run its Pods, or let traffic be passed on:",
                 (merge_patch("service", case.key, {"spec": {"externalTrafficPolicy": "Cluster"}}),),

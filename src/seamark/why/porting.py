@@ -52,11 +52,20 @@ def _named(case: Case, position: int, port: ServicePort, members: Sequence[Candi
         change = _replace(case, position, "protocol", found.protocol)
         fix = Fix(f"Make the Service's port {found.protocol}:", (change,), certain=False)
     else:
-        cause += f"; they declare {_ports(declared)}." if declared else "; they declare no ports at all."
-        fix = _by_name(case, position, port, declared)
+        quoted = " (quoted, a number is a name)" if str(port.target_port).isdigit() else ""
+        cause += f"{quoted}; they declare {_ports(declared) if declared else 'no ports at all'}."
+        fix = _by_name(case, position, port, declared) if everybody else _as_the_others(port, lacking)
     nothing_works = everybody and not any(each.verdict.ports for each in members)
     severity = Severity.ERROR if nothing_works else Severity.WARNING
     yield Finding(code, severity, cause, fix, weight=len(lacking), facts=_inits(lacking))
+
+
+def _as_the_others(port: ServicePort, lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> Fix:
+    names = listed(each.pod.metadata.name for each, _ in lacking)
+    return Fix(
+        f"Have {names} declare a port named {port.target_port} over {port.protocol} as the other Pods do; until then"
+        " nothing is sent there."
+    )
 
 
 def _by_name(case: Case, position: int, port: ServicePort, declared: Sequence[ContainerPort]) -> Fix:

@@ -187,14 +187,13 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
     told = endpoints_content(endpoints).against(wanted)
     if not told or not slices_right:
         return
-    hand = _edited(endpoints, wanted)
-    anew = Fix("Delete them; the controller writes them anew:", (delete("endpoints", case.key),))
+    hand = edited_by(endpoints, wanted)
     if hand:
         yield Finding(
             Code.ENDPOINTS_EDITED,
             Severity.WARNING,
             f"Its Endpoints were edited by hand ({hand}) and disagree with its EndpointSlices: {told[0]}.",
-            anew,
+            Fix("Delete them; the controller writes them anew:", (delete("endpoints", case.key),)),
             facts=told[1:],
         )
         return
@@ -203,7 +202,7 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
         Severity.WARNING,
         f"Endpoints and EndpointSlices disagree, and the Endpoints are behind: {told[0]}. The Endpoints controller is"
         " not running, or cannot write.",
-        anew,
+        _START,
         facts=told[1:],
     )
 
@@ -230,7 +229,7 @@ def endpoints_content(endpoints: Endpoints) -> Content:
     return Content(entries, frozenset((p.name, p.port, p.protocol) for p in endpoints.ports()))
 
 
-def _edited(endpoints: Endpoints, wanted: Content) -> str:
+def edited_by(endpoints: Endpoints, wanted: Content) -> str:
     """What betrays a human hand; "" if nothing does."""
     if hand := foreign_hand(endpoints.metadata):
         return hand

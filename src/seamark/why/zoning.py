@@ -51,8 +51,7 @@ def _topology(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
             f"{'node' if len(incomplete) == 1 else 'nodes'} {listed(incomplete)} lack{'s' * (len(incomplete) == 1)} a"
             f" {lacks}, and one such node switches hints off for every Service",
             Fix(
-                f"Label the {'node' if len(incomplete) == 1 else 'nodes'} with the zone they are in, or do without the"
-                " safeguards of this mode:",
+                "Say in which zone each node is (the label), or do without the safeguards of this mode:",
                 (_plain_distribution(case),),
             ),
         )
@@ -139,8 +138,8 @@ def _without_zone(case: Case, asked: str) -> Iterator[Finding]:
     yield Finding(
         Code.HINTS_ENDPOINT_WITHOUT_ZONE,
         Severity.WARNING,
-        f"{asked} is asked for, but {plural(len(homeless), 'ready endpoint')} on node {listed(nodes)} without a zone:"
-        " proxies ignore all hints unless every ready endpoint has one.",
+        f"{asked} is asked for, but {plural(len(homeless), 'ready endpoint')} on {listed(f'node {n}' for n in nodes)} lacks"
+        " a zone: proxies ignore all hints unless every ready endpoint has one.",
         Fix("Label the nodes with their zone (topology.kubernetes.io/zone); the endpoints follow when next written."),
         weight=len(homeless),
     )
@@ -158,7 +157,7 @@ def _unwritten(case: Case) -> Iterator[Finding]:
         Code.HINTS_MISSING,
         Severity.WARNING,
         f"Hints are asked for and nothing stands in their way, but {plural(len(bare), 'ready endpoint')} in its"
-        " EndpointSlices have none.",
+        f" EndpointSlices {'has' if len(bare) == 1 else 'have'} none.",
         Fix("Wait for the next change of its Pods, which computes them anew; else check the EndpointSlice controller."),
         weight=len(bare),
     )
@@ -168,7 +167,7 @@ def _refused(case: Case, code: Code, why: str, fix: Fix) -> Finding:
     return Finding(
         code,
         Severity.WARNING,
-        f"Topology-aware hints are asked for but withheld, so traffic crosses zones: {why}.",
+        f"Topology-aware hints are asked for but withheld: {why}.",
         fix,
     )
 
