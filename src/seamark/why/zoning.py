@@ -138,8 +138,8 @@ def _without_zone(case: Case, asked: str) -> Iterator[Finding]:
     yield Finding(
         Code.HINTS_ENDPOINT_WITHOUT_ZONE,
         Severity.WARNING,
-        f"{asked} is asked for, but {plural(len(homeless), 'ready endpoint')} on {listed(f'node {n}' for n in nodes)} lacks"
-        " a zone: proxies ignore all hints unless every ready endpoint has one.",
+        f"{asked} is asked for, but {plural(len(homeless), 'ready endpoint')} on {listed(f'node {n}' for n in nodes)}"
+        " lacks a zone: proxies ignore all hints unless every ready endpoint has one.",
         Fix("Label the nodes with their zone (topology.kubernetes.io/zone); the endpoints follow when next written."),
         weight=len(homeless),
     )
