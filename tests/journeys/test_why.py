@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -284,31 +286,30 @@ async def test_as_a_kubectl_plugin(shop: Stage, run: CommandLine) -> None:
     assert done.stdout == run("why", "svc/broken", "-n", shop.case.key[0]).stdout
 
 
+def on_a_terminal(arguments: list[str], environment: dict[str, str], typed: str = "") -> tuple[int, str]:
+    """Run a command on a terminal of its own; its exit code, and what it showed there."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "seamark", *arguments]
+    environment = {**environment, "TERM": "xterm"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        # Reading fails once the last who had the terminal open has gone.
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    return process.returncode, shown.decode()
+
+
 async def test_colours_on_a_terminal_only(shop: Stage, run: CommandLine) -> None:
-    import pty
-
-    arguments = [sys.executable, "-m", "seamark", "why", "svc/broken", "-n", shop.case.key[0]]
-
-    def on_a_terminal(**more: str) -> str:
-        ours, theirs = pty.openpty()
-        with subprocess.Popen(arguments, stdout=theirs, env={**run.environment, "TERM": "xterm", **more}) as process:
-            os.close(theirs)
-            read = b""
-            while True:
-                try:
-                    piece = os.read(ours, 65536)
-                except OSError:
-                    break
-                if not piece:
-                    break
-                read += piece
-            process.wait()
-        os.close(ours)
-        return read.decode()
-
-    assert "\x1b[1;31m" in await asyncio.to_thread(on_a_terminal)
-    assert "\x1b" not in await asyncio.to_thread(lambda: on_a_terminal(NO_COLOR="1"))
-    assert "\x1b" not in run("why", "svc/broken", "-n", shop.case.key[0]).stdout
+    asked = ["why", "svc/broken", "-n", shop.case.key[0]]
+    _, coloured = await asyncio.to_thread(on_a_terminal, asked, run.environment)
+    assert "\x1b[1;31m" in coloured
+    _, plain = await asyncio.to_thread(on_a_terminal, asked, {**run.environment, "NO_COLOR": "1"})
+    assert "\x1b" not in plain
+    assert "\x1b" not in run(*asked).stdout
 
 
 async def test_wide_characters_in_the_context(shop: Stage, run: CommandLine, server: Seamark, tmp_path: Path) -> None:
@@ -404,6 +405,20 @@ async def test_audit_and_its_fix(shop: Stage, run: CommandLine, cluster: RemoteC
     fixed = run("audit", "-n", namespace, "--fix")
     assert fixed.returncode == 0
     assert "deleted" in fixed.stdout
+    assert not await _exists(cluster, namespace)
+
+
+async def test_audit_asks_on_a_terminal(shop: Stage, run: CommandLine, cluster: RemoteCluster) -> None:
+    namespace = shop.case.key[0]
+    orphan = {"metadata": {"name": "lost", "labels": {"kubernetes.io/service-name": "gone"}}, "addressType": "IPv4"}
+    await cluster.create(ENDPOINT_SLICES, {**orphan, "endpoints": []}, namespace=namespace)
+    asked = ["audit", "-n", namespace, "--fix"]
+    code, shown = await asyncio.to_thread(on_a_terminal, asked, run.environment, "n\n")
+    assert "Delete 1 of these 1? [y/N]" in shown
+    assert code == 1
+    assert await _exists(cluster, namespace)
+    code, _ = await asyncio.to_thread(on_a_terminal, asked, run.environment, "y\n")
+    assert code == 0
     assert not await _exists(cluster, namespace)
 
 

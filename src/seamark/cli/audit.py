@@ -76,10 +76,10 @@ def _confirmed(options: argparse.Namespace, removable: Sequence[Problem], proble
     """Asked on a terminal; in a script ``--fix`` is answer enough."""
     if options.yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
-    print(_text(options, problems, {}, ()))
-    answer = input(f"\nDelete {len(removable)} of these {len(problems)}? [y/N] ")
-    print()
-    return answer.strip().lower() in ("y", "yes")
+    if options.output == "text":
+        print(_text(options, problems, {}, ()), end="\n\n", flush=True)
+    print(f"Delete {len(removable)} of these {len(problems)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 async def _delete(cluster: Cluster, problem: Problem) -> str:
