@@ -122,7 +122,8 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
     names = {(port.name, port.protocol) for port in service.spec.ports}
     offered = {(port.name, port.protocol) for port in endpoints.ports()}
     said, wanted = (listed(offered_port(*pair) for pair in sorted(pairs)) or "none" for pairs in (offered, names))
-    if not names or offered & names or service.spec.cluster_ip == "None" or not endpoints.ready():
+    joined_by_name = bool(names) and service.spec.cluster_ip != "None"
+    if not joined_by_name or offered & names or not endpoints.mirrorable:
         return
     commands: tuple[Command, ...] = ()
     if len(service.spec.ports) == 1 and len(endpoints.subsets or ()) == 1 and len(endpoints.ports()) == 1:

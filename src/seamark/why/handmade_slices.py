@@ -24,6 +24,24 @@ def findings(case: Case) -> Iterator[Finding]:
     mirrored = [each for each in case.slices if each.managed_by == MIRROR_CONTROLLER]
     yield from _claimed(case, [*claimed, *(each for each in mirrored if not _mirrors(each, case))])
     yield from _used(case, [*hand_made(case), *claimed])
+    yield from _unoffered(case)
+
+
+def _unoffered(case: Case) -> Iterator[Finding]:
+    """Ports of the Service that no slice offers, where others are."""
+    names = {(port.name, port.protocol) for port in case.service.spec.ports}
+    offered = {(port.name or "", port.protocol or "TCP") for each in case.slices for port in each.ports or ()}
+    missing = sorted(names - offered)
+    if not names & offered or not missing or case.service.spec.cluster_ip == "None":
+        return
+    yield Finding(
+        Code.SLICE_PORT_MISMATCH,
+        Severity.WARNING,
+        f"Port {listed(offered_port(*pair) for pair in missing)} of the Service has no endpoints: what was written by"
+        f" hand offers {listed(offered_port(*pair) for pair in sorted(offered))} only.",
+        Fix("Add the port to the hand-made Endpoints or EndpointSlices, under the name it has in the Service."),
+        weight=len(missing),
+    )
 
 
 def hand_made(case: Case) -> list[EndpointSlice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seamark.kinds import times
 from seamark.membership import Reason
 from seamark.why.case import Candidate, Case, listed, plural
 from seamark.why.codes import Code
@@ -11,6 +12,9 @@ from seamark.why.finding import Finding, Fix, Severity, merge_patch
 
 # On their way out, or done: normal while others serve.
 _PASSING = frozenset((Code.POD_TERMINATING, Code.POD_FINISHED, Code.POD_EVICTED))
+
+_STARTING = frozenset((Code.POD_STARTING, Code.POD_NOT_SCHEDULED))
+_YOUTH = 120.0  # seconds
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -23,8 +27,16 @@ def findings(case: Case) -> Iterator[Finding]:
     for code, members in groups.items():
         if case.ready and code in _PASSING:
             continue
+        # While others serve, a Pod that is only just being started is a rollout, not a problem.
+        if case.ready and code in _STARTING and all(_young(each, case.world.now) for each in members):
+            continue
         yield _finding(case, code, members)
     yield from _on_broken_nodes(case)
+
+
+def _young(candidate: Candidate, now: float | None) -> bool:
+    made = candidate.pod.metadata.creation_timestamp
+    return made is not None and now is not None and now - times.parse(made) < _YOUTH
 
 
 def _wrong_family(candidate: Candidate) -> bool:

@@ -88,7 +88,8 @@ def _terminating(pod: Pod, node: Node | None, now: float | None) -> Trouble | No
 
 
 def _unscheduled(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
-    if pod.spec.node_name:
+    # One that is ready and has an address is odd without a node, but what is missing then is the node.
+    if pod.spec.node_name or (pod.ready and pod.ips):
         return None
     condition = pod.condition("PodScheduled")
     if pod.spec.scheduling_gates or (condition is not None and condition.reason == "SchedulingGated"):
@@ -105,8 +106,6 @@ def _unscheduled(pod: Pod, node: Node | None, now: float | None) -> Trouble | No
             "Make room, or change what the Pod asks for (requests, node selector, affinity, tolerations, volumes).",
             _describe(pod),
         )
-    if pod.ips and pod.ready:
-        return None  # odd, but what is missing then is the node, and that is said elsewhere
     return Trouble(
         Code.POD_NOT_SCHEDULED,
         "not scheduled to any node yet",
