@@ -102,7 +102,7 @@ def _telling(pods: Sequence[PodRow]) -> list[PodRow]:
 
 def _pod(row: PodRow, namespace: str) -> tuple[str, ...]:
     name = row.name if row.namespace == namespace else f"{row.namespace}/{row.name}"
-    return name, row.standing, ",".join(row.addresses) or "-", row.why or "gets traffic"
+    return name, row.standing, ",".join(row.addresses) or "-", row.why or "nothing is wrong with it"
 
 
 def _notes(told: Report, style: Style) -> list[str]:
