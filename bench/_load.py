@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import ssl
+import subprocess
+import sys
 import time
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +33,26 @@ class Result(msgspec.Struct):
     rate: float
     cpu: float | None
     seconds: float
+
+
+@contextlib.contextmanager
+def seamark_server(directory: Path, verb: str, *options: str) -> Iterator[Server]:
+    """A Seamark of our own on free ports, from ready until the block ends."""
+    command = [sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        url = ""
+        for line in process.stdout:
+            url = url or (line.split()[-1] if "https://" in line else "")
+            if line.strip() == "ready":
+                break
+        tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
+        token = (directory / "pki" / "admin.token").read_text()
+        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, process.pid)
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def cpu_seconds(pid: int) -> float | None:

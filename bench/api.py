@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 import uvloop
-from bench._load import Result, Server, cpu_seconds, drive, request, resident_megabytes
+from bench._load import Result, Server, cpu_seconds, drive, request, resident_megabytes, seamark_server
 
 NAMESPACE = "bench"
 
@@ -44,27 +44,6 @@ def show(what: str, result: Result, base: Result | None = None) -> None:
     cpu = f"{result.cpu:7.0f} µs CPU" if result.cpu is not None else " " * 14
     ratio = f"   {result.rate / base.rate:5.2f} of the ceiling" if base else ""
     print(f"  {what:<28} {result.rate:9.0f}/s {cpu}{ratio}", flush=True)
-
-
-@contextlib.contextmanager
-def own_server(directory: Path, store: str) -> Iterator[Server]:
-    command = [sys.executable, "-m", "seamark", "apiserver", "--data-dir", str(directory), "--api-port", "0"]
-    if store:
-        command += ["--store", store]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        url = ""
-        for line in process.stdout:
-            url = url or (line.split()[-1] if "https://" in line else "")
-            if line.strip() == "ready":
-                break
-        tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
-        token = (directory / "pki" / "admin.token").read_text()
-        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, process.pid)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextlib.contextmanager
@@ -252,12 +231,13 @@ async def run(options: argparse.Namespace) -> None:
         # A create needs one of each: the ceiling of both together is their times added.
         both = Result(1 / (1 / post.rate + 1 / store.rate), None, 0.0)
         show("both together", both)
+        store_option = ["--store", options.store] if options.store else []
         print("Seamark")
-        with own_server(Path(folder) / "data", options.store) as server:
+        with seamark_server(Path(folder) / "data", "apiserver", *store_option) as server:
             await measure(server, options, get, both)
         if options.curve:
             print("cost over size")
-            with own_server(Path(folder) / "curve", options.store) as server:
+            with seamark_server(Path(folder) / "curve", "apiserver", *store_option) as server:
                 await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
                 await curve(server, [1000, 10_000, 30_000, 100_000], options.clients)
 

@@ -8,57 +8,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import ssl
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
 import uvloop
-from bench._load import Server, cpu_seconds, drive, request, resident_megabytes
+from bench._load import Server, cpu_seconds, drive, request, resident_megabytes, seamark_server
 from bench.api import pod
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "example/web:1"}]},
 }
-
-
-@contextlib.contextmanager
-def up(directory: Path) -> Iterator[Server]:
-    command = [
-        sys.executable,
-        "-m",
-        "seamark",
-        "up",
-        "--data-dir",
-        str(directory),
-        "--api-port",
-        "0",
-        "--dns-port",
-        "0",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        url = ""
-        for line in process.stdout:
-            url = url or (line.split()[-1] if "https://" in line else "")
-            if line.strip() == "ready":
-                break
-        tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
-        token = (directory / "pki" / "admin.token").read_text()
-        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, process.pid)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 class Watching:
@@ -199,7 +163,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=1000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, up(Path(folder) / "data") as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        seamark_server(Path(folder) / "data", "up", "--dns-port", "0") as server,
+    ):
         uvloop.run(measure(server, options.pods))
 
 
