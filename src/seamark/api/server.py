@@ -73,7 +73,6 @@ class ApiServer:
         authenticator = Authenticator(tokens)
         verbs = Verbs(
             kinds=self.kinds,
-            cache=self.cache,
             reader=self.reader,
             writer=self.writer,
             deleter=self.deleter,

@@ -12,7 +12,7 @@ import msgspec
 from seamark import errors
 from seamark.api import apply, body, managed, patch, reviews, subresources
 from seamark.api.auth import Authenticator
-from seamark.api.cache import Cache, Entry
+from seamark.api.cache import Entry
 from seamark.api.context import User, Writing
 from seamark.api.delete import Deleter
 from seamark.api.http import Request, Response, Streaming
@@ -76,13 +76,12 @@ class Call(msgspec.Struct):
 
 
 class Verbs:
-    """The API's verbs over one cache, one store."""
+    """The API's verbs."""
 
     def __init__(
         self,
         *,
         kinds: Kinds,
-        cache: Cache,
         reader: Reader,
         writer: Writer,
         deleter: Deleter,
@@ -91,7 +90,6 @@ class Verbs:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._kinds = kinds
-        self._cache = cache
         self._reader = reader
         self._writer = writer
         self._deleter = deleter
