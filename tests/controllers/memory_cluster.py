@@ -85,7 +85,7 @@ class MemoryCluster:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def create(self, resource, object, *, namespace="", name="", subresource=""):
+    async def create(self, resource, object, *, namespace="", name="", subresource="", as_=dict):
         obj = msgspec.to_builtins(object) if not isinstance(object, dict) else copy.deepcopy(object)
         meta = obj.setdefault("metadata", {})
         namespace = namespace or meta.get("namespace", "")
@@ -106,9 +106,9 @@ class MemoryCluster:
         self._default(resource, obj)
         self._put("ADDED", key, obj)
         self.writes.append(("create", resource.kind, meta["name"]))
-        return copy.deepcopy(obj)
+        return msgspec.convert(copy.deepcopy(obj), as_)
 
-    async def update(self, resource, object, *, namespace="", subresource=""):
+    async def update(self, resource, object, *, namespace="", subresource="", as_=dict):
         obj = msgspec.to_builtins(object) if not isinstance(object, dict) else copy.deepcopy(object)
         meta = obj["metadata"]
         old = self._find(resource, namespace or meta.get("namespace", ""), meta["name"])
@@ -121,16 +121,16 @@ class MemoryCluster:
         self._default(resource, obj)
         self.writes.append(("update", resource.kind, meta["name"]))
         if obj == old:
-            return copy.deepcopy(old)
+            return msgspec.convert(copy.deepcopy(old), as_)
         if resource is ENDPOINT_SLICES and _content(obj) != _content(old):
             meta["generation"] = before["generation"] + 1
         self._put("MODIFIED", (resource.kind, before.get("namespace", ""), meta["name"]), obj)
-        return copy.deepcopy(obj)
+        return msgspec.convert(copy.deepcopy(obj), as_)
 
-    async def patch(self, resource, name, patch, *, namespace="", type="merge", subresource="", **more):
+    async def patch(self, resource, name, patch, *, namespace="", type="merge", subresource="", as_=dict, **more):
         assert type in ("merge", "strategic")  # the same thing where there are no lists
         old = self._find(resource, namespace, name)
-        return await self.update(resource, merge(old, patch), namespace=namespace)
+        return await self.update(resource, merge(old, patch), namespace=namespace, as_=as_)
 
     async def delete(self, resource, name, *, namespace="", uid="", version="", grace_seconds=None, propagation=None):
         obj = self._find(resource, namespace, name)

@@ -120,15 +120,15 @@ def test_own_writes_are_seen_when_the_informer_has_got_there():
     follower = Follower()
     writes = OwnWrites(follower)
     assert writes.seen("k")
-    writes.wrote("k", {"metadata": {"resourceVersion": "10"}})
-    writes.wrote("k", {"metadata": {"resourceVersion": "8"}})
+    writes.wrote("k", "10")
+    writes.wrote("k", "8")
     assert not writes.seen("k")
     assert writes.seen("other")
     follower.last_version = ""  # it has to list again
     assert not writes.seen("k")
     follower.last_version = "10"
     assert writes.seen("k")
-    writes.wrote("k", {"metadata": {"resourceVersion": "12"}})
+    writes.wrote("k", "12")
     writes.forget("k")
     assert writes.seen("k")
 

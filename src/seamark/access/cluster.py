@@ -10,6 +10,7 @@ writes without ``omitempty`` (``endpoints`` of an EndpointSlice).  Errors are th
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
@@ -38,6 +39,20 @@ class Change(msgspec.Struct, Generic[T], frozen=True):
     type: ChangeType
     object: T | None
     version: str
+
+
+class _ReceiptMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What most writers want to know of what they wrote: which version it is."""
+
+    metadata: _ReceiptMetadata
+
+    @property
+    def version(self) -> str:
+        return self.metadata.resource_version
 
 
 class Cluster(Protocol):
@@ -82,16 +97,36 @@ class Cluster(Protocol):
         """
         ...
 
+    @overload
     async def create(
         self, resource: Resource, object: Any, *, namespace: str = "", name: str = "", subresource: str = ""
-    ) -> Object:
+    ) -> Object: ...
+    @overload
+    async def create(
+        self,
+        resource: Resource,
+        object: Any,
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        as_: type[T],
+    ) -> T:
         """``name`` and ``subresource`` are for such as ``pods/binding``."""
         ...
 
-    async def update(self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "") -> Object:
+    @overload
+    async def update(
+        self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = ""
+    ) -> Object: ...
+    @overload
+    async def update(
+        self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "", as_: type[T]
+    ) -> T:
         """Replace; the object's own ``metadata.resourceVersion``, if it has one, must be the current one."""
         ...
 
+    @overload
     async def patch(
         self,
         resource: Resource,
@@ -104,6 +139,20 @@ class Cluster(Protocol):
         field_manager: str = "",
         force: bool = False,
     ) -> Object: ...
+    @overload
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        *,
+        namespace: str = "",
+        type: PatchType = "merge",
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+        as_: builtins.type[T],
+    ) -> T: ...
 
     async def delete(
         self,

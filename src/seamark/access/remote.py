@@ -7,6 +7,7 @@ expires half way is read again in one piece.  Failures are those of :mod:`seamar
 from __future__ import annotations
 
 import asyncio
+import builtins
 import random as _random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -173,18 +174,28 @@ class RemoteCluster:
     # --- writing -----------------------------------------------------------------------------------
 
     async def create(
-        self, resource: Resource, object: Any, *, namespace: str = "", name: str = "", subresource: str = ""
-    ) -> Object:
+        self,
+        resource: Resource,
+        object: Any,
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        as_: type[Any] = dict,
+    ) -> Any:
         where = namespace or _metadata_of(object, "namespace")
         path = resource.path(namespace=where, name=name, subresource=subresource)
-        return await self._write("POST", path, object)
+        return await self._write("POST", path, object, as_)
 
-    async def update(self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "") -> Object:
+    async def update(
+        self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "", as_: type[Any] = dict
+    ) -> Any:
         name = _metadata_of(object, "name")
         if not name:
             raise errors.BadRequest(f"an update of {resource.qualified} needs metadata.name")
         where = namespace or _metadata_of(object, "namespace")
-        return await self._write("PUT", resource.path(namespace=where, name=name, subresource=subresource), object)
+        path = resource.path(namespace=where, name=name, subresource=subresource)
+        return await self._write("PUT", path, object, as_)
 
     async def patch(
         self,
@@ -197,12 +208,13 @@ class RemoteCluster:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
-    ) -> Object:
+        as_: builtins.type[Any] = dict,
+    ) -> Any:
         query = [("fieldManager", field_manager)] if field_manager else []
         if force:
             query.append(("force", "true"))
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        return await self._write("PATCH", path, patch, query=tuple(query), content_type=_PATCHES[type])
+        return await self._write("PATCH", path, patch, as_, query=tuple(query), content_type=_PATCHES[type])
 
     async def delete(
         self,
@@ -243,14 +255,16 @@ class RemoteCluster:
         method: str,
         path: str,
         content: Any,
+        as_: type[T],
         *,
         query: tuple[tuple[str, str], ...] = (),
         content_type: str = "application/json",
-    ) -> Object:
+    ) -> T:
         body = msgspec.json.encode(content)
         answer = await self._transport.send(Request(method, path, query, body, content_type))
-        with self._understanding(path, "an object"):
-            return self._of(dict).one.decode(answer)
+        decoders = self._of(as_)
+        with self._understanding(path, decoders.name):
+            return decoders.one.decode(answer)
 
     # --- decoding ----------------------------------------------------------------------------------
 

@@ -59,6 +59,8 @@ class LocalCluster:
         self._watches = watches
         self._component = component
         self._clock = clock
+        self._user = User(f"system:{component}", ("system:masters", "system:authenticated"))
+        self._decoders: dict[tuple[str, Any], Callable[[Entry], Any]] = {}
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -107,6 +109,13 @@ class LocalCluster:
             subscription.stop()
 
     def _decoder(self, kind: Kind, as_: Any) -> Callable[[Entry], Any]:
+        """What makes the caller's type of an entry; each made once."""
+        known = self._decoders.get((kind.shape, as_))
+        if known is None:
+            known = self._decoders[kind.shape, as_] = self._new_decoder(kind, as_)
+        return known
+
+    def _new_decoder(self, kind: Kind, as_: Any) -> Callable[[Entry], Any]:
         resource = kind.resource
         if kind.stored_as is not None:
             return lambda entry: msgspec.convert(self._shown(kind, entry.decode()), as_)
@@ -123,8 +132,7 @@ class LocalCluster:
     # --- writing -----------------------------------------------------------------------------------
 
     def _how(self, manager: str = "") -> Writing:
-        user = User(f"system:{self._component}", ("system:masters", "system:authenticated"))
-        return Writing(manager=manager or self._component, now=times.text(self._clock()), user=user)
+        return Writing(manager=manager or self._component, now=times.text(self._clock()), user=self._user)
 
     def _conformed(self, kind: Kind, obj: Any) -> Object:
         # Through JSON: the caller keeps its own object, and what it holds may be typed.
@@ -132,8 +140,15 @@ class LocalCluster:
         return decode.conform(plain, shapes.of(kind.shape))[0]
 
     async def create(
-        self, resource: Resource, object: Any, *, namespace: str = "", name: str = "", subresource: str = ""
-    ) -> Object:
+        self,
+        resource: Resource,
+        object: Any,
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        as_: Any = dict,
+    ) -> Any:
         kind = self._kind(resource)
         if subresource == "binding":
             await subresources.bind(self._writer, self._kinds, namespace, name, object, self._how())
@@ -143,9 +158,11 @@ class LocalCluster:
             return {}
         obj = self._conformed(kind, object)
         written = await self._writer.create(kind, obj, namespace or obj["metadata"].get("namespace", ""), self._how())
-        return self._shown(kind, written.entry.decode())
+        return self._decoder(kind, as_)(written.entry)
 
-    async def update(self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "") -> Object:
+    async def update(
+        self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "", as_: Any = dict
+    ) -> Any:
         kind = self._kind(resource)
         fresh = [self._conformed(kind, object)]
         meta = fresh[0]["metadata"]
@@ -163,7 +180,7 @@ class LocalCluster:
             subresource=subresource,
             expected=meta.get("resourceVersion", ""),
         )
-        return self._shown(kind, written.entry.decode())
+        return self._decoder(kind, as_)(written.entry)
 
     async def patch(
         self,
@@ -176,7 +193,8 @@ class LocalCluster:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
-    ) -> Object:
+        as_: Any = dict,
+    ) -> Any:
         kind = self._kind(resource)
         how = self._how(field_manager)
         document = msgspec.json.decode(msgspec.json.encode(patch))
@@ -193,7 +211,7 @@ class LocalCluster:
             if type != "apply" or subresource:
                 raise
             written = await self._writer.create(kind, make(None), namespace, how, tracked=True)
-        return self._shown(kind, written.entry.decode())
+        return self._decoder(kind, as_)(written.entry)
 
     def _applied(
         self, kind: Kind, config: Object, how: Writing, subresource: str, force: bool

@@ -169,8 +169,8 @@ class DaemonSetController:
             return await self._history.current(key, daemon_set, template, history, collisions=collisions)
         except Collision:
             status = {"collisionCount": (collisions or 0) + 1}
-            answer = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=status)
-            self._written.wrote(key, answer)
+            version = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=status)
+            self._written.wrote(key, version)
             raise
 
     def _spared(self, key: Key, pods: Sequence[Pod], now: float) -> tuple[set[str], float | None]:
@@ -216,10 +216,10 @@ class DaemonSetController:
         if not changed:
             return
         try:
-            answer = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=changed)
+            version = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=changed)
         except NotFound:
             return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, answer)
+        self._written.wrote(key, version)
 
     async def _truncate(
         self, daemon_set: DaemonSet, history: Sequence[Revision], current: Revision, pods: Sequence[Pod]

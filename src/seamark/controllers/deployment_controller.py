@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers import rollout_status
@@ -133,7 +131,7 @@ class DeploymentController:
         meta = deployment.metadata
         name, size = made["metadata"]["name"], made["spec"]["replicas"]
         try:
-            answer = await self._cluster.create(REPLICA_SETS, made, namespace=meta.namespace)
+            created = await self._cluster.create(REPLICA_SETS, made, namespace=meta.namespace, as_=Receipt)
         except AlreadyExists:
             await self._collided(key, deployment, name)
             return True
@@ -142,7 +140,7 @@ class DeploymentController:
                 return False
             await self._complain(key, deployment, f'Failed to create new replica set "{name}": {error}')
             raise
-        self._written_sets.wrote(key, answer)
+        self._written_sets.wrote(key, created.version)
         if size:
             self._tell(deployment, f"Scaled up replica set {name} from 0 to {size}")
         return True
@@ -150,15 +148,14 @@ class DeploymentController:
     async def _collided(self, key: Key, deployment: Deployment, name: str) -> None:
         """Something has that name: ours, and the informer is behind; or another's, then the next name must differ."""
         meta = deployment.metadata
-        found = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace)
-        there = msgspec.convert(found, ReplicaSet)
+        there = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace, as_=ReplicaSet)
         owner = controller_of(there.metadata)
         if owner is not None and owner.uid == meta.uid and same_template(deployment, there):
-            self._written_sets.wrote(key, found)
+            self._written_sets.wrote(key, there.metadata.resource_version)
             return
         count = (deployment.status.collision_count or 0) + 1
-        answer = await patch_status(self._cluster, DEPLOYMENTS, meta, status={"collisionCount": count})
-        self._written.wrote(key, answer)
+        version = await patch_status(self._cluster, DEPLOYMENTS, meta, status={"collisionCount": count})
+        self._written.wrote(key, version)
         raise Collision(f"the ReplicaSet {meta.namespace}/{name} is somebody else's")
 
     async def _resize(self, key: Key, deployment: Deployment, resize: Resize) -> None:
@@ -174,8 +171,8 @@ class DeploymentController:
         if annotations := dict(after.metadata.annotations.items() - meta.annotations.items()):
             about["annotations"] = annotations
         patch = {"metadata": about, "spec": spec} if spec else {"metadata": about}
-        answer = await self._cluster.patch(REPLICA_SETS, meta.name, patch, namespace=meta.namespace)
-        self._written_sets.wrote(key, answer)
+        resized = await self._cluster.patch(REPLICA_SETS, meta.name, patch, namespace=meta.namespace, as_=Receipt)
+        self._written_sets.wrote(key, resized.version)
         if new != old:
             self._tell(
                 deployment, f"Scaled {'up' if new > old else 'down'} replica set {meta.name} from {old} to {new}"
@@ -196,12 +193,12 @@ class DeploymentController:
         if not changed and not annotations:
             return
         try:
-            answer = await patch_status(
+            version = await patch_status(
                 self._cluster, DEPLOYMENTS, deployment.metadata, status=changed, annotations=annotations
             )
         except NotFound:
             return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, answer)
+        self._written.wrote(key, version)
 
     async def _complain(self, key: Key, deployment: Deployment, message: str) -> None:
         """Say that no ReplicaSet could be made, in the status too where it counts as a lack of progress."""
@@ -213,8 +210,8 @@ class DeploymentController:
             if conditions != deployment.status.conditions:
                 status = DeploymentStatus(conditions=conditions)
                 changed = {"conditions": difference(DeploymentStatus(), status)["conditions"]}
-                answer = await patch_status(self._cluster, DEPLOYMENTS, deployment.metadata, status=changed)
-                self._written.wrote(key, answer)
+                version = await patch_status(self._cluster, DEPLOYMENTS, deployment.metadata, status=changed)
+                self._written.wrote(key, version)
 
     def _tell(self, deployment: Deployment, message: str) -> None:
         self._recorder.record(

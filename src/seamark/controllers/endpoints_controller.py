@@ -19,8 +19,8 @@ from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
 from seamark.controllers.members import Members
 from seamark.controllers.slices_writer import namespace_terminating
 from seamark.controllers.trigger_time import TriggerTimes
-from seamark.controllers.views import LEADER_ANNOTATION, Changes, Endpoints, Metadata
-from seamark.errors import ApiError, Conflict, Forbidden, NotFound, Object
+from seamark.controllers.views import LEADER_ANNOTATION, Changes, Endpoints, Written
+from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINTS
 from seamark.membership import Service
 from seamark.metrics import Registry
@@ -187,16 +187,16 @@ class EndpointsController:
 
     async def _write(self, key: Key, changes: Changes[Endpoints]) -> None:
         for made in changes.create:
-            answer = await self._cluster.create(ENDPOINTS, made, namespace=made.metadata.namespace)
+            answer = await self._cluster.create(ENDPOINTS, made, namespace=made.metadata.namespace, as_=Written)
             self._remember(key, made, answer)
             if self._endpoints.by_key(key) is None:
                 self._confirmations.expect(key, key)
         for changed in changes.update:
-            answer = await self._cluster.update(ENDPOINTS, changed, namespace=changed.metadata.namespace)
+            answer = await self._cluster.update(ENDPOINTS, changed, namespace=changed.metadata.namespace, as_=Written)
             self._remember(key, changed, answer)
 
-    def _remember(self, key: Key, sent: Endpoints, answer: Object) -> None:
-        meta = msgspec.convert(answer["metadata"], Metadata)
+    def _remember(self, key: Key, sent: Endpoints, answer: Written) -> None:
+        meta = answer.metadata
         before = self._written.get(key)
         versions = {*(before.replaced if before is not None else ()), sent.metadata.resource_version}
         # A write that changed nothing keeps its version, which then is not an old one.

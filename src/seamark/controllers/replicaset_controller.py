@@ -114,7 +114,7 @@ class ReplicasController(Generic[R]):
         if not changed:
             return
         try:
-            answer = await patch_status(self._cluster, self._resource, replicas.metadata, status=changed)
+            version = await patch_status(self._cluster, self._resource, replicas.metadata, status=changed)
         except NotFound:
             return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, answer)
+        self._written.wrote(key, version)

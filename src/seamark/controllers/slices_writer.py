@@ -11,8 +11,8 @@ from seamark.access.cluster import Cluster
 from seamark.access.informer import split_key
 from seamark.controllers.loop import Expected
 from seamark.controllers.slices_store import SliceStore
-from seamark.controllers.views import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, Changes, EndpointSlice, Metadata
-from seamark.errors import ApiError, Conflict, Forbidden, NotFound, Object
+from seamark.controllers.views import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, Changes, EndpointSlice, Written
+from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINT_SLICES
 from seamark.metrics import Registry
 
@@ -81,7 +81,7 @@ class SliceWriter:
 
     async def _create(self, key: Key, made: EndpointSlice, told: Told) -> bool:
         try:
-            answer = await self._cluster.create(ENDPOINT_SLICES, made, namespace=made.metadata.namespace)
+            answer = await self._cluster.create(ENDPOINT_SLICES, made, namespace=made.metadata.namespace, as_=Written)
         except Forbidden as error:
             if namespace_terminating(error):
                 return False
@@ -91,7 +91,7 @@ class SliceWriter:
         return True
 
     async def _update(self, key: Key, changed: EndpointSlice, told: Told) -> None:
-        answer = await self._cluster.update(ENDPOINT_SLICES, changed, namespace=changed.metadata.namespace)
+        answer = await self._cluster.update(ENDPOINT_SLICES, changed, namespace=changed.metadata.namespace, as_=Written)
         self._wrote(key, changed, answer, told)
         self._updated.add()
 
@@ -104,13 +104,12 @@ class SliceWriter:
         self._store.deleted(gone)
         told(meta.name, None)
 
-    def _wrote(self, key: Key, sent: EndpointSlice, answer: Object, told: Told) -> None:
+    def _wrote(self, key: Key, sent: EndpointSlice, answer: Written, told: Told) -> None:
         # Reading a hundred endpoints back costs more than sending them.  Should the server have made something else of
         # them, the informer will tell.
-        meta = msgspec.convert(answer["metadata"], Metadata)
-        view = msgspec.structs.replace(sent, metadata=meta)
+        view = msgspec.structs.replace(sent, metadata=answer.metadata)
         self._store.wrote(key, view)
-        told(meta.name, view)
+        told(view.metadata.name, view)
 
 
 def namespace_terminating(error: ApiError) -> bool:

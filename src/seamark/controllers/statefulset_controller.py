@@ -137,8 +137,8 @@ class StatefulSetController:
             return await self._history.current(key, stateful_set, template, history, collisions=collisions)
         except Collision:
             status = {"collisionCount": collisions + 1}
-            answer = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=status)
-            self._written.wrote(key, answer)
+            version = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=status)
+            self._written.wrote(key, version)
             raise
 
     # --- writing -----------------------------------------------------------------------------------
@@ -168,10 +168,10 @@ class StatefulSetController:
         if not changed:
             return
         try:
-            answer = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=changed)
+            version = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=changed)
         except NotFound:
             return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, answer)
+        self._written.wrote(key, version)
 
     async def _truncate(self, stateful_set: StatefulSet, history: Sequence[Revision], *, live: set[str]) -> None:
         limit = stateful_set.spec.revision_history_limit

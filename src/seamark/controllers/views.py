@@ -62,6 +62,12 @@ class Metadata(View, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
+class Written(View, frozen=True):
+    """The answer to a write, as far as it is read: what was sent need not be read back."""
+
+    metadata: Metadata
+
+
 class ObjectReference(View, frozen=True):
     kind: str = ""
     namespace: str = ""

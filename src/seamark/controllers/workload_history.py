@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-import msgspec
-
 from seamark.access.cluster import Cluster
 from seamark.controllers.loop import Expected
 from seamark.controllers.views import Metadata
@@ -120,9 +118,11 @@ class History(Generic[W]):
             return found
         meta = found.metadata
         patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "revision": number}
-        answer = await self._cluster.patch(CONTROLLER_REVISIONS, meta.name, patch, namespace=meta.namespace)
-        self._written.wrote(key, answer)
-        return msgspec.convert(answer, Revision)
+        renumbered = await self._cluster.patch(
+            CONTROLLER_REVISIONS, meta.name, patch, namespace=meta.namespace, as_=Revision
+        )
+        self._written.wrote(key, renumbered.metadata.resource_version)
+        return renumbered
 
     async def delete(self, revisions: Sequence[Revision]) -> None:
         for revision in revisions:
@@ -149,12 +149,11 @@ class History(Generic[W]):
             "revision": number,
         }
         try:
-            answer = await self._cluster.create(CONTROLLER_REVISIONS, made, namespace=meta.namespace)
+            there = await self._cluster.create(CONTROLLER_REVISIONS, made, namespace=meta.namespace, as_=Revision)
         except AlreadyExists:
-            answer = await self._cluster.get(CONTROLLER_REVISIONS, name, namespace=meta.namespace)
-            there = msgspec.convert(answer, Revision)
+            there = await self._cluster.get(CONTROLLER_REVISIONS, name, namespace=meta.namespace, as_=Revision)
             owner = controller_of(there.metadata)
             if owner is None or owner.uid != meta.uid or there.data != data:
                 raise Collision(f"the ControllerRevision {meta.namespace}/{name} is somebody else's") from None
-        self._written.wrote(key, answer)
-        return msgspec.convert(answer, Revision)
+        self._written.wrote(key, there.metadata.resource_version)
+        return there

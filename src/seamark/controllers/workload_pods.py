@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, split_key
@@ -141,7 +141,7 @@ class PodKeeper:
             named = self._named(pod, workload)
             name = named["metadata"]["name"]
             try:
-                answer = await self._cluster.create(PODS, named, namespace=namespace)
+                made = await self._cluster.create(PODS, named, namespace=namespace, as_=Receipt)
                 break
             except AlreadyExists:
                 if "name" in pod["metadata"] or attempt == _NAME_ATTEMPTS:
@@ -153,7 +153,7 @@ class PodKeeper:
                     self._awaited.setdefault(key, _Awaited()).unsure.add(name)
                 self._tell(about, "create", name, error)
                 raise
-        self._created.wrote(key, answer)
+        self._created.wrote(key, made.version)
         self._tell(about, "create", name)
 
     def _named(self, pod: Object, workload: str) -> Object:
@@ -190,10 +190,10 @@ class PodKeeper:
         """Find out about creations whose answer was lost."""
         for name in list(awaited.unsure):
             try:
-                found = await self._cluster.get(PODS, name, namespace=namespace)
+                found = await self._cluster.get(PODS, name, namespace=namespace, as_=Receipt)
             except NotFound:
                 awaited.unsure.discard(name)
                 continue
             # Later versions than the creation's own show up as well.
-            self._created.wrote(key, found)
+            self._created.wrote(key, found.version)
             awaited.unsure.discard(name)

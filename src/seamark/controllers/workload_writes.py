@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.informer import Informer
 from seamark.controllers.views import Metadata
-from seamark.errors import ApiError, Object
+from seamark.errors import ApiError
 from seamark.kinds.resource import Resource
 
 Key = str
@@ -27,10 +27,9 @@ class OwnWrites:
         self._informer = informer
         self._versions: dict[Key, int] = {}
 
-    def wrote(self, key: Key, answer: Object) -> None:
-        """The server made this of a write on behalf of the key."""
-        version = int(answer["metadata"]["resourceVersion"])
-        self._versions[key] = max(version, self._versions.get(key, 0))
+    def wrote(self, key: Key, version: str) -> None:
+        """A write on behalf of the key made this version."""
+        self._versions[key] = max(int(version), self._versions.get(key, 0))
 
     def seen(self, key: Key) -> bool:
         """Whether the informer has got as far as the key's last write."""
@@ -66,15 +65,18 @@ async def patch_status(
     *,
     status: Mapping[str, Any],
     annotations: Mapping[str, str] | None = None,
-) -> Object:
-    """Patch the status of just this version of an object; ``Conflict`` if it has changed since."""
+) -> str:
+    """Patch the status of just this version of an object; ``Conflict`` if it has changed since.  The new version."""
     about: dict[str, Any] = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
     if annotations:
         about["annotations"] = dict(annotations)
     patch: dict[str, Any] = {"metadata": about}
     if status:
         patch["status"] = dict(status)
-    return await cluster.patch(resource, metadata.name, patch, namespace=metadata.namespace, subresource="status")
+    written = await cluster.patch(
+        resource, metadata.name, patch, namespace=metadata.namespace, subresource="status", as_=Receipt
+    )
+    return written.version
 
 
 def uncertain(error: ApiError) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Index, Informer
 from seamark.errors import Object
@@ -166,9 +166,15 @@ class Kubelets:
                     "status": difference(pod.status, step.status),
                 }
                 written = await self._cluster.patch(
-                    PODS, meta.name, patch, namespace=meta.namespace, subresource="status", field_manager="kubelet"
+                    PODS,
+                    meta.name,
+                    patch,
+                    namespace=meta.namespace,
+                    subresource="status",
+                    field_manager="kubelet",
+                    as_=Receipt,
                 )
-                version = written["metadata"]["resourceVersion"]
+                version = written.version
             if step.remove:
                 await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
         except (errors.NotFound, errors.Conflict):
