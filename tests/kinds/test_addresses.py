@@ -21,6 +21,7 @@ from seamark.kinds.addresses import (
     ip_warnings,
     network_family,
     parse,
+    plain,
     refuse_ip,
 )
 
@@ -210,3 +211,21 @@ def test_whatever_is_an_address_to_python_is_one_to_us(text: str) -> None:
     # Python knows zones, Go's net package does not.
     assert (parsed is None) == ("%" in text)
     assert parsed is None or parsed.address in (standard, getattr(standard, "ipv4_mapped", None))
+
+
+@given(
+    st.one_of(
+        st.ip_addresses().map(str),
+        st.ip_addresses(v=6).map(lambda address: address.exploded),
+        st.ip_addresses(network="::/80").map(str),
+        st.integers(0, 2**32 - 1).map(lambda low: f"::ffff:{IPv4Address(low)}"),
+        st.text(alphabet="0123456789abcdefF:. \0é", max_size=20),
+    )
+)
+def test_the_quick_look_at_an_address_says_what_the_careful_reading_says(text):
+    read = parse(text)
+    printed = str(read.address) if read is not None else None
+    if (found := plain(text)) is not None:
+        assert (found, printed) == (f"IPv{read.address.version}", text)
+    elif printed == text:
+        assert text.startswith("::")  # these are left to the careful reader

@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Literal
 
 import msgspec
@@ -27,6 +28,7 @@ Family = Literal["IPv4", "IPv6"]
 _digits = re.compile(r"[0-9]+", re.ASCII)
 _hex = re.compile(r"[0-9a-fA-F]+", re.ASCII)
 _MAPPED_BITS = 96  # ::ffff:0:0/96 is IPv4 in IPv6's clothes
+_EMBEDDED = bytes(10)  # how all IPv6 addresses begin in which an IPv4 address may be embedded
 _LONGEST = 64  # no address is longer, and what is longer should not be remembered
 
 
@@ -97,6 +99,22 @@ def _read(text: str) -> tuple[Address, bool] | None:
     return None
 
 
+def plain(text: str) -> Family | None:
+    """The family of an address that is written exactly as it would be printed; None for all other text.
+
+    Most addresses are, and the C library finds out far sooner than the readers above.
+    """
+    family, number = ("IPv6", AF_INET6) if ":" in text else ("IPv4", AF_INET)
+    try:
+        packed = inet_pton(number, text)
+    except (OSError, ValueError):
+        return None
+    # Go prints ::1.2.3.4 and ::ffff:1.2.3.4 in other ways than the C library.
+    if number == AF_INET6 and packed.startswith(_EMBEDDED):
+        return None
+    return family if inet_ntop(number, packed) == text else None  # type: ignore[return-value]  # one of the two above
+
+
 def parse(text: str) -> Parsed | None:
     """Read an address sloppily; None if it is none."""
     return _parse(text) if len(text) <= _LONGEST else None
@@ -164,6 +182,8 @@ def _parse_network(text: str) -> ParsedNetwork | None:
 
 def family(text: str) -> Family | None:
     """Which family an address belongs to; None if it is no address."""
+    if (found := plain(text)) is not None:
+        return found
     parsed = parse(text)
     return None if parsed is None else _family(parsed.address)
 
@@ -207,6 +227,8 @@ def _flawless(text: str) -> Family | None:
 
 def ip_mistakes(text: str) -> tuple[str, ...]:
     """What is wrong with this as an address in an older field; empty if nothing."""
+    if plain(text):
+        return ()
     parsed = parse(text)
     if parsed is None:
         return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
@@ -271,7 +293,7 @@ def refuse_endpoint_ip(path: str, value: str) -> Errors:
 
 def ip_warnings(path: str, value: str) -> list[str]:
     """What to say about an address that is accepted, but oddly written."""
-    parsed = parse(value)
+    parsed = None if plain(value) else parse(value)
     if parsed is None:
         return []
     printed = str(parsed.address)
