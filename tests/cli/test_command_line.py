@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import logging
@@ -72,7 +73,7 @@ def test_up_in_the_background_is_the_same_command_in_front() -> None:
     assert in_front(["--detach", "--nodes", "3"]) == ["--nodes", "3"]
     assert in_front(["--merge-kubeconfig", "--detach", "--ephemeral"]) == ["--ephemeral"]
     assert in_front(["--merge-kubeconfig", "mine", "--nodes", "3"]) == ["--nodes", "3"]
-    assert in_front(["--merge-kubeconfig=mine", "-v"]) == ["-v"]
+    assert in_front(["--merge-kubeconfig=mine", "--detach=true", "-v"]) == ["-v"]
 
 
 # --- completion ------------------------------------------------------------------------------------
@@ -83,7 +84,8 @@ def test_completion_knows_every_verb_and_option() -> None:
     assert list(by_name) == list(VERBS)
     for name, verb in by_name.items():
         parser = importlib.import_module(VERBS[name][0]).parser()
-        flags = {flag for action in parser._actions for flag in action.option_strings}
+        shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+        flags = {flag for action in shown for flag in action.option_strings}
         assert {flag for option in verb.options for flag in option.flags} == flags
     get = by_name["get"]
     assert [get.place(number).source for number in range(3)] == ["kinds", "names", "names"]

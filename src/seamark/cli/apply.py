@@ -43,10 +43,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "-f", "--filename", metavar="FILE|DIR|-", action="append", required=True, help="YAML or JSON; repeatable"
     )
-    made.add_argument("-R", "--recursive", action="store_true", help="also what is in directories of a directory")
+    add_switch(made, "-R", "--recursive", help="also what is in directories of a directory")
     add_cluster_options(made)
     add_namespace_options(made)
-    add_switch(made, "--force-conflicts", default=False, help="take fields over from whoever has them")
+    add_switch(made, "--force-conflicts", help="take fields over from whoever has them")
     made.add_argument("--field-manager", metavar="NAME", default=MANAGER, help=f"default {MANAGER}")
     made.add_argument("--subresource", metavar="NAME", default="", help="apply to it, such as status")
     made.add_argument("--dry-run", choices=("none", "server"), default="none", help="server: check, but keep nothing")

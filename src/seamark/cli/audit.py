@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.cluster_options import ENVIRONMENT, WHICH_CLUSTER
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.why import add_scope_options, style_of, with_cluster
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def parser() -> argparse.ArgumentParser:
         },
     )
     add_scope_options(made)
-    made.add_argument("--fix", action="store_true", help="delete what can safely be deleted; asks on a terminal")
-    made.add_argument("-y", "--yes", action="store_true", help="with --fix: do not ask")
+    add_switch(made, "--fix", help="delete what can safely be deleted; asks on a terminal")
+    add_switch(made, "-y", "--yes", help="with --fix: do not ask")
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")
     made.set_defaults(filename=None)
     return made

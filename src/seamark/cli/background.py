@@ -58,7 +58,7 @@ def in_front(arguments: list[str]) -> list[str]:
     before = ""
     for word in arguments:
         taken = before == "--merge-kubeconfig" and not word.startswith("-")
-        if not taken and word != "--detach" and word.partition("=")[0] != "--merge-kubeconfig":
+        if not taken and word.partition("=")[0] not in ("--detach", "--merge-kubeconfig"):
             kept.append(word)
         before = word
     return kept

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.serving import ENVIRONMENT, add_up_options, config_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
         environment=ENVIRONMENT,
     )
     add_up_options(made)
-    made.add_argument("--reference", action="store_true", help="every setting there is, as Markdown, instead")
+    add_switch(made, "--reference", help="every setting there is, as Markdown, instead")
     return made
 
 

@@ -54,20 +54,20 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("what", metavar="KIND", nargs="*", help="plural, singular or short name")
     made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="what these describe; repeatable")
-    made.add_argument("-R", "--recursive", action="store_true", help="also what is in directories of a directory")
+    add_switch(made, "-R", "--recursive", help="also what is in directories of a directory")
     add_cluster_options(made)
     add_namespace_options(made)
     made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="all of the kind with such labels")
-    made.add_argument("--all", action="store_true", help="all of the kind in the namespace")
+    add_switch(made, "--all", help="all of the kind in the namespace")
     made.add_argument("--grace-period", metavar="SECONDS", type=int, help="to end in; 0 does not wait for the end")
-    made.add_argument("--now", action="store_true", help="the same as --grace-period 1")
+    add_switch(made, "--now", help="the same as --grace-period 1")
     made.add_argument(
         "--cascade",
         choices=("background", "foreground", "orphan"),
         default="background",
         help="what becomes of objects that depend on it (default background)",
     )
-    made.add_argument("--ignore-not-found", action="store_true", help="what is missing is no failure")
+    add_switch(made, "--ignore-not-found", help="what is missing is no failure")
     add_switch(made, "--wait", default=True, help="until they are gone (default true)")
     made.add_argument("--timeout", metavar="SECONDS", type=float, help="give up waiting (default: never)")
     return made

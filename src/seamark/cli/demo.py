@@ -19,7 +19,7 @@ import msgspec
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.terminal import Progress, colourful, styled
 from seamark.errors import Object
 
@@ -42,12 +42,12 @@ def parser() -> argparse.ArgumentParser:
         codes={0: "every scene came out as it should", 1: "a scene did not; the reason is on stderr"},
     )
     add_data_dir_option(made)
-    made.add_argument("--ephemeral", action="store_true", help="on one of its own in any case")
+    add_switch(made, "--ephemeral", help="on one of its own in any case")
     made.add_argument("--kubeconfig", metavar="FILE", help="on this one, which must be a Seamark")
     made.add_argument("--nodes", metavar="N", type=int, default=3, help="simulated nodes of one of its own (default 3)")
     made.add_argument("-n", "--namespace", metavar="NAME", default="demo", help="where to play (default demo)")
-    made.add_argument("--pause", action="store_true", help="wait for Enter after each scene")
-    made.add_argument("--keep", action="store_true", help="leave the namespace as it is at the end")
+    add_switch(made, "--pause", help="wait for Enter after each scene")
+    add_switch(made, "--keep", help="leave the namespace as it is at the end")
     return made
 
 

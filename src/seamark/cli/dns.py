@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import add_log_options, set_up_logging
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 
 if TYPE_CHECKING:
     from seamark.dns.config import DnsConfig, ForwardConfig, ZoneConfig
@@ -36,12 +36,10 @@ def add_zone_options(parser: argparse.ArgumentParser, *, words: Literal["*", 1] 
         nargs=words,
         help="zones to serve (default cluster.local); repeatable",
     )
-    parser.add_argument("--no-reverse", action="store_true", help="do not serve in-addr.arpa and ip6.arpa")
+    add_switch(parser, "--no-reverse", help="do not serve in-addr.arpa and ip6.arpa")
     parser.add_argument("--pods", choices=("disabled", "insecure", "verified"), default="disabled")
-    parser.add_argument("--endpoint-pod-names", action="store_true", help="name endpoints after Pods, not addresses")
-    parser.add_argument(
-        "--ignore-empty-services", action="store_true", help="Services without ready endpoints do not exist"
-    )
+    add_switch(parser, "--endpoint-pod-names", help="name endpoints after Pods, not addresses")
+    add_switch(parser, "--ignore-empty-services", help="Services without ready endpoints do not exist")
     parser.add_argument("--endpoints", choices=("auto", "endpointslices", "endpoints"), default="auto")
     parser.add_argument("--namespaces", metavar="NAME,…", default="", help="serve only these namespaces")
     parser.add_argument("--namespace-labels", metavar="SELECTOR", default="", help="serve only such namespaces")
@@ -70,7 +68,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--transfer-to", metavar="ADDRESS,…", default="", help="who may have whole zones (AXFR); *: all"
     )
-    parser.add_argument("--no-shuffle", action="store_true", help="keep addresses in one order")
+    add_switch(parser, "--no-shuffle", help="keep addresses in one order")
     parser.add_argument("--stale", metavar="SECONDS", type=float, default=0.0, help="serve expired answers of others")
     parser.add_argument("--cache", metavar="N", type=int, default=10_000, help="answers of others kept; 0 for none")
     parser.add_argument("--tcp-connections", metavar="N", type=int, default=1000)

@@ -18,7 +18,7 @@ from seamark.cli.cluster_options import (
     refusal,
 )
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.terminal import Progress, colourful
 
 if TYPE_CHECKING:
@@ -50,18 +50,18 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("what", metavar="KIND", nargs="+", help="plural, singular or short name, or a category: all")
     add_cluster_options(made)
     add_namespace_options(made)
-    made.add_argument("-A", "--all-namespaces", action="store_true", help="of every namespace")
+    add_switch(made, "-A", "--all-namespaces", help="of every namespace")
     made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="with such labels: app=web,tier!=db")
     made.add_argument("--field-selector", metavar="SELECTOR", default="", help="such as metadata.name=web")
     made.add_argument("-o", "--output", choices=("wide", "json", "yaml", "name"), default="", help="instead of a table")
-    made.add_argument("-w", "--watch", action="store_true", help="then every change, until Ctrl-C")
-    made.add_argument("--no-headers", action="store_true", help="rows only")
-    made.add_argument("--show-labels", action="store_true", help="a last column with all labels")
+    add_switch(made, "-w", "--watch", help="then every change, until Ctrl-C")
+    add_switch(made, "--no-headers", help="rows only")
+    add_switch(made, "--show-labels", help="a last column with all labels")
     made.add_argument(
         "-L", "--label-columns", metavar="KEY", action="append", default=[], help="a column with this label; repeatable"
     )
-    made.add_argument("--show-managed-fields", action="store_true", help="who set which field (json and yaml)")
-    made.add_argument("--ignore-not-found", action="store_true", help="what is missing is no failure")
+    add_switch(made, "--show-managed-fields", help="who set which field (json and yaml)")
+    add_switch(made, "--ignore-not-found", help="what is missing is no failure")
     return made
 
 

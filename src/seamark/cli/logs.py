@@ -13,7 +13,7 @@ from typing import IO
 from seamark.cli.background import LOG_NAME
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 
 EXAMPLES = """\
 seamark logs
@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
         examples=EXAMPLES,
     )
     add_data_dir_option(made)
-    made.add_argument("-f", "--follow", action="store_true", help="go on as more is said")
+    add_switch(made, "-f", "--follow", help="go on as more is said")
     made.add_argument("--tail", metavar="N", type=int, default=-1, help="only the last N lines")
     return made
 

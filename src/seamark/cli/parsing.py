@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from seamark.cli.terminal import colourful, styled
 
@@ -28,7 +28,10 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Headings of the epilogue are bold like those argparse makes."""
+    """Headings of the epilogue are bold like those argparse makes; what is wrong is said in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
     def format_help(self) -> str:
         text = super().format_help()
@@ -73,15 +76,35 @@ def _listed(entries: Mapping[str, str]) -> str:
     return "\n".join(f"  {name:<{room}}{text}" for name, text in entries.items())
 
 
+# How a truth value may be written behind a switch: as Go reads one, because kubectl's users write it so.
+_SPELLINGS = {
+    True: ("true", "True", "TRUE", "t", "T", "1"),
+    False: ("false", "False", "FALSE", "f", "F", "0"),
+}
+_MEANINGS = {word: value for value, words in _SPELLINGS.items() for word in words}
+
+
 def truth(text: str) -> bool:
-    """``--wait=false``, as kubectl's switches are written; for ``type=`` beside ``nargs="?"`` and ``const=True``."""
-    if text.lower() in ("true", "1", "t"):
-        return True
-    if text.lower() in ("false", "0", "f"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    """A truth value, for ``type=``."""
+    try:
+        return _MEANINGS[text]
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false") from None
 
 
-def add_switch(parser: argparse.ArgumentParser, flag: str, *, default: bool, help: str) -> None:
-    """A switch that can be turned on (``--flag``) or set (``--flag=false``)."""
-    parser.add_argument(flag, nargs="?", const=True, default=default, type=truth, metavar="BOOL", help=help)
+def add_switch(parser: argparse.ArgumentParser, *flags: str, help: str, default: bool | None = False) -> None:
+    """A switch that can be turned on (``--flag``) or set (``--flag=false``).
+
+    A value behind it would be ambiguous (``delete --wait pod``), and argparse would take it: so what is set is an
+    option of its own, one of each spelling, that no help mentions.
+    """
+    switch = parser.add_argument(*flags, action="store_true", default=default, help=help)
+    for value, words in _SPELLINGS.items():
+        parser.add_argument(
+            *(f"{flag}={word}" for flag in flags for word in words),
+            dest=switch.dest,
+            action="store_const",
+            const=value,
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import add_log_options, level_of
-from seamark.cli.parsing import truth
+from seamark.cli.parsing import add_switch, truth
 from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--api-port", metavar="PORT", type=int, help="port to listen on (default 6443); 0 takes a free one"
     )
     parser.add_argument("--store", metavar="URL", help="sqlite:///FILE, memory: or etcd://HOST:PORT,…/PREFIX")
-    parser.add_argument("--plain-http", action="store_true", default=None, help="no TLS; allowed on loopback only")
+    add_switch(parser, "--plain-http", default=None, help="no TLS; allowed on loopback only")
     parser.add_argument("--token-file", metavar="FILE", help='more users: lines of token,user,uid,"group,…"')
     parser.add_argument("--service-range", metavar="CIDR[,CIDR]", help="addresses for Services, one range per family")
     parser.add_argument("--node-port-range", metavar="LOW-HIGH", help="node ports (default 30000-32767)")
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_up_options(parser: argparse.ArgumentParser) -> None:
     """What only the whole of it has."""
     add_options(parser)
-    parser.add_argument("--ephemeral", action="store_true", default=None, help="keep no state once it ends")
+    add_switch(parser, "--ephemeral", default=None, help="keep no state once it ends")
     parser.add_argument("--dns-host", metavar="HOST", help="address of DNS (default 127.0.0.1)")
     parser.add_argument("--dns-port", metavar="PORT", type=int, help="port of DNS (default 1053); 0 takes a free one")
     parser.add_argument("--nodes", metavar="N", type=int, help="simulated nodes (default 3); 0 for none")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.serving import ENVIRONMENT, add_up_options, check_sections, config_of, serve
 from seamark.cli.terminal import colourful, styled
 
@@ -36,9 +36,7 @@ def parser() -> argparse.ArgumentParser:
         environment=ENVIRONMENT,
     )
     add_up_options(made)
-    made.add_argument(
-        "--detach", action="store_true", help="run in the background: see `seamark status`, `logs` and `down`"
-    )
+    add_switch(made, "--detach", help="run in the background: see `seamark status`, `logs` and `down`")
     made.add_argument(
         "--merge-kubeconfig",
         nargs="?",

@@ -20,7 +20,7 @@ from seamark.cli.cluster_options import (
     default_kubeconfig,
 )
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.terminal import colourful
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _KINDS = {
 def add_scope_options(parser: argparse.ArgumentParser) -> None:
     """Which cluster, which namespaces."""
     add_namespace_options(parser)
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
+    add_switch(parser, "-A", "--all-namespaces", help="every namespace")
     add_cluster_options(parser)
 
 
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     add_scope_options(made)
     made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="manifests, not a cluster")
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    made.add_argument("-w", "--watch", action="store_true", help="go on, and tell when something changes")
+    add_switch(made, "-w", "--watch", help="go on, and tell when something changes")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
     made.add_argument("--since", metavar="DURATION", default="", help="history of a Service: 30m, 1h, 2d")
     return made

@@ -1,0 +1,69 @@
+"""How command lines are read: switches as kubectl's users write them, and one line about what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from seamark.cli import VERBS, delete, get, main
+from seamark.cli.parsing import add_switch, truth, verb_parser
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("try", "Try.", examples="seamark try")
+    made.add_argument("what", nargs="*")
+    add_switch(made, "-A", "--all", help="all of it")
+    add_switch(made, "--wait", default=True, help="wait")
+    add_switch(made, "--unset", default=None, help="unset")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "all_", "wait"),
+    [
+        ([], False, True),
+        (["-A", "--wait"], True, True),
+        (["--all=true", "--wait=false"], True, False),
+        (["-A=False", "--wait=0"], False, False),
+        (["--wait=false", "--wait"], False, True),
+        (["--wait=TRUE", "-A=t"], True, True),
+    ],
+)
+def test_switches_are_turned_on_or_set(words: list[str], all_: bool, wait: bool) -> None:
+    for arguments in ([*words, "a", "b"], ["a", *words, "b"]):
+        read = parser().parse_intermixed_args(arguments)
+        assert (read.all, read.wait, read.unset, read.what) == (all_, wait, None, ["a", "b"])
+
+
+def test_a_switch_takes_no_word_behind_it() -> None:
+    assert delete.parser().parse_intermixed_args(["--wait", "pod", "web"]).what == ["pod", "web"]
+    assert get.parser().parse_intermixed_args(["-A", "pods"]).what == ["pods"]
+
+
+def test_other_spellings_of_truth_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--wait=maybe"])
+    assert "--wait" in capsys.readouterr().err
+    with pytest.raises(argparse.ArgumentTypeError):
+        truth("yes")
+    assert truth("T") is True
+
+
+def test_help_names_a_switch_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--help"])
+    said = capsys.readouterr().out
+    assert "-A, --all " in said
+    assert "=true" not in said
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_wrong_is_one_line(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--no-such-option"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"seamark {verb}: ")
+    assert said.endswith(f"; see `seamark {verb} --help`\n")
+    assert said.count("\n") == 1
