@@ -194,7 +194,9 @@ def keep_times(new: Object, old: Object) -> None:
     For the end of the write path, where it is known what defaulting and preparation made of the object.
     """
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
-    if not entries or not before or entries == before or _timeless(entries) != _timeless(before):
+    if not entries or not before or len(entries) != len(before) or entries == before:
+        return
+    if _timeless(entries) != _timeless(before):
         return
     if _unmanaged(new) == _unmanaged(old):
         new["metadata"]["managedFields"] = before

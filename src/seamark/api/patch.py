@@ -91,6 +91,8 @@ def _check_type(result: Object, current: Object, shape: Shape) -> None:
 
 # --- RFC 7386 ---------------------------------------------------------------------------------------
 
+_CONTAINERS = frozenset((dict, list))
+
 
 def merge_patch(document: Any, current: Object) -> Object:
     if document is None:
@@ -116,9 +118,16 @@ def _merged(target: Object, document: Object) -> Object:
 
 def _pruned(value: Any) -> Any:
     """A copy without the nulls of objects: there is nothing for them to remove."""
-    if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if item is not None}
-    return [_pruned(item) for item in value] if isinstance(value, list) else value
+    # Whether there is something to prune is asked here, because a call for every text and number would cost more.
+    if value.__class__ is dict:
+        return {
+            key: _pruned(item) if item.__class__ in _CONTAINERS else item
+            for key, item in value.items()
+            if item is not None
+        }
+    if value.__class__ is list:
+        return [_pruned(item) if item.__class__ in _CONTAINERS else item for item in value]
+    return value
 
 
 # --- RFC 6902 ---------------------------------------------------------------------------------------

@@ -104,6 +104,11 @@ def plain(text: str) -> Family | None:
 
     Most addresses are, and the C library finds out far sooner than the readers above.
     """
+    return _plain(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=8192)
+def _plain(text: str) -> Family | None:
     family, number = ("IPv6", AF_INET6) if ":" in text else ("IPv4", AF_INET)
     try:
         packed = inet_pton(number, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seamark.errors import Object
 from seamark.kinds import go_names
-from seamark.kinds.addresses import both_families, refuse_ip
+from seamark.kinds.addresses import both_families, plain, refuse_ip
 from seamark.kinds.fields import Errors, duplicate, forbidden, invalid
 from seamark.kinds.metadata import dns_subdomain, qualified_name
 
@@ -96,8 +96,11 @@ def _address_mistakes(status: Object, before: Object, field: str) -> Errors:
     if not listed:
         return []
     path = f"status.{field}"
-    known = [entry.get("ip", "") for entry in before.get(field) or ()]
     addresses = [entry.get("ip", "") for entry in listed]
+    families = {plain(address) for address in addresses}
+    if None not in families and len(families) == len(addresses):
+        return []  # each as it should be written, and one of each family
+    known = [entry.get("ip", "") for entry in before.get(field) or ()]
     errors: Errors = []
     for i, address in enumerate(addresses):
         errors += refuse_ip(f"{path}[{i}]", address, known)
