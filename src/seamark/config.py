@@ -6,6 +6,7 @@ Each component is handed its own section.  An unknown key is refused: a typo mus
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -16,6 +17,10 @@ import msgspec
 
 SMALLEST_RANGE = 8  # addresses
 SHORTEST_IPV6_PREFIX = 64
+LONGEST_DOMAIN = 180  # characters; names of Services and Pods have to fit in front of it
+
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 
 
 class ConfigError(Exception):
@@ -110,8 +115,8 @@ def from_options(options: Mapping[str, Any], environ: Mapping[str, str] = os.env
         raw = _read(Path(path))
     for flag, place in FLAGS.items():
         value = options.get(flag)
-        if value is None:
-            value = environ.get(f"SEAMARK_{flag.upper()}")
+        if value is None and (text := environ.get(f"SEAMARK_{flag.upper()}")) is not None:
+            value = _from_environment(flag, text)
         if value is not None:
             _set(raw, place, _shaped(flag, value))
     raw.setdefault("data_dir", default_data_dir())
@@ -139,6 +144,24 @@ def _set(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
     raw[place[-1]] = value
 
 
+_NUMBERS = ("dns_port", "nodes", "api_port")
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _from_environment(flag: str, text: str) -> Any:
+    """A variable's value; of the wrong kind, it is the variable that is named and not the setting behind it."""
+    if flag in _NUMBERS:
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"SEAMARK_{flag.upper()}={text}: a number is needed") from None
+    if flag in ("ephemeral", "plain_http", "namespace_contents"):
+        if text.lower() not in _TRUTHS:
+            raise ConfigError(f"SEAMARK_{flag.upper()}={text}: true or false is needed")
+        return _TRUTHS[text.lower()]
+    return text
+
+
 def _shaped(flag: str, value: Any) -> Any:
     """Flags that are written as one word and mean several."""
     if flag == "load_balancer_pool" and value == "none":
@@ -159,6 +182,12 @@ def _check(config: Config) -> None:
     for flag, port in (("--api-port", config.api.port), ("--dns-port", config.dns_port)):
         if not 0 <= port <= 65535:
             raise ConfigError(f"{flag} {port}: a port is between 0 and 65535")
+    if len(config.cluster_domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(config.cluster_domain):
+        raise ConfigError(f"--cluster-domain {config.cluster_domain}: not a domain name, such as cluster.local")
+    if config.store and config.store.partition(":")[0] not in ("sqlite", "memory", "etcd"):
+        raise ConfigError(
+            f"--store {config.store}: of no known kind; sqlite:///FILE, memory: or etcd://HOST:PORT/PREFIX"
+        )
     try:
         check_service_network(config.network)
     except ValueError as error:

@@ -7,14 +7,16 @@ what they need to know when they are built, and nothing else.
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
-from contextlib import asynccontextmanager
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,6 +53,10 @@ EVERYTHING: tuple[Part, ...] = ("controllers", "surroundings", "discovery", "dns
 
 class StartError(Exception):
     """Seamark cannot start; the text is one line that says why and what to do."""
+
+
+class PartFailed(Exception):
+    """A part died of what nobody foresaw, and everything with it; one line: which, and of what."""
 
 
 class Daemon:
@@ -91,9 +97,10 @@ class Daemon:
 
     async def _start(self, store: Store) -> list[asyncio.Task[None]]:
         authority = Authority(self.data_dir / "pki")
-        authority.prepare(self._server_names())
         admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
-        tokens = {authority.admin_token: admin}
+        with _own_files(self.data_dir):
+            authority.prepare(self._server_names())
+            tokens = {authority.admin_token: admin}
         if self.config.api.token_file:
             tokens |= _more_users(Path(self.config.api.token_file))
         self.api = ApiServer(
@@ -143,7 +150,7 @@ class Daemon:
     async def _run(work: list[Work]) -> None:
         async with asyncio.TaskGroup() as tasks:
             for name, task in work:
-                tasks.create_task(task, name=name)
+                tasks.create_task(task, name=name).add_done_callback(_note_whose)
 
     def _controllers(self, authority: str) -> list[Work]:
         """What a cluster of our own needs, and what makes its Services findable."""
@@ -189,7 +196,7 @@ class Daemon:
         try:
             pairs = bind(config.listen)
         except ListenError as error:
-            raise StartError(f"{error}; choose another with --dns-port") from error
+            raise StartError(f"{error}; choose another with {_which(error.__cause__, 'dns')}") from error
         self.dns = DnsServer(config, self.api.cluster("dns"), registry=self.metrics)
         return self._spawn("DNS", self._serve_names(self.dns, pairs))
 
@@ -201,16 +208,22 @@ class Daemon:
     async def _listen(self, authority: Authority) -> list[asyncio.Task[None]]:
         host, port = self.config.api.host, self.config.api.port
         plain = self.config.api.plain_http
-        tls = None if plain else authority.tls()
+        with _own_files(self.data_dir):
+            tls = None if plain else authority.tls()
         try:
             listener = await self.api.listen(host, port, tls)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise StartError(f"cannot listen on {host}:{port}: {reason}; choose another with --api-port") from error
+            # The system's own words: those of an event loop repeat the address.
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+            where = _shown(host, port)
+            raise StartError(
+                f"cannot listen on {where}: {reason}; choose another with {_which(error, 'api')}"
+            ) from error
         self.url = listener.url
         ca = None if plain else authority.ca_pem
         text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
-        write_private(self.kubeconfig_path, text.encode())
+        with _own_files(self.data_dir):
+            write_private(self.kubeconfig_path, text.encode())
         if tls is None:
             return []
         return [self._spawn("renew the certificate", authority.keep_fresh(tls, self._server_names()))]
@@ -233,7 +246,9 @@ class Daemon:
             await asyncio.wait([task], timeout=STOP_SECONDS)
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return self._tasks.create_task(work, name=name)
+        task = self._tasks.create_task(work, name=name)
+        task.add_done_callback(_note_whose)
+        return task
 
     # --- waiting -----------------------------------------------------------------------------------
 
@@ -279,6 +294,28 @@ async def _opened(url: str) -> Store:
     return store
 
 
+@contextmanager
+def _own_files(directory: Path) -> Iterator[None]:
+    """What is wrong with the files we keep, in one line."""
+    try:
+        yield
+    except (ValueError, ssl.SSLError) as error:
+        reason = " ".join(str(error).split())
+        raise StartError(
+            f"the certificates in {directory / 'pki'} cannot be used ({reason}); "
+            "restore them, or remove them to have new ones made"
+        ) from error
+    except OSError as error:
+        name = error.filename2 or error.filename or directory
+        raise StartError(f"cannot use {name}: {error.strerror}; see --data-dir") from error
+
+
+def _which(error: BaseException | None, part: str) -> str:
+    """The flag that helps if an address cannot be had."""
+    port = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+    return f"--{part}-{'port' if port else 'host'}"
+
+
 def _more_users(path: Path) -> dict[str, User]:
     try:
         return read_token_file(path)
@@ -310,25 +347,68 @@ def _nameable(name: str) -> bool:
 async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
     """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up."""
     daemon = Daemon(config, parts)
-    loop = asyncio.get_running_loop()
+    with _signals(daemon) as is_up:
+        try:
+            async with daemon.running():
+                is_up()
+                await ready(daemon)
+                await daemon.wait()
+        except BaseExceptionGroup as group:
+            # The group is how tasks end together; what ended them is what a person wants to read.
+            cause = _first(group)
+            if isinstance(cause, StoreError):
+                raise StartError(str(cause)) from group
+            whose = getattr(cause, "__notes__", ())
+            if not whose or not isinstance(cause, Exception):
+                raise cause from group
+            log.error("%s failed", whose[0], exc_info=cause)
+            raise PartFailed(f"{whose[0]} failed: {type(cause).__name__}: {' '.join(str(cause).split())}") from group
+        except DirectoryError as error:
+            raise StartError(str(error)) from error
+
+
+@contextmanager
+def _signals(daemon: Daemon) -> Iterator[Callable[[], None]]:
+    """SIGTERM and SIGINT end a daemon in good order; one that is still starting they interrupt.
+
+    What is yielded is to be called once it is up.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    starting = True
+    told: list[signal.Signals] = []
+
+    def end(number: signal.Signals) -> None:
+        told.append(number)
+        daemon.stop()
+        if starting:
+            task.cancel()
+
+    def is_up() -> None:
+        nonlocal starting
+        starting = False
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, daemon.stop)
+        loop.add_signal_handler(number, end, number)
     try:
-        async with daemon.running():
-            await ready(daemon)
-            await daemon.wait()
-    except BaseExceptionGroup as group:
-        # The group is how tasks end together; what ended them is what a person wants to read.
-        cause = _first(group)
-        if isinstance(cause, StoreError):
-            raise StartError(str(cause)) from group
-        raise cause from group
-    except DirectoryError as error:
-        raise StartError(str(error)) from error
+        yield is_up
+    except asyncio.CancelledError:
+        if not told:
+            raise
+        if told[0] is signal.SIGINT:
+            raise KeyboardInterrupt from None
+        raise StartError("told to stop before it was ready") from None
 
 
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    error: BaseException = group
+def _note_whose(task: asyncio.Task[None]) -> None:
+    """Have what a part died of say which part it was; of parts within parts, the innermost."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        cause = _first(error)
+        if not hasattr(cause, "__notes__"):
+            cause.add_note(task.get_name())
+
+
+def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -119,3 +119,32 @@ def test_any_values_can_be_read_back(content: dict[str, Any]) -> None:
     except UnicodeEncodeError:
         return  # half a surrogate pair is no text that a file could hold
     assert tomllib.loads(toml_text(content, {})) == content
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "said"),
+    [
+        ({"cluster_domain": "a b"}, {}, "--cluster-domain a b: not a domain name"),
+        ({"cluster_domain": "Cluster.local"}, {}, "not a domain name"),
+        ({"cluster_domain": ""}, {}, "not a domain name"),
+        ({"cluster_domain": ".".join(["a" * 60] * 4)}, {}, "not a domain name"),
+        ({"store": "bogus://x"}, {}, "--store bogus://x: of no known kind"),
+        ({}, {"SEAMARK_NODES": "three"}, "SEAMARK_NODES=three: a number is needed"),
+        ({}, {"SEAMARK_API_PORT": ""}, "SEAMARK_API_PORT=: a number is needed"),
+        ({}, {"SEAMARK_EPHEMERAL": "yes"}, "SEAMARK_EPHEMERAL=yes: true or false is needed"),
+    ],
+)
+def test_wrong_settings_are_named_as_they_were_given(
+    options: dict[str, Any], environ: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        from_options({"data_dir": "/d", **options}, environ=environ)
+    assert said in str(refused.value)
+
+
+def test_the_environment_sets_what_flags_do_not() -> None:
+    environ = {"SEAMARK_NODES": "4", "SEAMARK_EPHEMERAL": "True", "SEAMARK_PLAIN_HTTP": "0", "SEAMARK_DNS_PORT": "53"}
+    made = from_options({"data_dir": "/d", "dns_port": 54}, environ=environ)
+    assert (made.nodes, made.ephemeral, made.api.plain_http, made.dns_port) == ({"count": 4}, True, False, 54)
+    for domain in ("cluster.local", "k8s.example.org.", "local"):
+        assert from_options({"data_dir": "/d", "cluster_domain": domain}, environ={}).cluster_domain == domain

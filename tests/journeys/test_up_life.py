@@ -160,6 +160,62 @@ def test_a_directory_that_cannot_be_used(seamark: Command) -> None:
         assert str(path) in refused(seamark, "--data-dir", str(path), code=1)
 
 
+def test_addresses_that_are_not_ours(seamark: Command) -> None:
+    said = refused(seamark, "--api-host", "192.0.2.1", "--api-port", "0", "--dns-port", "0", code=1)
+    assert said == (
+        "seamark: cannot listen on 192.0.2.1:0: Cannot assign requested address; choose another with --api-host\n"
+    )
+    said = refused(seamark, "--dns-host", "192.0.2.1", "--api-port", "0", code=1)
+    assert said.endswith("choose another with --dns-host\n")
+
+
+def test_files_that_cannot_be_used(seamark: Command) -> None:
+    """Of what was broken there, the line says which file, and never how the program is made."""
+    (seamark.data / "pki").mkdir(parents=True)
+    for name in ("ca.crt", "ca.key"):
+        (seamark.data / "pki" / name).write_text("junk")
+    ports = ("--api-port", "0", "--dns-port", "0", "--nodes", "0")
+    assert f"the certificates in {seamark.data}/pki cannot be used" in refused(seamark, *ports, code=1)
+    for name in ("ca.crt", "ca.key"):
+        (seamark.data / "pki" / name).unlink()
+    (seamark.data / "kubeconfig").mkdir()
+    assert f"cannot use {seamark.data}/kubeconfig: Is a directory" in refused(seamark, *ports, code=1)
+
+
+@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, ""), (signal.SIGTERM, 1, "told to stop")])
+def test_one_that_waits_for_its_store_can_be_interrupted(
+    seamark: Command, number: signal.Signals, code: int, said: str
+) -> None:
+    with socket.socket() as silent:  # it takes connections and says nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        store = f"etcd://127.0.0.1:{silent.getsockname()[1]}/seamark"
+        command = [sys.executable, "-m", "seamark", "up", "--store", store, "--api-port", "0", "--dns-port", "0"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=seamark.environment) as starting:
+            silent.accept()
+            starting.send_signal(number)
+            assert starting.wait() == code
+            assert starting.stderr is not None
+            assert said in starting.stderr.read()
+
+
+def test_a_part_that_dies_takes_all_with_it_and_is_named(seamark: Command) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from seamark.controllers.discovery import Discovery\n"
+        "async def run(self): raise ValueError('it\\nbroke')\n"
+        "Discovery.run = run\n"
+        "from seamark.cli import main\n"
+        "sys.exit(main(['up', '--api-port', '0', '--dns-port', '0', '--nodes', '0']))\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=seamark.environment, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr  # once, in the log
+    assert done.stderr.splitlines()[-1] == "seamark: discovery controllers failed: ValueError: it broke"
+    assert seamark.run("status").stdout.splitlines()[-1] == "not running"
+
+
 def test_a_second_one_on_the_same_directory(seamark: Command) -> None:
     with seamark.up("--nodes", "0"):
         pid = pid_of(seamark)

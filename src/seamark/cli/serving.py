@@ -107,7 +107,7 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
     try:
         with progress:
             uvloop.run(daemon.run(config, parts, is_up))
-    except daemon.StartError as error:
+    except (daemon.StartError, daemon.PartFailed) as error:
         raise Failure(str(error)) from error
     except ConfigError as error:
         raise Failure(str(error), 2) from error
