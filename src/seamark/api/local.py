@@ -197,7 +197,7 @@ class LocalCluster:
     ) -> Any:
         kind = self._kind(resource)
         how = self._how(field_manager)
-        document = msgspec.to_builtins(patch)  # a copy of the caller's, and plain where that was typed
+        document = msgspec.json.decode(msgspec.json.encode(patch))
         make = (
             self._applied(kind, document, how, subresource, force)
             if type == "apply"
