@@ -65,6 +65,8 @@ values = some.recursive(
 
 @given(values)
 @example("a b\t" * 40)
+@example({"\x85": None})
+@example("two\nlines\u2028or three")
 @example("x" * 81 + "   y\t")
 @example("\t " + "word " * 30)
 def test_what_is_written_can_be_read(value: Any) -> None:

@@ -21,6 +21,8 @@ _MORE_THAN_TEXT = re.compile(
 )
 _JUST_TEXT = ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value")  # the other way round: << and =
 
+_OTHER_LINE_BREAKS = "\x85\u2028\u2029"  # a reader would make a newline, or a space, of them
+
 _ESCAPES = {
     "\0": "\\0",
     "\x07": "\\a",
@@ -77,11 +79,12 @@ def _escaped(character: str) -> str:
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    if "\n" in value:
+    broken = any(separator in value for separator in _OTHER_LINE_BREAKS)
+    if "\n" in value and not broken:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
     plain = dumper.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]  # no stub for it
     is_text = plain == "tag:yaml.org,2002:str" and not _MORE_THAN_TEXT.fullmatch(value)
-    style = None if is_text and all(character <= LAST_PLAIN for character in value) else '"'
+    style = None if is_text and not broken and all(character <= LAST_PLAIN for character in value) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
