@@ -34,7 +34,7 @@ class Selection(msgspec.Struct, frozen=True):
     def fields_of(self, entry: Entry) -> dict[str, str]:
         """An entry's values for field selectors; found once, then kept with it."""
         if entry.fields is None:
-            stored = dict(self.kind.fields(self.kind.from_stored(entry.decode())))
+            stored = dict(self.kind.fields_in(b"{" + entry.tail))
             stored["metadata.name"] = entry.name
             if self.kind.resource.namespaced:
                 stored["metadata.namespace"] = entry.namespace

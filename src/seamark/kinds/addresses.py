@@ -120,6 +120,14 @@ def _plain(text: str) -> Family | None:
     return family if inet_ntop(number, packed) == text else None  # type: ignore[return-value]  # one of the two above
 
 
+def printed(number: int, version: int) -> str:
+    """The address with this number as it is printed (RFC 5952)."""
+    if version == 4:
+        return inet_ntop(AF_INET, number.to_bytes(4, "big"))
+    packed = number.to_bytes(16, "big")
+    return str(IPv6Address(packed)) if packed.startswith(_EMBEDDED) else inet_ntop(AF_INET6, packed)
+
+
 def parse(text: str) -> Parsed | None:
     """Read an address sloppily; None if it is none."""
     return _parse(text) if len(text) <= _LONGEST else None

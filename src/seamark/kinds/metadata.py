@@ -198,21 +198,18 @@ def validate(meta: Object, check_name: Callable[..., list[str]], *, namespaced: 
             errors += [invalid(f"{path}.namespace", namespace, s) for s in dns_label(namespace)]
     elif meta.get("namespace"):
         errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
-    return errors + _validate_accessories(meta, path)
+    return errors + _validate_accessories(meta, {}, path)
 
 
-def _validate_accessories(meta: Object, path: str) -> Errors:
+def _validate_accessories(meta: Object, old: Object, path: str) -> Errors:
+    """What is still as it was has been looked at before."""
     errors: Errors = []
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
-    if labels := meta.get("labels"):
-        errors += validate_labels(labels, f"{path}.labels")
-    if annotations := meta.get("annotations"):
-        errors += validate_annotations(annotations, f"{path}.annotations")
-    if owners := meta.get("ownerReferences"):
-        errors += _validate_owners(owners, f"{path}.ownerReferences")
-    if finalizers := meta.get("finalizers"):
-        errors += _validate_finalizers(finalizers, f"{path}.finalizers")
+    for field, check in _ACCESSORIES:
+        value = meta.get(field)
+        if value and value != old.get(field):
+            errors += check(value, f"{path}.{field}")
     return errors
 
 
@@ -228,6 +225,14 @@ def _validate_finalizers(finalizers: list[str], path: str) -> Errors:
     if standard <= set(finalizers):
         errors.append(invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
     return errors
+
+
+_ACCESSORIES: tuple[tuple[str, Callable[[Any, str], Errors]], ...] = (
+    ("labels", validate_labels),
+    ("annotations", validate_annotations),
+    ("ownerReferences", _validate_owners),
+    ("finalizers", _validate_finalizers),
+)
 
 
 def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors:
@@ -251,4 +256,4 @@ def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors
     for key in ("name", "namespace", "uid", "creationTimestamp"):
         if meta.get(key) != old.get(key):
             errors.append(invalid(f"{path}.{key}", meta.get(key), "field is immutable"))
-    return errors + _validate_accessories(meta, path)
+    return errors + _validate_accessories(meta, old, path)

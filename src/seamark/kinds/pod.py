@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds import pod_row
+from seamark.kinds import pod_fields, pod_row
 from seamark.kinds.addresses import ip_warnings
 from seamark.kinds.fields import Errors
 from seamark.kinds.kind import Kind, Subresource
@@ -46,18 +46,7 @@ class PodKind(Kind):
         Subresource("status", _CHANGE, "Pod"),
     )
     columns = pod_row.COLUMNS
-    field_names = (
-        "spec.nodeName",
-        "spec.host",  # what spec.nodeName was called before v1
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.podIPs",
-        "status.nominatedNodeName",
-    )
+    field_names = pod_fields.NAMES
 
     # --- create ------------------------------------------------------------------------------------
 
@@ -166,20 +155,10 @@ class PodKind(Kind):
         ]
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        spec, status = obj["spec"], obj["status"]
-        addresses = status.get("podIPs")
-        node = spec.get("nodeName", "")
-        return {
-            "spec.nodeName": node,
-            "spec.host": node,
-            "spec.restartPolicy": spec.get("restartPolicy", ""),
-            "spec.schedulerName": spec.get("schedulerName", ""),
-            "spec.serviceAccountName": spec.get("serviceAccountName", ""),
-            "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
-            "status.phase": status.get("phase", ""),
-            "status.podIP": addresses[0].get("ip", "") if addresses else "",
-            "status.nominatedNodeName": status.get("nominatedNodeName", ""),
-        }
+        return pod_fields.of(obj)
+
+    def fields_in(self, value: bytes) -> Mapping[str, str]:
+        return pod_fields.of_stored(value)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return pod_row.row(obj, now)

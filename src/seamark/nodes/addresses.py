@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
+from seamark.kinds.addresses import printed
+
 FIRST = 2  # 0 is the network's own address, 1 the node's
 
 
@@ -20,7 +22,7 @@ class Addresses:
         self._networks = networks
         # IPv4 keeps its last address for broadcast; a range shared by both families is as large as its smaller part.
         self._end = min((n.num_addresses - (n.version == 4) for n in networks), default=0)
-        self._bases = [(type(n.network_address), int(n.network_address)) for n in networks]
+        self._bases = [(int(n.network_address), n.version) for n in networks]
         self._next = FIRST
         self._owners: dict[int, str] = {}
         self._numbers: dict[str, set[int]] = {}
@@ -44,7 +46,7 @@ class Addresses:
         self._next = number + 1 if number + 1 < self._end else FIRST
         self._owners[number] = owner
         self._numbers[owner] = {number}
-        texts = self._texts[owner] = tuple(str(kind(base + number)) for kind, base in self._bases)
+        texts = self._texts[owner] = tuple(printed(base + number, version) for base, version in self._bases)
         return texts
 
     def adopt(self, owner: str, addresses: Iterable[str]) -> bool:

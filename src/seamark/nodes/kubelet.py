@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder, Reference
@@ -199,7 +197,7 @@ def difference(old: PodStatus, new: PodStatus) -> Object:
     for field, name in _FIELDS:
         value = getattr(new, field)
         if value != getattr(old, field):
-            patch[name] = msgspec.to_builtins(value) if value else None
+            patch[name] = value or None
     return patch
 
 
