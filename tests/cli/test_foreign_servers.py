@@ -11,7 +11,8 @@ import pytest
 
 from seamark import errors
 from seamark.access.transport import Request
-from seamark.cli.get import as_table
+from seamark.cli import get
+from seamark.cli.get_tables import as_table
 from seamark.cli.get_watch import watch
 from seamark.cli.server import Server
 from seamark.cli.server_kinds import ServerKind
@@ -163,15 +164,7 @@ async def test_a_watch_outlives_its_server_and_repeats_nothing(capsys: pytest.Ca
         errors.Forbidden("enough"),
     ]
     asking, transport = server(**{"__api__v1__services": lists, "__api__v1__services?watch": watches})
-    options = argparse.Namespace(
-        all_namespaces=True,
-        output="",
-        selector="",
-        field_selector="",
-        show_labels=False,
-        label_columns=[],
-        no_headers=False,
-    )
+    options = get.parser().parse_intermixed_args(["svc", "-A", "-w"])
     kind = ServerKind(SERVICES)
     with pytest.raises(errors.Forbidden):
         await watch(asking, [Target(kind)], options)
@@ -179,3 +172,20 @@ async def test_a_watch_outlives_its_server_and_repeats_nothing(capsys: pytest.Ca
     assert lines == [["NAMESPACE", "NAME"], ["a"], ["b"], ["d"], ["b"], ["c"]]
     since = [dict(request.query).get("resourceVersion") for request in transport.asked]
     assert since == [None, "2", "3", "5", None, "9"]
+
+
+async def test_only_changes_and_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    watches = [
+        [
+            {"type": "ADDED", "object": table(row("b", "3"))},
+            {"type": "DELETED", "object": table(row("a", "4"), columns=False)},
+        ],
+        errors.Forbidden("enough"),
+    ]
+    lists = [table(row("a", "1"), version="2")]
+    asking, _ = server(**{"__api__v1__services": lists, "__api__v1__services?watch": watches})
+    options = get.parser().parse_intermixed_args(["svc", "-A", "--watch-only", "--output-watch-events"])
+    with pytest.raises(errors.Forbidden):
+        await watch(asking, [Target(ServerKind(SERVICES, short_names=("svc",)))], options)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["EVENT", "NAMESPACE", "NAME"], ["ADDED", "b"], ["DELETED", "a"]]

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from seamark.cli import VERBS, delete, get, main
-from seamark.cli.parsing import add_switch, truth, verb_parser
+from seamark.cli.parsing import add_switch, duration, truth, verb_parser
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,3 +67,41 @@ def test_what_is_wrong_is_one_line(verb: str, capsys: pytest.CaptureFixture[str]
     assert said.startswith(f"seamark {verb}: ")
     assert said.endswith(f"; see `seamark {verb} --help`\n")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30", 30), ("0.5", 0.5), ("5s", 5), ("1m30s", 90), ("2h", 7200), ("250ms", 0.25), ("0s", 0)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "5 s", "1d", "-1s", "5s3", "inf"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="no duration"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["delete"], "You must provide one or more resources"),
+        (["delete", "--all"], "at least one resource must be specified to use a selector"),
+        (["delete", "-f", "a.yaml", "svc"], "you may not specify resource arguments as well"),
+        (["delete", "svc", "--all", "-l", "a=b"], "setting 'all' parameter but found a non empty selector"),
+        (["delete", "pod", "a", "--now", "--grace-period=4"], "--now and --grace-period cannot be specified together"),
+        (["delete", "pod", "a", "--force", "--grace-period=4"], "--force and --grace-period greater than 0"),
+        (["get"], "Required resource not specified"),
+        (["get", "-f", "a.yaml", "svc"], "you may not specify resource arguments as well"),
+        (["get", "svc", "--output-watch-events"], "can only be used with --watch or --watch-only"),
+        (["get", "svc", "-w", "--sort-by", ".a"], "--sort-by cannot be used"),
+    ],
+)
+def test_what_makes_no_sense_together_is_refused_before_anybody_is_asked(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("error: ")
+    assert said in line
+    assert line.count("\n") == 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import io
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -88,6 +91,39 @@ def test_nothing_to_read_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     with pytest.raises(Failure, match="has no file that ends in"):
         read_all([str(tmp_path / "bare")], recursive=False)
+
+
+def test_lists_of_files_and_patterns(tmp_path: Path) -> None:
+    for name, text in (("1.yaml", ONE), ("2.yaml", TWO), ("a,b.yaml", ONE), ("x.txt", "no manifest")):
+        (tmp_path / name).write_text(text)
+    one, two = str(tmp_path / "1.yaml"), str(tmp_path / "2.yaml")
+    assert [m.source for m in read_all([f"{two},{one}"], recursive=False)] == [two, one]
+    assert [m.source for m in read_all([str(tmp_path / "[12].yaml")], recursive=False)] == [one, two]
+    assert [m.name for m in read_all([str(tmp_path / "a,b.yaml")], recursive=False)] == ["a"]
+    with pytest.raises(Failure, match=r'the path ".*/\*\.nope" does not exist'):
+        read_all([str(tmp_path / "*.nope")], recursive=False)
+
+
+def test_urls_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.yaml").write_text(ONE)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    handler = functools.partial(SilentHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert [(m.name, m.source) for m in read_all([f"{url}/one.yaml"], recursive=False)] == [
+            ("a", f"{url}/one.yaml")
+        ]
+        with pytest.raises(Failure, match=r'unable to read URL ".*/two.yaml", server reported 404 File not found'):
+            read_all([f"{url}/two.yaml"], recursive=False)
+        server.shutdown()
+    with pytest.raises(Failure, match="Connection refused"):
+        read_all([f"{url}/one.yaml"], recursive=False)
+
+
+class SilentHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
 
 
 def manifest(kind: str = "Service", **metadata: str) -> Manifest:

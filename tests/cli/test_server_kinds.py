@@ -105,7 +105,7 @@ def targets(kinds: ServerKinds, *words: str) -> list[tuple[str, str]]:
 def test_kinds_names_and_pairs(kinds: ServerKinds) -> None:
     assert targets(kinds, "svc") == [("services", "")]
     assert targets(kinds, "svc,ep,services") == [("services", ""), ("endpoints", "")]
-    assert targets(kinds, "svc", "a", "b", "a") == [("services", "a"), ("services", "b")]
+    assert targets(kinds, "svc", "b", "a", "b") == [("services", "b"), ("services", "a"), ("services", "b")]
     assert targets(kinds, "svc,ep", "a") == [("services", "a"), ("endpoints", "a")]
     assert targets(kinds, "svc/a", "deploy/b") == [("services", "a"), ("deployments", "b")]
     assert parse_targets(["svc"], kinds) == [Target(kinds.find("svc")[0])]
@@ -116,10 +116,14 @@ def test_kinds_names_and_pairs(kinds: ServerKinds) -> None:
     [
         (["nix"], 1, 'the server doesn\'t have a resource type "nix"'),
         (["svc,nix"], 1, 'resource type "nix"'),
-        ([","], 2, "no kind"),
-        (["svc/a", "b"], 2, "KIND/NAME"),
-        (["svc/"], 2, "a name behind it"),
-        (["svc/a/b"], 2, "one slash"),
+        (["nix.example.org"], 1, 'resource type "nix"'),
+        ([","], 1, 'resource type ""'),
+        (["svc,,ep"], 1, 'resource type ""'),
+        (["svc/a", "b"], 2, "no need to specify a resource type as a separate argument"),
+        (["svc/"], 2, "must have a single resource and name"),
+        (["/a"], 2, "must have a single resource and name"),
+        (["svc,ep/a"], 2, "must have a single resource and name"),
+        (["svc/a/b"], 2, "may not have more than one slash"),
         (["all/a"], 2, "not one kind"),
     ],
 )
@@ -128,3 +132,13 @@ def test_what_makes_no_sense_is_said(kinds: ServerKinds, words: list[str], code:
         parse_targets(words, kinds)
     assert failed.value.code == code
     assert said in str(failed.value)
+
+
+def test_a_short_name_that_several_kinds_have_is_warned_of() -> None:
+    core = ServerKind(Resource("", "v1", "events", "Event"), short_names=("ev",))
+    other = ServerKind(Resource("events.k8s.io", "v1", "events", "Event"), short_names=("ev",))
+    warnings: list[str] = []
+    assert parse_targets(["ev"], ServerKinds([core, other]), warn=warnings.append) == [Target(core)]
+    assert warnings == ['short name "ev" could also match lower priority resource events.events.k8s.io']
+    parse_targets(["events"], ServerKinds([core, other]), warn=warnings.append)
+    assert len(warnings) == 1

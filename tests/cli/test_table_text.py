@@ -20,7 +20,9 @@ COLUMNS = (
 
 
 def table(*rows: tuple[Any, ...]) -> Table:
-    return Table(COLUMNS, [Row(row, {"namespace": "shop", "labels": {"b": "2", "a": "1"}}) for row in rows])
+    return Table(
+        COLUMNS, [Row(row, {"metadata": {"namespace": "shop", "labels": {"b": "2", "a": "1"}}}) for row in rows]
+    )
 
 
 def lines(content: Table, looks: Looks | None = None, *, colour: bool = False) -> list[str]:
@@ -119,6 +121,6 @@ def test_documents_become_tables() -> None:
         "columnDefinitions": [{"name": "Name"}],
         "rows": [{"cells": ["web"], "object": {"metadata": {"uid": "1"}}}, {"cells": None}],
     }
-    assert table_of(document) == Table([{"name": "Name"}], [Row(["web"], {"uid": "1"}), Row((), {})])
+    assert table_of(document) == Table([{"name": "Name"}], [Row(["web"], {"metadata": {"uid": "1"}}), Row((), {})])
     plain = plain_table([{"metadata": {"name": "web"}}, {}], age=lambda _stamp: "5d")
     assert [row.cells for row in plain.rows] == [("web", "5d"), ("", "5d")]

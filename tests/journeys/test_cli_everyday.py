@@ -132,6 +132,19 @@ def ageless(text: str) -> list[str]:
         "svc -n shop --field-selector metadata.name=web",
         "replicasets.apps -n shop",
         "endpointslices.v1.discovery.k8s.io -n shop",
+        "pods -n shop --chunk-size=1",
+        "pods -A --chunk-size=2 -o wide",
+        "svc -A=false",
+        "svc -n shop --no-headers=true --show-labels=true",
+        "pods -n shop -L app,nope",
+        "svc -n shop --show-kind",
+        "pods -n shop --sort-by=.status.podIP",
+        "svc -n shop --sort-by {.spec.type} -o wide",
+        "svc -n shop web web",
+        "ev -n kube-public",
+        "nope",
+        "svc,,pods",
+        "nope.example.org",
     ],
 )
 def test_tables_are_kubectls(kubectl: Kubectl, here: Here, arguments: str) -> None:
@@ -156,12 +169,51 @@ def test_tables_are_kubectls(kubectl: Kubectl, here: Here, arguments: str) -> No
         "cm numbers -n shop -o yaml",
         "svc web -n shop -o json --show-managed-fields",
         "pods -n shop -o yaml --show-managed-fields",
+        "svc -n shop --sort-by=.spec.type -o name",
+        "svc nope nope2 -n shop --ignore-not-found -o json",
+        "svc -n shop -o jsonpath={.items[*].metadata.name}",
+        "svc -n shop -o jsonpath={range.items[*]}{.metadata.name}{range.spec.ports[*]}:{.port}{end};{end}",
+        "svc -n shop -o jsonpath={.items[?(@.spec.type=='NodePort')].metadata.name}",
+        "svc web -n shop -o jsonpath={.spec.ports[0]}",
+        "svc web -n shop -o jsonpath-as-json={.spec.ports[*].port}",
+        "svc,sa -n shop -o custom-columns=KIND:.kind,NAME:.metadata.name,PORTS:.spec.ports[*].port,L:.metadata.labels",
+        "svc -n shop -o custom-columns=N:.metadata.name --no-headers --sort-by=.spec.type",
+        "cm -n kube-node-lease -l no=ne -o custom-columns=N:.metadata.name",
     ],
 )
 def test_objects_are_kubectls_to_the_byte(kubectl: Kubectl, here: Here, arguments: str) -> None:
     theirs, ours = kubectl.run("get", *arguments.split()), here("get", *arguments.split())
     assert ours.out == theirs.stdout
     assert ours.code == theirs.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pods", "-l", "a in (b"),
+        ("pods", "--field-selector", "bogus=1"),
+        ("deploy", "-l", "a in (b", "-n", "shop"),
+        ("svc", "-o", "jsonpath={.a"),
+        ("svc/web/x",),
+        ("svc/",),
+        ("pods", "web", "-A"),
+        ("pods", "web", "-l", "a=b"),
+        ("-f", "/does/not/exist"),
+    ],
+)
+def test_refusals_are_kubectls(kubectl: Kubectl, here: Here, arguments: tuple[str, ...]) -> None:
+    theirs, ours = kubectl.run("get", *arguments), here("get", *arguments)
+    assert (ours.out, ours.err) == (theirs.stdout, theirs.stderr)
+    assert ours.code in (1, 2)  # kubectl has 1 for everything
+
+
+def test_what_files_describe(kubectl: Kubectl, here: Here, tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(OBJECTS)
+    for more in ((), ("-o", "wide"), ("-o", "name")):
+        theirs = kubectl.run("get", "-f", str(tmp_path / "all.yaml"), *more)
+        ours = here("get", "-f", str(tmp_path / "all.yaml"), *more)
+        assert ageless(ours.out) == ageless(theirs.stdout)
+        assert (ours.err, ours.code) == (theirs.stderr, 0)
 
 
 def watching(command: list[str], environment: dict[str, str], change: threading.Event) -> list[str]:
@@ -288,10 +340,42 @@ def test_delete_waits_chooses_and_complains(seamark: Command) -> None:
         'Error from server (NotFound): services "one" not found',
     ]
     assert seamark("delete", "svc", "nope", "--ignore-not-found") == ""
-    for arguments, words in ((("svc",), "no name was specified"), ((), "what is to be deleted")):
+    for arguments, words in ((("svc",), "no name was specified"), ((), "You must provide one or more resources")):
         wrong = seamark.run("delete", *arguments)
         assert wrong.returncode == 2
         assert words in wrong.stderr
+
+
+def test_delete_spares_what_was_not_clearly_meant(seamark: Command) -> None:
+    """A name beside a selector or --all could mean either: kubectl takes it for a mistake, and so do we."""
+    seamark("apply", "-f", "-", stdin=SERVICE)
+    for more in (("--all",), ("-l", "a=b"), ("--field-selector", "metadata.name=try")):
+        refused = seamark.run("delete", "svc", "try", *more)
+        assert refused.returncode == 2
+        assert refused.stderr == "error: name cannot be provided when a selector is specified\n"
+    for how, said in (("client", "(dry run)"), ("server", "(server dry run)")):
+        tried = seamark("delete", "svc", "try", "--dry-run", how)
+        assert tried == f'service "try" deleted {said} from default namespace\n'
+    assert seamark("get", "svc", "try", "-o", "name") == "service/try\n"
+    assert seamark("delete", "svc", "-A", "--field-selector", "metadata.name=try", "-o", "name") == "service/try\n"
+    assert seamark("delete", "svc", "-l", "no=ne") == "No resources found\n"
+
+
+def test_force_does_not_wait_and_says_so(seamark: Command) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: stuck}\nspec: {containers: [{name: a, image: b}]}\n"
+    seamark("apply", "-f", "-", stdin=pod)
+    done = seamark.run("delete", "pod", "stuck", "--force")
+    assert (done.returncode, done.stdout) == (0, 'pod "stuck" force deleted from default namespace\n')
+    assert done.stderr.startswith("Warning: Immediate deletion does not wait")
+    assert seamark.run("get", "pod", "stuck").returncode == 1
+
+
+def test_apply_shows_what_became_of_it_in_other_formats(seamark: Command) -> None:
+    assert seamark("apply", "-f", "-", "-o", "name", "--server-side", stdin=SERVICE) == "service/try\n"
+    shown = seamark("apply", "-f", "-", "-o", "json", stdin=SERVICE)
+    assert json.loads(shown)["spec"]["ports"][0]["port"] == 80
+    assert "managedFields" not in shown
+    seamark("delete", "svc", "try", "--timeout=30s")
 
 
 def test_names_may_stand_behind_flags(seamark: Command) -> None:

@@ -66,9 +66,10 @@ async def connected(options: argparse.Namespace) -> AsyncIterator[Server]:
     from seamark.cli.server import Server, Warnings
     from seamark.errors import ApiError
 
-    transport = Transport(connection_of(options), agent="seamark", warn=Warnings())
+    warn = Warnings()
+    transport = Transport(connection_of(options), agent="seamark", warn=warn)
     try:
-        yield Server(transport)
+        yield Server(transport, warn)
     except ApiError as error:
         raise refusal(error) from error
     finally:

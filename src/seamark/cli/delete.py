@@ -18,8 +18,9 @@ from seamark.cli.cluster_options import (
     connected,
     refusal,
 )
-from seamark.cli.failure import Failure
-from seamark.cli.parsing import add_switch, verb_parser
+from seamark.cli.failure import Failure, Refusal
+from seamark.cli.output_formats import Output, OutputFormats
+from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.server_kinds import ServerKind
 from seamark.cli.terminal import Progress
 
@@ -30,16 +31,18 @@ EXAMPLES = """\
 seamark delete svc web
 seamark delete -f web.yaml
 seamark delete pods -l app=web
-seamark delete pod/web-0 --grace-period 0 --wait=false
+seamark delete pod/web-0 --force
+seamark delete svc --all --dry-run server
 """
 
 
 class Doomed(msgspec.Struct, frozen=True):
-    """An object to be deleted; ``uid`` is known once it is on its way."""
+    """An object to be deleted, and the file that named it; ``uid`` is known once it is on its way."""
 
     kind: ServerKind
     name: str
     namespace: str
+    source: str = ""
     uid: str = ""
 
 
@@ -58,26 +61,66 @@ def parser() -> argparse.ArgumentParser:
     add_cluster_options(made)
     add_namespace_options(made)
     made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="all of the kind with such labels")
+    made.add_argument("--field-selector", metavar="SELECTOR", default="", help="such as metadata.name=web")
     add_switch(made, "--all", help="all of the kind in the namespace")
-    made.add_argument("--grace-period", metavar="SECONDS", type=int, help="to end in; 0 does not wait for the end")
+    add_switch(made, "-A", "--all-namespaces", help="with --all or a selector: of every namespace")
+    made.add_argument("--grace-period", metavar="SECONDS", type=int, help="to end in; 0 only with --force")
     add_switch(made, "--now", help="the same as --grace-period 1")
+    add_switch(made, "--force", help="at once, whether or not it has ended: the same as --grace-period 0")
     made.add_argument(
         "--cascade",
         choices=("background", "foreground", "orphan"),
         default="background",
         help="what becomes of objects that depend on it (default background)",
     )
+    made.add_argument(
+        "--dry-run", choices=("none", "client", "server"), default="none", help="only say it (server: ask there, too)"
+    )
+    made.add_argument(
+        "-o", "--output", metavar="FORMAT", type=OutputFormats(("name",)), default=Output(), help="name: names only"
+    )
     add_switch(made, "--ignore-not-found", help="what is missing is no failure")
-    add_switch(made, "--wait", default=True, help="until they are gone (default true)")
-    made.add_argument("--timeout", metavar="SECONDS", type=float, help="give up waiting (default: never)")
+    add_switch(made, "--wait", default=None, help="until they are gone (default true, but with --force false)")
+    made.add_argument("--timeout", metavar="DURATION", type=duration, help="give up waiting (default: never)")
     return made
 
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_intermixed_args(arguments)
-    if bool(options.what) == bool(options.filename):
-        raise Failure("what is to be deleted? Either KIND NAME …, or -f FILE", 2)
+    _check(options)
+    if options.grace_period == 0 and not options.force:
+        options.grace_period = 1  # as kubectl does: who means it says --force
+    if options.now:
+        options.grace_period = 1
+    if options.force:
+        options.grace_period = 0
+        print(
+            "Warning: Immediate deletion does not wait for confirmation that the running resource has been "
+            "terminated. The resource may continue to run on the cluster indefinitely.",
+            file=sys.stderr,
+        )
+    if options.wait is None:
+        options.wait = not options.force
     return asyncio.run(run(options))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """What makes no sense together, before anything is gone."""
+    selects = bool(options.selector or options.field_selector)
+    if options.what and options.filename:
+        raise Refusal(
+            "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well", 2
+        )
+    if not options.what and not options.filename:
+        if selects or options.all:
+            raise Refusal("at least one resource must be specified to use a selector", 2)
+        raise Refusal("You must provide one or more resources by argument or filename: KIND NAME …, or -f FILE", 2)
+    if options.all and selects:
+        raise Refusal("setting 'all' parameter but found a non empty selector", 2)
+    if options.now and options.grace_period is not None:
+        raise Refusal("--now and --grace-period cannot be specified together", 2)
+    if options.force and options.grace_period:
+        raise Refusal("--force and --grace-period greater than 0 cannot be specified together", 2)
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -95,12 +138,13 @@ async def run(options: argparse.Namespace) -> int:
                     raise
                 if isinstance(error, NotFound) and options.ignore_not_found:
                     continue
-                print(refusal(error).line, file=sys.stderr)
+                doing = f'error when deleting "{each.source}": ' if each.source else ""
+                print(refusal(error, doing).line, file=sys.stderr)
                 failed = True
-        if options.wait and options.grace_period != 0:
-            await _all_gone(server, begun, options.timeout)
+        if options.wait and options.dry_run == "none":
+            await _all_gone(server, begun, options.timeout or None)
     if not begun and not failed and not options.ignore_not_found:
-        print("No resources found", file=sys.stderr)
+        print("No resources found")
     return 1 if failed else 0
 
 
@@ -111,37 +155,58 @@ async def _in_files(server: Server, options: argparse.Namespace) -> AsyncIterato
     for manifest in read_all(options.filename, recursive=options.recursive):
         kind = kind_of(manifest, kinds)
         namespace = namespace_of(manifest, kind, asked=options.namespace, default=server.namespace)
-        yield Doomed(kind, manifest.name, namespace)
+        yield Doomed(kind, manifest.name, namespace, manifest.source)
 
 
 async def _named(server: Server, options: argparse.Namespace) -> AsyncIterator[Doomed]:
     from seamark.cli.targets import parse_targets
 
-    for target in parse_targets(options.what, await server.kinds()):
-        namespace = (options.namespace or server.namespace) if target.kind.resource.namespaced else ""
+    query = {"labelSelector": options.selector, "fieldSelector": options.field_selector}
+    query = {key: value for key, value in query.items() if value}
+    targets = parse_targets(options.what, await server.kinds(), warn=server.warn)
+    if any(target.name for target in targets):
+        if query or options.all:
+            raise Refusal("name cannot be provided when a selector is specified", 2)
+        if options.all_namespaces:
+            raise Refusal("a resource cannot be retrieved by name across all namespaces", 2)
+    elif not query and not options.all:
+        raise Refusal("resource(s) were provided, but no name was specified: give names, -l or --all", 2)
+    for target in targets:
+        namespaced = target.kind.resource.namespaced and not options.all_namespaces
+        namespace = (options.namespace or server.namespace) if namespaced else ""
         if target.name:
             yield Doomed(target.kind, target.name, namespace)
             continue
-        if not options.selector and not options.all:
-            raise Failure("resource(s) were provided, but no name was specified: give names, -l or --all", 2)
-        query = {"labelSelector": options.selector} if options.selector else {}
         async for page in server.pages(target.kind.resource, namespace=namespace, query=query):
             for item in page.get("items") or ():
-                yield Doomed(target.kind, item["metadata"]["name"], namespace)
+                yield Doomed(target.kind, item["metadata"]["name"], item["metadata"].get("namespace", ""))
 
 
 async def _deleted(server: Server, doomed: Doomed, options: argparse.Namespace) -> Doomed:
     """Ask for the deletion and say so."""
-    grace = 1 if options.now else options.grace_period
+    resource, where = doomed.kind.resource, doomed.namespace
     asked: dict[str, Any] = {"propagationPolicy": options.cascade.capitalize()}
-    if grace is not None:
-        asked["gracePeriodSeconds"] = grace
-    answer = await server.delete(doomed.kind.resource, doomed.name, namespace=doomed.namespace, options=asked)
-    where = f" from {doomed.namespace} namespace" if doomed.namespace else ""
-    print(f'{doomed.kind.label} "{doomed.name}" {"force " if grace == 0 else ""}deleted{where}', flush=True)
+    if options.grace_period is not None and options.grace_period >= 0:
+        asked["gracePeriodSeconds"] = options.grace_period
+    if options.dry_run == "server":
+        asked["dryRun"] = ["All"]
+    if options.dry_run == "client":
+        answer = await server.get(resource, doomed.name, namespace=where)
+    else:
+        answer = await server.delete(resource, doomed.name, namespace=where, options=asked)
+    print(_line(doomed, options), flush=True)
     # The answer is the object that is on its way, or a Status about the one that is gone.
     about = answer.get("details") if answer.get("kind") == "Status" else answer.get("metadata")
     return msgspec.structs.replace(doomed, uid=(about or {}).get("uid", ""))
+
+
+def _line(doomed: Doomed, options: argparse.Namespace) -> str:
+    if options.output.format == "name":
+        return f"{doomed.kind.label}/{doomed.name}"
+    how = "force deleted" if options.force else "deleted"
+    where = f" from {doomed.namespace} namespace" if doomed.namespace else ""
+    tried = {"none": "", "client": " (dry run)", "server": " (server dry run)"}[options.dry_run]
+    return f'{doomed.kind.label} "{doomed.name}" {how}{tried}{where}'
 
 
 async def _all_gone(server: Server, doomed: list[Doomed], seconds: float | None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import verb_parser
+from seamark.cli.parsing import duration, verb_parser
 from seamark.cli.terminal import Progress
 
 EXAMPLES = """\
@@ -31,7 +31,9 @@ def parser() -> argparse.ArgumentParser:
         codes={0: "it has ended, or was not running", 1: "it could not be stopped"},
     )
     add_data_dir_option(made)
-    made.add_argument("--timeout", metavar="SECONDS", type=float, default=30.0, help="how long to wait (default 30)")
+    made.add_argument(
+        "--timeout", metavar="DURATION", type=duration, default=30.0, help="how long to wait (default 30)"
+    )
     return made
 
 

@@ -16,6 +16,14 @@ class Failure(Exception):
         return f"seamark: {self}"
 
 
+class Refusal(Failure):
+    """What kubectl refuses as well, and as it says so: the everyday verbs are to be recognised."""
+
+    @property
+    def line(self) -> str:
+        return f"error: {self}"
+
+
 class ServerFailure(Failure):
     """What the server refused, in the words kubectl uses for it."""
 

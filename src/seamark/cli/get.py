@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seamark.cli.cluster_options import (
     ENVIRONMENT,
@@ -17,16 +16,16 @@ from seamark.cli.cluster_options import (
     connected,
     refusal,
 )
-from seamark.cli.failure import Failure
+from seamark.cli.failure import Failure, Refusal
+from seamark.cli.output_formats import OBJECTS, TEMPLATES, Output, OutputFormats
 from seamark.cli.parsing import add_switch, verb_parser
-from seamark.cli.terminal import Progress, colourful
+from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
     from seamark.cli.server import Server
     from seamark.cli.server_kinds import ServerKind
-    from seamark.cli.table_text import Looks, Table
     from seamark.cli.targets import Target
-    from seamark.errors import Object
+    from seamark.errors import ApiError, Object
 
 EXAMPLES = """\
 seamark get svc
@@ -35,6 +34,9 @@ seamark get pods -l app=web -A
 seamark get deployment/web service/web
 seamark get svc web -o yaml
 seamark get pods -w                      # and every change from now on
+seamark get pods --sort-by .status.podIP -o custom-columns=NAME:.metadata.name,IP:.status.podIP
+seamark get svc -o jsonpath='{range .items[*]}{.metadata.name}{"\\t"}{.spec.clusterIP}{"\\n"}{end}'
+seamark get -f web.yaml
 seamark get all
 """
 
@@ -47,58 +49,107 @@ def parser() -> argparse.ArgumentParser:
         environment=ENVIRONMENT,
         usage="seamark get KIND[,KIND …] [NAME …] [options]\n       seamark get KIND/NAME … [options]",
     )
-    made.add_argument("what", metavar="KIND", nargs="+", help="plural, singular or short name, or a category: all")
+    made.add_argument("what", metavar="KIND", nargs="*", help="plural, singular or short name, or a category: all")
+    made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="what these describe; repeatable")
+    add_switch(made, "-R", "--recursive", help="also what is in directories of a directory")
     add_cluster_options(made)
     add_namespace_options(made)
     add_switch(made, "-A", "--all-namespaces", help="of every namespace")
     made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="with such labels: app=web,tier!=db")
     made.add_argument("--field-selector", metavar="SELECTOR", default="", help="such as metadata.name=web")
-    made.add_argument("-o", "--output", choices=("wide", "json", "yaml", "name"), default="", help="instead of a table")
+    made.add_argument(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        type=OutputFormats(("wide", *OBJECTS, *TEMPLATES)),
+        default=Output(),
+        help="wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,… (-file= reads it from a file)",
+    )
+    made.add_argument(
+        "--sort-by", metavar="PATH", default="", help="in the order of a field: .metadata.creationTimestamp"
+    )
     add_switch(made, "-w", "--watch", help="then every change, until Ctrl-C")
+    add_switch(made, "--watch-only", help="only changes from now on")
+    add_switch(made, "--output-watch-events", help="with a watch: also what happened to each object")
     add_switch(made, "--no-headers", help="rows only")
+    add_switch(made, "--show-kind", help="the kind before each name")
     add_switch(made, "--show-labels", help="a last column with all labels")
     made.add_argument(
-        "-L", "--label-columns", metavar="KEY", action="append", default=[], help="a column with this label; repeatable"
+        "-L", "--label-columns", metavar="KEY,…", action="append", default=[], help="columns with these labels"
     )
     add_switch(made, "--show-managed-fields", help="who set which field (json and yaml)")
     add_switch(made, "--ignore-not-found", help="what is missing is no failure")
+    made.add_argument("--chunk-size", metavar="N", type=int, help="objects per request (default 500); 0: all in one")
     return made
 
 
 def main(arguments: list[str]) -> int:
     # Names may stand before and behind flags, which argparse can only do when asked to.
     options = parser().parse_intermixed_args(arguments)
+    if options.what and options.filename:
+        raise Refusal(
+            "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well", 2
+        )
+    if not options.what and not options.filename:
+        raise Refusal("Required resource not specified: what is to be shown? KIND, KIND NAME … or -f FILE", 2)
+    watching = options.watch or options.watch_only
+    if options.output_watch_events and not watching:
+        raise Refusal("--output-watch-events option can only be used with --watch or --watch-only", 2)
+    if watching and options.sort_by:
+        raise Refusal("--watch requested, --sort-by cannot be used", 2)
     return asyncio.run(run(options))
 
 
 async def run(options: argparse.Namespace) -> int:
-    from seamark.cli.targets import parse_targets
-
     async with connected(options) as server:
         with Progress("asking the server …"):
-            targets = parse_targets(options.what, await server.kinds())
+            targets = await _targets(server, options)
         named = [target for target in targets if target.name]
-        if named and options.all_namespaces:
-            raise Failure("a resource cannot be retrieved by name across all namespaces", 2)
-        if named and (options.selector or options.field_selector):
-            raise Failure("name cannot be provided when a selector is specified", 2)
-        if options.watch:
+        if named and not options.filename:
+            if options.all_namespaces:
+                raise Refusal("a resource cannot be retrieved by name across all namespaces", 2)
+            if options.selector or options.field_selector:
+                raise Refusal("name cannot be provided when a selector is specified", 2)
+        if options.watch or options.watch_only:
             from seamark.cli.get_watch import watch
 
             return await watch(server, targets, options)
-        if options.output in ("json", "yaml", "name"):
-            return await _print_objects(server, targets, options)
-        return await _print_tables(server, targets, options)
+        if options.output.as_table:
+            from seamark.cli.get_tables import print_tables
+
+            return await print_tables(server, targets, options)
+
+        from seamark.cli.get_objects import print_objects
+
+        return await print_objects(server, targets, options)
+
+
+async def _targets(server: Server, options: argparse.Namespace) -> list[Target]:
+    """What was asked for, by words or by files."""
+    from seamark.cli.targets import Target, parse_targets
+
+    kinds = await server.kinds()
+    if not options.filename:
+        return parse_targets(options.what, kinds, warn=server.warn)
+
+    from seamark.cli.manifests import kind_of, namespace_of, read_all
+
+    found = []
+    for manifest in read_all(options.filename, recursive=options.recursive):
+        kind = kind_of(manifest, kinds)
+        namespace = namespace_of(manifest, kind, asked=options.namespace, default=server.namespace)
+        found.append(Target(kind, manifest.name, namespace))
+    return found
 
 
 # --- asking ----------------------------------------------------------------------------------------
 
 
-def namespace_for(server: Server, kind: ServerKind, options: argparse.Namespace) -> str:
+def namespace_for(server: Server, target: Target, options: argparse.Namespace) -> str:
     """The namespace to ask in; empty for all of them and for kinds without."""
-    if not kind.resource.namespaced or options.all_namespaces:
+    if not target.kind.resource.namespaced or options.all_namespaces:
         return ""
-    return options.namespace or server.namespace
+    return target.namespace or options.namespace or server.namespace
 
 
 def selection(options: argparse.Namespace) -> dict[str, str]:
@@ -106,28 +157,21 @@ def selection(options: argparse.Namespace) -> dict[str, str]:
     return {key: value for key, value in chosen.items() if value}
 
 
-def as_table(document: Object) -> Table:
-    """What the server answered, as a table even if it made none."""
-    from seamark.cli.table_text import plain_table, table_of
-    from seamark.kinds import times
-
-    if document.get("kind") == "Table":
-        return table_of(document)
-    objects = document.get("items", [document])
-    return plain_table(objects, lambda stamp: times.age(time.time(), stamp))
-
-
 async def _documents(server: Server, target: Target, options: argparse.Namespace, *, accept: str) -> list[Object]:
     """An object, or the pages of a list."""
-    namespace = namespace_for(server, target.kind, options)
+    from seamark.cli.server import TABLE
+
+    namespace = namespace_for(server, target, options)
     resource = target.kind.resource
+    whole = {"includeObject": "Object"} if options.sort_by and accept == TABLE else {}
     if target.name:
-        return [await server.get(resource, target.name, namespace=namespace, accept=accept)]
-    asked = server.pages(resource, namespace=namespace, query=selection(options), accept=accept)
+        return [await server.get(resource, target.name, namespace=namespace, accept=accept, query=whole)]
+    query = {**selection(options), **whole}
+    asked = server.pages(resource, namespace=namespace, query=query, accept=accept, size=options.chunk_size)
     return [page async for page in asked]
 
 
-async def _each(
+async def each_document(
     server: Server, targets: Sequence[Target], options: argparse.Namespace, *, accept: str
 ) -> tuple[list[tuple[Target, Object]], list[Failure]]:
     """What was found and what was not: a missing object keeps nobody from seeing the others."""
@@ -135,111 +179,33 @@ async def _each(
 
     found: list[tuple[Target, Object]] = []
     failures = []
-    for target in targets:
-        try:
-            found += [(target, page) for page in await _documents(server, target, options, accept=accept)]
-        except NotFound as error:
-            if not options.ignore_not_found:
-                failures.append(refusal(error))
-        except ApiError as error:
-            failures.append(refusal(error))
+    with Progress("asking the server …"):
+        for target in targets:
+            try:
+                found += [(target, page) for page in await _documents(server, target, options, accept=accept)]
+            except ApiError as error:
+                if isinstance(error, NotFound) and options.ignore_not_found:
+                    continue
+                failures.append(refusal(error, "" if target.name else _looking_for(error, target.kind, options)))
     return found, failures
 
 
-def _told(failures: Sequence[Failure]) -> int:
-    for failure in failures:
-        print(failure.line, file=sys.stderr)
-    return 1 if failures else 0
-
-
-# --- tables ----------------------------------------------------------------------------------------
-
-
-def looks_of(kind: ServerKind, options: argparse.Namespace, *, with_kind: bool) -> Looks:
-    from seamark.cli.table_text import Looks
-
-    return Looks(
-        wide=options.output == "wide",
-        namespace=options.all_namespaces and kind.resource.namespaced,
-        kind=kind.label if with_kind else "",
-        labels=options.show_labels,
-        label_columns=tuple(options.label_columns),
-        headers=not options.no_headers,
+def _looking_for(error: ApiError, kind: ServerKind, options: argparse.Namespace) -> str:
+    """What could not be listed, which kubectl adds to errors that are about the question."""
+    if error.code not in (400, 404):
+        return ""
+    resource = kind.resource
+    what = f'"{resource.group}/{resource.version}, Resource={resource.plural}"'
+    if not options.selector and not options.field_selector:
+        return f"Unable to list {what}: "
+    return (
+        f'Unable to find {what} that match label selector "{options.selector}", '
+        f'field selector "{options.field_selector}": '
     )
 
 
-async def _print_tables(server: Server, targets: Sequence[Target], options: argparse.Namespace) -> int:
-    from seamark.cli.server import TABLE
-    from seamark.cli.table_text import TableText
-
-    with Progress("asking the server …"):
-        found, failures = await _each(server, targets, options, accept=TABLE)
-    with_kind = len({target.kind for target, _ in found}) > 1
-    printed = False
-    last: ServerKind | None = None
-    text: TableText | None = None
-    block: list[str] = []
-    for target, document in found:
-        if text is None or target.kind != last:
-            printed = _print_block(block, apart=printed and not options.no_headers) or printed
-            looks = looks_of(target.kind, options, with_kind=with_kind)
-            text, last, block = TableText(looks, colour=colourful(sys.stdout)), target.kind, []
-        table = as_table(document)
-        block += text.lines(table)
-    printed = _print_block(block, apart=printed and not options.no_headers) or printed
-    if not printed and not failures and not options.ignore_not_found:
-        print(_nothing(server, targets, options), file=sys.stderr)
-    return _told(failures)
-
-
-def _print_block(lines: Sequence[str], *, apart: bool) -> bool:
-    if lines:
-        print("\n".join(["", *lines] if apart else lines))
-    return bool(lines)
-
-
-def _nothing(server: Server, targets: Sequence[Target], options: argparse.Namespace) -> str:
-    if options.all_namespaces or not all(target.kind.resource.namespaced for target in targets):
-        return "No resources found"
-    return f"No resources found in {options.namespace or server.namespace} namespace."
-
-
-# --- whole objects ---------------------------------------------------------------------------------
-
-
-def object_printer(options: argparse.Namespace) -> Any:
-    """From a kind and an object to the text of it."""
-    from seamark.cli.object_text import json_text, without_managed_fields, yaml_text
-
-    def text(kind: ServerKind, value: Object) -> str:
-        if options.output == "name":
-            return f"{kind.label}/{value['metadata']['name']}"
-        whole = value if options.show_managed_fields else without_managed_fields(value)
-        return json_text(whole) if options.output == "json" else yaml_text(whole)
-
-    return text
-
-
-def objects_in(document: Object, kind: ServerKind) -> list[Object]:
-    """The objects of an answer; those of a list are told what they are, which the list only says once."""
-    if "items" not in document:
-        return [document]
-    resource = kind.resource
-    return [{"kind": resource.kind, "apiVersion": resource.api_version, **item} for item in document["items"] or ()]
-
-
-async def _print_objects(server: Server, targets: Sequence[Target], options: argparse.Namespace) -> int:
-    from seamark.cli.object_text import listed, without_managed_fields
-
-    with Progress("asking the server …"):
-        found, failures = await _each(server, targets, options, accept="application/json")
-    objects = [(target.kind, each) for target, document in found for each in objects_in(document, target.kind)]
-    text = object_printer(options)
-    if options.output == "name" or (len(targets) == 1 and targets[0].name):
-        for kind, value in objects:
-            print(text(kind, value))
-    elif objects or not failures:
-        keep = options.show_managed_fields
-        items = [value if keep else without_managed_fields(value) for _, value in objects]
-        print(text(targets[0].kind, listed(items)))
-    return _told(failures)
+def told(failures: Sequence[Failure]) -> int:
+    """Print what was not found; the exit code."""
+    for failure in failures:
+        print(failure.line, file=sys.stderr)
+    return 1 if failures else 0

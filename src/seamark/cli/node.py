@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seamark.cli.cluster_options import refusal
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
-from seamark.cli.parsing import add_switch, verb_parser
+from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--kubeconfig", metavar="FILE", help="instead: any cluster with simulated nodes")
     made.add_argument("--context", metavar="NAME", default="", help="the kubeconfig's context to use")
     add_switch(made, "--wait", default=True, help="until the node is as it should be (default true)")
-    made.add_argument("--timeout", metavar="SECONDS", type=float, default=60.0, help="give up waiting (default 60)")
+    made.add_argument("--timeout", metavar="DURATION", type=duration, default=60.0, help="give up waiting (default 60)")
     return made
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-Printer = Callable[[Mapping[str, Any]], str]
-
-# Go's encoder writes these so that JSON can stand inside HTML.
-_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+from seamark.cli.go_text import json_text
 
 
-def json_text(value: Mapping[str, Any]) -> str:
-    text = json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False)
-    for character, escape in _ESCAPED.items():
-        text = text.replace(character, escape)
-    return text
+def json_document(value: Mapping[str, Any]) -> str:
+    return json_text(value, indent=4)
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:

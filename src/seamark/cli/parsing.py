@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -108,3 +109,15 @@ def add_switch(parser: argparse.ArgumentParser, *flags: str, help: str, default:
             default=argparse.SUPPRESS,
             help=argparse.SUPPRESS,
         )
+
+
+_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|m|s))+|\d+(?:\.\d*)?")
+_PARTS = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s)?")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
+
+
+def duration(text: str) -> float:
+    """Seconds: as a number, or as Go writes them (``1m30s``); for ``type=``."""
+    if not _DURATION.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration, such as 30, 30s or 1m30s")
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(text))

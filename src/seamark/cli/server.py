@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from seamark.cli.server_kinds import ServerKind, ServerKinds, aggregated, unaggr
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
 
-PAGE = 500
+PAGE = 500  # objects per request
 WATCH_SECONDS = 3600
 GRACE = 30.0
 
@@ -31,8 +31,9 @@ Query = Mapping[str, str]
 class Server:
     """Requests to one server; ``accept`` chooses between objects and tables."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, warn: Callable[[str], None] = lambda text: None) -> None:
         self._transport = transport
+        self.warn = warn
         self._kinds: ServerKinds | None = None
 
     @property
@@ -70,16 +71,31 @@ class Server:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def get(self, resource: Resource, name: str, *, namespace: str, accept: str = "application/json") -> Object:
-        return await self._ask(resource.path(namespace=namespace, name=name), accept=accept)
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str,
+        accept: str = "application/json",
+        query: Query | None = None,
+    ) -> Object:
+        return await self._ask(resource.path(namespace=namespace, name=name), query, accept=accept)
 
     async def pages(
-        self, resource: Resource, *, namespace: str, query: Query, accept: str = "application/json"
+        self,
+        resource: Resource,
+        *,
+        namespace: str,
+        query: Query,
+        accept: str = "application/json",
+        size: int | None = None,
     ) -> AsyncIterator[Object]:
-        """A whole list, page by page."""
+        """A whole list, page by page; of size 0, all at once."""
         path, more = resource.path(namespace=namespace), ""
+        size = PAGE if size is None else size
         while True:
-            asked = {**query, "limit": str(PAGE), **({"continue": more} if more else {})}
+            asked = {**query, **({"limit": str(size)} if size else {}), **({"continue": more} if more else {})}
             try:
                 page = await self._ask(path, asked, accept=accept)
             except errors.Expired as error:

@@ -68,6 +68,10 @@ class ServerKinds:
                 return (kind,)
         return ()
 
+    def less_meant(self, word: str) -> tuple[ServerKind, ...]:
+        """Other kinds with the same short name, which it does not mean."""
+        return tuple(kind for kind in self.all if word in kind.short_names)[1:]
+
     def by_kind(self, api_version: str, kind: str) -> ServerKind | None:
         """The kind an object says it is."""
         for known in self.every_version:

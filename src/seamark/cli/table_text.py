@@ -26,14 +26,22 @@ _COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in wor
 
 
 class Row(msgspec.Struct, frozen=True):
-    """The cells of a row, and the metadata of the object it is about."""
+    """The cells of a row, and the object it is about, or as much of it as the server sent."""
 
     cells: Sequence[Any]
-    metadata: Mapping[str, Any]
+    object: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.object.get("metadata") or {}
+        return found
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Columns as the server describes them (``name``, ``type``, ``format``, ``priority``), and rows."""
+    """Columns as the server describes them (``name``, ``type``, ``format``, ``priority``), and rows.
+
+    A column of one's own has its heading in ``header``.
+    """
 
     columns: Sequence[Mapping[str, Any]]
     rows: Sequence[Row]
@@ -48,6 +56,7 @@ class Looks(msgspec.Struct, frozen=True):
     labels: bool = False
     label_columns: tuple[str, ...] = ()
     headers: bool = True
+    empty: bool = False  # a heading even if there are no rows
 
 
 class TableText:
@@ -61,10 +70,10 @@ class TableText:
         self._widths: list[int] = []
 
     def lines(self, table: Table) -> list[str]:
-        """The lines of a table; a table without rows has none."""
+        """The lines of a table; a table without rows has none, unless that was asked for."""
         if table.columns and table.columns != self._columns:
             self._columns, self._headed, self._widths = table.columns, False, []
-        if not table.rows:
+        if not table.rows and not self._looks.empty:
             return []
         shown = [index for index, column in enumerate(self._columns) if self._looks.wide or not column.get("priority")]
         texts = []
@@ -77,7 +86,7 @@ class TableText:
         return [self._line(cells, header=head and not number) for number, cells in enumerate(texts)]
 
     def _header(self, shown: Sequence[int]) -> list[str]:
-        names = [str(self._columns[index]["name"]).upper() for index in shown]
+        names = [str(self._columns[index].get("header") or self._columns[index]["name"].upper()) for index in shown]
         more = [key.rpartition("/")[2].upper() for key in self._looks.label_columns]
         return [
             *(["NAMESPACE"] if self._looks.namespace else []),
@@ -135,10 +144,7 @@ def cell_text(value: Any) -> str:
 
 def table_of(document: Mapping[str, Any]) -> Table:
     """The table in a ``Table`` document."""
-    rows = [
-        Row(row.get("cells") or (), (row.get("object") or {}).get("metadata") or {})
-        for row in document.get("rows") or ()
-    ]
+    rows = [Row(row.get("cells") or (), row.get("object") or {}) for row in document.get("rows") or ()]
     return Table(document.get("columnDefinitions") or (), rows)
 
 
@@ -148,5 +154,5 @@ def plain_table(objects: Iterable[Mapping[str, Any]], age: Any) -> Table:
     rows = []
     for each in objects:
         metadata = each.get("metadata") or {}
-        rows.append(Row((metadata.get("name", ""), age(metadata.get("creationTimestamp"))), metadata))
+        rows.append(Row((metadata.get("name", ""), age(metadata.get("creationTimestamp"))), each))
     return Table(columns, rows)
