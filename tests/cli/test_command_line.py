@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import json
 import logging
 import subprocess
@@ -15,8 +13,6 @@ import pytest
 from seamark import cli
 from seamark.cli import VERBS, main
 from seamark.cli.background import in_front
-from seamark.cli.completion_model import Value, verbs
-from seamark.cli.completion_shells import SHELLS
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import JsonFormatter, level_of, set_up
 from seamark.config import LogSettings
@@ -74,38 +70,6 @@ def test_up_in_the_background_is_the_same_command_in_front() -> None:
     assert in_front(["--merge-kubeconfig", "--detach", "--ephemeral"]) == ["--ephemeral"]
     assert in_front(["--merge-kubeconfig", "mine", "--nodes", "3"]) == ["--nodes", "3"]
     assert in_front(["--merge-kubeconfig=mine", "--detach=true", "-v"]) == ["-v"]
-
-
-# --- completion ------------------------------------------------------------------------------------
-
-
-def test_completion_knows_every_verb_and_option() -> None:
-    by_name = {verb.name: verb for verb in verbs(VERBS)}
-    assert list(by_name) == list(VERBS)
-    for name, verb in by_name.items():
-        parser = importlib.import_module(VERBS[name][0]).parser()
-        shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
-        flags = {flag for action in shown for flag in action.option_strings}
-        assert {flag for option in verb.options for flag in option.flags} == flags
-    get = by_name["get"]
-    assert [get.place(number).source for number in range(3)] == ["kinds", "names", "names"]
-    values = {flag: option.value for option in get.options for flag in option.flags}
-    assert values["-o"] == Value("words", ("wide", "json", "yaml", "name"))
-    assert values["--kubeconfig"] == Value("files")
-    assert values["-n"] == Value("namespaces")
-    assert values["-w"] is None
-    assert by_name["node"].place(0).words == ("stop", "start")
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_completion_scripts_name_everything(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    for verb in verbs(VERBS):
-        assert verb.name in script
-        for option in verb.options:
-            for flag in option.flags:
-                assert (flag.lstrip("-") if shell == "fish" else flag) in script
 
 
 # --- logs ------------------------------------------------------------------------------------------

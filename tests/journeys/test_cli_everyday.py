@@ -409,28 +409,49 @@ def test_a_server_that_is_not_there(seamark: Command, tmp_path: Path) -> None:
     assert (missing.returncode, missing.stderr) == (1, "seamark: there is no kubeconfig at /does/not/exist\n")
 
 
-def test_completions_work_in_bash(seamark: Command, tmp_path: Path) -> None:
-    script = tmp_path / "completion.bash"
-    script.write_text(seamark("completion", "bash"))
+# --- completion ------------------------------------------------------------------------------------
+
+# What each shell is told to do to have a line completed; `{words}` is the line, `{script}` our script.
+SHELLS = {
+    "bash": "set -eu; source {script}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _seamark; "
+    'printf "%s\\n" ${{COMPREPLY[@]+"${{COMPREPLY[@]}}"}}',
+    "zsh": "compdef() {{ }}; compset() {{ }}; _files() {{ print -l ${{PREFIX}}*(N) }}; "
+    '_describe() {{ print -l -- "${{(@)${{(P)2}}%%:*}}" "${{(@)${{(P)4}}%%:*}}" }}; source {script}; '
+    'words=({words}); CURRENT=$#words; PREFIX="$words[-1]"; _seamark',
+    "fish": "source {script}; complete -C {line} | cut -f1",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completions_work(seamark: Command, tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} on this machine")
+    script = tmp_path / f"completion.{shell}"
+    script.write_text(seamark("completion", shell))
     (tmp_path / "seamark").write_text(f'#!/bin/sh\nexec {sys.executable} -m seamark "$@"\n')
     (tmp_path / "seamark").chmod(0o755)
+    environment = {**seamark.environment, "PATH": f"{tmp_path}:{seamark.environment['PATH']}"}
 
     def complete(*words: str) -> list[str]:
-        listed = " ".join(f"'{word}'" for word in words)
-        program = (
-            f"set -eu; source '{script}'; COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _seamark; "
-            'printf "%s\\n" "${COMPREPLY[@]}"'
-        )
-        environment = {**seamark.environment, "PATH": f"{tmp_path}:{seamark.environment['PATH']}"}
-        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, env=environment, check=False)
+        quoted, line = " ".join(f"'{word}'" for word in words), f"'{' '.join(words)}'"
+        program = SHELLS[shell].format(script=script, words=quoted, line=line)
+        done = subprocess.run([shell, "-c", program], capture_output=True, text=True, env=environment, check=False)
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout.split()
 
     assert complete("seamark", "st") == ["status"]
-    assert complete("seamark", "up", "--log-format", "") == ["text", "json"]
-    assert complete("seamark", "up", "--log-format", "=", "j") == ["json"]
+    assert sorted(complete("seamark", "up", "--log-format", "")) == ["json", "text"]
     assert complete("seamark", "get", "servicec") == ["servicecidrs"]
+    assert complete("seamark", "get", "svc,servicec") == ["svc,servicecidrs"]
     assert complete("seamark", "get", "-n", "sh") == ["shop"]
+    assert complete("seamark", "get", "-n", "shop", "svc", "ou") == ["outside"]
+    assert complete("seamark", "get", "-n", "shop", "svc/ou") == ["svc/outside"]
     assert complete("seamark", "get", "-o", "wide", "ns", "sh") == ["shop"]
     assert complete("seamark", "node", "sto") == ["stop"]
+    assert complete("seamark", "node", "stop", "node-2") == ["node-2"]
     assert complete("seamark", "apply", "--filename", f"{tmp_path}/compl") == [str(script)]
+    if shell == "bash":  # which takes such words apart
+        assert complete("seamark", "up", "--log-format", "=", "j") == ["json"]
+        assert complete("seamark", "up", "--data-dir", "=", f"{tmp_path.parent}/{tmp_path.name}") == [str(tmp_path)]
+    else:
+        assert complete("seamark", "up", "--log-format=j") == ["--log-format=json"]

@@ -10,12 +10,19 @@ from typing import Literal
 import msgspec
 
 # What a value can be: nothing one could guess, a path, words known beforehand, or something to ask the cluster for.
-Source = Literal["", "files", "directories", "words", "kinds", "names", "namespaces", "contexts"]
+Source = Literal["", "files", "directories", "words", "kinds", "names", "nodes", "namespaces", "contexts"]
 
 # By the name of the value in the help text …
 _BY_METAVAR: Mapping[str, Source] = {"FILE": "files", "FILE|DIR|-": "files", "DIR": "directories"}
 # … or by what it is for.
-_BY_NAME: Mapping[str, Source] = {"namespace": "namespaces", "context": "contexts", "what": "kinds"}
+_BY_NAME: Mapping[tuple[str, str], Source] = {
+    ("namespace", "NAME"): "namespaces",
+    ("context", "NAME"): "contexts",
+    ("what", "KIND"): "kinds",
+    ("name", "NODE"): "nodes",
+}
+# ``svc/`` and ``pod/`` stand for the names behind them.
+TARGETS = ("svc/", "pod/", "dns")
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -35,12 +42,13 @@ class Option(msgspec.Struct, frozen=True):
 
 
 class Verb(msgspec.Struct, frozen=True):
-    """A verb: its options, what can stand in its first place, and in all that follow."""
+    """A verb: its options, what can stand in its first place, in all that follow, and whether the last repeats."""
 
     name: str
     about: str
     options: tuple[Option, ...]
     places: tuple[Value, ...]
+    repeats: bool = False
 
     @property
     def valued(self) -> list[Option]:
@@ -61,8 +69,10 @@ def verb_of(name: str, about: str, parser: argparse.ArgumentParser) -> Verb:
     # argparse has no public way to ask a parser what it takes.
     actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     options = tuple(_option(action) for action in actions if action.option_strings)
-    places = tuple(value for action in actions if not action.option_strings for value in _places(action))
-    return Verb(name, about, options, places)
+    positional = [action for action in actions if not action.option_strings]
+    places = tuple(value for action in positional for value in _places(action))
+    repeats = bool(positional) and positional[-1].nargs in ("+", "*")
+    return Verb(name, about, options, places, repeats)
 
 
 def _option(action: argparse.Action) -> Option:
@@ -79,7 +89,10 @@ def _places(action: argparse.Action) -> Iterator[Value]:
 
 
 def _value(action: argparse.Action) -> Value:
-    if action.choices is not None:
-        return Value("words", tuple(map(str, action.choices)))
+    words = action.choices if action.choices is not None else getattr(action.type, "words", None)
+    if words is not None:
+        return Value("words", tuple(map(str, words)))
     metavar = action.metavar if isinstance(action.metavar, str) else ""
-    return Value(_BY_METAVAR.get(metavar) or _BY_NAME.get(action.dest, ""))
+    if metavar == "TARGET":
+        return Value("words", TARGETS)
+    return Value(_BY_METAVAR.get(metavar) or _BY_NAME.get((action.dest, metavar), ""))

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
         examples=EXAMPLES,
     )
     made.add_argument("action", choices=("stop", "start"))
-    made.add_argument("name", metavar="NAME", help="of the node, as `seamark get nodes` lists it")
+    made.add_argument("name", metavar="NODE", help="its name, as `seamark get nodes` lists it")
     add_data_dir_option(made)
     made.add_argument("--kubeconfig", metavar="FILE", help="instead: any cluster with simulated nodes")
     made.add_argument("--context", metavar="NAME", default="", help="the kubeconfig's context to use")
