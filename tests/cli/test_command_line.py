@@ -15,7 +15,9 @@ from seamark.cli import VERBS, main
 from seamark.cli.background import in_front
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import JsonFormatter, level_of, set_up
+from seamark.cli.up import announce, own_command
 from seamark.config import LogSettings
+from seamark.presence import Presence
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -51,6 +53,50 @@ def test_unknown_words_are_pointed_at(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no option --nope" in capsys.readouterr().err
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("seamark ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("get svc", "get svc"),
+        ("-n shop get svc", "get -n shop svc"),
+        ("--namespace=shop --context c get svc -o wide", "get --namespace=shop --context c svc -o wide"),
+        ("--kubeconfig k", "--kubeconfig k"),
+        ("-n", "-n"),
+        ("--nope get", "--nope get"),
+    ],
+)
+def test_options_that_kubectls_users_put_before_the_verb(typed: str, meant: str) -> None:
+    assert cli.verb_first(typed.split()) == meant.split()
+
+
+def test_commands_to_try_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_command(".venv/bin/seamark") == ".venv/bin/seamark"
+    assert own_command("/x/seamark/__main__.py") == f"{sys.executable} -m seamark"
+    (tmp_path / "seamark").write_text("#!/bin/sh\n")
+    (tmp_path / "seamark").chmod(0o755)
+    assert own_command(".venv/bin/seamark") == "seamark"
+
+
+def test_what_to_try_depends_on_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    presence = Presence(1, api="https://a", kubeconfig="/k", dns=("[::1]:53",), cluster_domain="c.local")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", [".venv/bin/seamark"])
+    announce(presence, None)
+    said = capsys.readouterr().out.splitlines()
+    assert "  .venv/bin/seamark get svc,endpoints" in said
+    assert "  .venv/bin/seamark resolve kubernetes.default.svc.c.local. --server [::1]:53" in said
+    for name in ("kubectl", "dig"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    announce(presence, "mine")
+    said = capsys.readouterr().out.splitlines()
+    assert "  kubectl get svc,endpoints --context mine" in said
+    assert "  dig @::1 -p 53 kubernetes.default.svc.c.local" in said
+    assert said[-1] == "ready"
 
 
 def test_failures_are_a_line_and_a_code(capsys: pytest.CaptureFixture[str]) -> None:

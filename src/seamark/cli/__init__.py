@@ -42,6 +42,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
 
+BEFORE_THE_VERB = ("-n", "--namespace", "--context", "--kubeconfig")
+
 EXAMPLES = """\
   seamark up                               # a cluster for service discovery, ready in a moment
   seamark up --detach && seamark status    # the same in the background
@@ -83,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(help_text())
         return 0
+    arguments = verb_first(arguments)
     verb = arguments[0]
     if verb in VERBS:
         module = importlib.import_module(VERBS[verb][0])
@@ -94,6 +97,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     print(f"seamark: {_unknown(verb)}; see `seamark --help`", file=sys.stderr)
     return 2
+
+
+def verb_first(arguments: list[str]) -> list[str]:
+    """``-n shop get svc`` is ``get -n shop svc``: kubectl's users may put these options before the verb."""
+    position = 0
+    while position < len(arguments) and arguments[position].partition("=")[0] in BEFORE_THE_VERB:
+        position += 1 if "=" in arguments[position] else 2
+    return arguments[position : position + 1] + arguments[:position] + arguments[position + 1 :]
 
 
 def _unknown(verb: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -79,20 +80,28 @@ def _is_up(presence: Presence, context: str | None) -> None:
     announce(presence, context)
 
 
+def own_command(called: str) -> str:
+    """What to type for this program: its name if the shell finds it, else as it was called."""
+    if shutil.which("seamark"):
+        return "seamark"
+    return called if Path(called).name == "seamark" else f"{sys.executable} -m seamark"
+
+
 def announce(presence: Presence, context: str | None) -> None:
     """Where everything is, what to try, and that it is ready."""
-    import shutil
-
-    get = "kubectl" if shutil.which("kubectl") else "seamark"
+    seamark = own_command(sys.argv[0])
+    get = "kubectl" if shutil.which("kubectl") else seamark
     lines = [("API server", presence.api), ("kubeconfig", presence.kubeconfig)]
     try_next = [f"export KUBECONFIG={presence.kubeconfig}", f"{get} get svc,endpoints"]
     if context:
         lines.append(("context", context))
-        try_next = [f"{get} --context {context} get svc,endpoints"]
+        try_next = [f"{get} get svc,endpoints --context {context}"]
     if presence.dns:
         host, _, port = presence.dns[0].rpartition(":")
         lines.append(("DNS", f"{presence.dns[0]} (UDP and TCP)"))
-        try_next.append(f"dig @{host.strip('[]')} -p {port} kubernetes.default.svc.{presence.cluster_domain}")
+        name = f"kubernetes.default.svc.{presence.cluster_domain}"
+        dig = f"dig @{host.strip('[]')} -p {port} {name}"
+        try_next.append(dig if shutil.which("dig") else f"{seamark} resolve {name}. --server {presence.dns[0]}")
     if presence.nodes:
         lines.append(("nodes", f"{presence.nodes} simulated"))
     if presence.log:
