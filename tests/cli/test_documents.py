@@ -1,0 +1,83 @@
+"""Documents and help: what they tell people to type can be typed, and what they name is there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seamark.cli import VERBS, verb_first
+from seamark.nodes import orders
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "deploy" / "README.md"]
+_END = ("|", "||", "&&", ";", ">", "<<EOF")
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each ``seamark VERB …`` on a line of its own, without prompt, comment and what the shell does."""
+    for line in text.splitlines():
+        typed = re.match(r"\s*(?:\$ )?(?:\.venv/bin/)?seamark (.*)", line)
+        if typed is None or "…" in line or "`" in line:
+            continue
+        lexer = shlex.shlex(typed[1], posix=True, punctuation_chars=";|&")
+        lexer.whitespace_split = True
+        words = list(lexer)
+        end = next((position for position, word in enumerate(words) if word in _END), len(words))
+        yield words[:end]
+
+
+def check(words: list[str]) -> None:
+    verb, *arguments = verb_first(words)
+    if verb in ("--help", "--version", "help", "VERB", "COMMAND"):
+        return
+    parser = importlib.import_module(VERBS[verb][0]).parser()
+    try:
+        parser.parse_intermixed_args(arguments)
+    except SystemExit as ended:
+        raise AssertionError(f"seamark {' '.join(words)} cannot be typed") from ended
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_can_be_typed(verb: str) -> None:
+    examples = list(commands(importlib.import_module(VERBS[verb][0]).EXAMPLES))
+    assert examples
+    for words in examples:
+        check(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_pages_can_be_typed(page: Path) -> None:
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
+        for words in commands(block):
+            check(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link, heading in re.findall(r"\]\(((?!http)[^)#]*)(?:#([^)]+))?\)", page.read_text()):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings}
+            assert heading in slugs, f"{link}#{heading}"
+
+
+def test_every_annotation_is_described() -> None:
+    _, (complaint,) = orders.parse({f"{orders.PREFIX}no-such": ""})
+    known = complaint.partition("known are ")[2].split(", ")
+    page = (ROOT / "docs" / "simulated-nodes.md").read_text()
+    assert len(known) > 5
+    for word in known:
+        assert f"| `{orders.PREFIX}{word}` |" in page
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f"docs/{page.name}" in readme, page.name
