@@ -332,6 +332,13 @@ class Cache:
         self.revision = max(self.revision, batch.revision)
         for watcher in touched:
             watcher.flush(self.revision)
+        if self._waiting and self._waiting[0][0] <= self.revision:
+            # A turn later: who follows the state acts on it before those who made it go on to change it again.  Under
+            # load this is what keeps controllers in the same process close behind.
+            asyncio.get_running_loop().call_soon(self._release)
+
+    def _release(self) -> None:
+        """Let go on who waited for what has been taken in."""
         while self._waiting and self._waiting[0][0] <= self.revision:
             _, _, future = heapq.heappop(self._waiting)
             if not future.done():

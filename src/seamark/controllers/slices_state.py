@@ -86,6 +86,10 @@ class SlicesState:
         self._groups: dict[Family, dict[PortKey, Group]] = {family: {} for family in service.families}
         self._planned: list[tuple[EndpointSlice, Content]] = []
 
+    def __len__(self) -> int:
+        """How many slices there are."""
+        return len(self._slices)
+
     # --- observing ---------------------------------------------------------------------------------
 
     def put(self, name: str, pod: Pod | None, node: Node | None) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -16,12 +19,19 @@ from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINT_SLICES
 from seamark.metrics import Registry
 
+# Writes under way at once for one Service.
+AT_ONCE = 16
+
 Key = str
 Told = Callable[[str, EndpointSlice | None], None]
 
 
 class Outrun(Expected):
     """Somebody else changed a slice first.  What is there now has been read; plan again."""
+
+
+class _NamespaceTerminating(Exception):
+    """Nothing can be made there any more, and nothing has to be."""
 
 
 class SliceWriter:
@@ -63,13 +73,11 @@ class SliceWriter:
         outdated view; after any other error the rest is simply planned again.
         """
         try:
-            for made in changes.create:
-                if not await self._create(key, made, told):
-                    return
-            for changed in changes.update:
-                await self._update(key, changed, told)
-            for gone in changes.delete:
-                await self._delete(gone, told)
+            await self._together(self._create(key, made, told) for made in changes.create)
+            await self._together(self._update(key, changed, told) for changed in changes.update)
+            await self._together(self._delete(gone, told) for gone in changes.delete)
+        except _NamespaceTerminating:
+            return
         except (Conflict, NotFound) as error:
             await self.refresh(key)
             raise Outrun(str(error)) from error
@@ -79,16 +87,29 @@ class SliceWriter:
                 self.doubt(key)
             raise
 
-    async def _create(self, key: Key, made: EndpointSlice, told: Told) -> bool:
+    @staticmethod
+    async def _together(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Some at a time, so that a change of many slices takes few round trips.
+
+        All that were begun are done before the first error is raised: nothing may be under way when a plan is made.
+        """
+        writes = iter(writes)
+        while some := list(islice(writes, AT_ONCE)):
+            outcomes = await asyncio.gather(*some, return_exceptions=True)
+            failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+            if failures:
+                # What leaves a write in doubt weighs more than a certain refusal.
+                raise max(failures, key=lambda error: error.code if isinstance(error, ApiError) else 1000)
+
+    async def _create(self, key: Key, made: EndpointSlice, told: Told) -> None:
         try:
             answer = await self._cluster.create(ENDPOINT_SLICES, made, namespace=made.metadata.namespace, as_=Written)
         except Forbidden as error:
             if namespace_terminating(error):
-                return False
+                raise _NamespaceTerminating from error
             raise
         self._wrote(key, made, answer, told)
         self._created.add()
-        return True
 
     async def _update(self, key: Key, changed: EndpointSlice, told: Told) -> None:
         answer = await self._cluster.update(ENDPOINT_SLICES, changed, namespace=changed.metadata.namespace, as_=Written)

@@ -27,8 +27,10 @@ from seamark.kinds.resource import PODS
 Key = str
 T = TypeVar("T")
 
-# No more than this many at once for one workload.
+# No more than this many in one go for one workload, and of those so many under way at once: whoever shares the process
+# or the server with us shall not have to wait for all of them.
 BURST = 500
+AT_ONCE = 32
 _LONGEST_BASE = 58
 _NAME_ATTEMPTS = 8
 
@@ -74,7 +76,7 @@ async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> A
             if isinstance(outcome, BaseException):
                 raise outcome
         done += len(batch)
-        size *= 2
+        size = min(2 * size, AT_ONCE)
     return None
 
 
@@ -130,7 +132,10 @@ class PodKeeper:
 
     async def delete(self, key: Key, about: Reference, pods: Sequence[Pod]) -> ApiError | None:
         """Delete these Pods; returns what went wrong."""
-        outcomes = await asyncio.gather(*(self._delete(key, about, pod) for pod in pods))
+        outcomes: list[ApiError | None] = []
+        for first in range(0, len(pods), AT_ONCE):
+            some = pods[first : first + AT_ONCE]
+            outcomes += await asyncio.gather(*(self._delete(key, about, pod) for pod in some))
         return next((outcome for outcome in outcomes if outcome is not None), None)
 
     # --- one Pod -----------------------------------------------------------------------------------

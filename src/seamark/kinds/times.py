@@ -68,6 +68,7 @@ def micro_text_of(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+@lru_cache(maxsize=4096)
 def parse(timestamp: str) -> float:
     """Seconds since the epoch, or :class:`TimeError`; fractions of a second may be there or not."""
     return _read(timestamp, _RFC3339, _ANY_FRACTION).timestamp()

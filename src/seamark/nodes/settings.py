@@ -37,7 +37,7 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     crash_backoff: float = 10.0  # before the second restart; twice as long each time
     crash_backoff_cap: float = 300.0
     orphan_after: float = 40.0  # Pods of a foreign Node that is gone are collected after this
-    workers: int = 64  # writes under way at once, per kind of work
+    workers: int = 32  # writes under way at once, per kind of work
 
     def name(self, number: int) -> str:
         return f"{self.prefix}-{number}"

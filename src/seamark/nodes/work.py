@@ -107,18 +107,19 @@ class Work:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
                 for _ in range(min(self._workers, len(self._ready))):
                     self._hire()
                 self._arm()
                 await asyncio.Event().wait()
-        finally:
-            self._group = None
-            if self._timer is not None:
-                self._timer[1].cancel()
-                self._timer = None
+            finally:
+                # From now on the group takes nobody in: what rings or is added meanwhile waits for the next run.
+                self._group = None
+                if self._timer is not None:
+                    self._timer[1].cancel()
+                    self._timer = None
 
     def _hire(self) -> None:
         if self._group is not None:
