@@ -139,10 +139,37 @@ async def test_waiting_for_a_revision():
     waiting = [asyncio.create_task(cache.reach(revision)) for revision in (3, 1, 2)]
     await asyncio.sleep(0)
     cache.apply(Batch([], 2))
-    await asyncio.sleep(0)
-    assert [task.done() for task in waiting] == [False, True, True]
+    await asyncio.gather(*waiting[1:])
+    assert not waiting[0].done()
     cache.apply(Batch([], 3))
     await asyncio.gather(*waiting)
+
+
+async def test_who_follows_acts_before_who_wrote_goes_on():
+    cache = Cache(Quiet(), KINDS)
+    told, order = asyncio.Event(), []
+
+    class Follower:
+        def offer(self, event):
+            pass
+
+        def flush(self, revision):
+            told.set()
+
+    async def follow():
+        await told.wait()
+        order.append("follower")
+
+    async def write():
+        await cache.reach(1)
+        order.append("writer")
+
+    cache.of(CONFIGMAPS).subscribe(Follower(), "", "")
+    tasks = [asyncio.create_task(write()), asyncio.create_task(follow())]
+    await asyncio.sleep(0)
+    cache.apply(Batch([Change(key_of(CONFIGMAPS, "d", "a"), value(1), None, 1)], 1))
+    await asyncio.gather(*tasks)
+    assert order == ["follower", "writer"]
 
 
 async def test_who_gives_up_waiting_is_forgotten():
