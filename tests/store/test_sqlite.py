@@ -310,13 +310,16 @@ async def test_a_mismatch_fails_only_its_own_transaction(store: SqliteStore) -> 
 
 async def test_whoever_follows_the_log_has_a_change_before_its_writer_has_the_answer(store: SqliteStore) -> None:
     seen: set[int] = set()
+    caught_up = asyncio.Event()
 
     async def follow() -> None:
-        async for batch in store.watch("/", 1):
+        async for batch in store.watch("/", FIRST_REVISION):
             seen.update(change.revision for change in batch.changes)
+            caught_up.set()
 
     following = asyncio.create_task(follow())
-    await asyncio.sleep(0)
+    await store.commit([Write("/first", b"")])
+    await caught_up.wait()  # until here it may have been reading what was before
 
     async def write(i: int) -> None:
         for _ in range(20):
