@@ -62,7 +62,8 @@ class Entry(msgspec.Struct, gc=False):
     """One object as it was last written.
 
     ``path`` is its key below its kind (``namespace/name`` or ``name``).  ``tail`` is its JSON from ``"metadata"`` on,
-    the resourceVersion included; ``fields`` are its values for field selectors, found when first asked for.
+    the resourceVersion included.  Its labels, and ``fields``, its values for field selectors, are found when first
+    asked for: most versions of most objects are never selected.
     """
 
     path: str
@@ -70,8 +71,14 @@ class Entry(msgspec.Struct, gc=False):
     name: str
     revision: int
     tail: bytes
-    labels: dict[str, str]
     fields: dict[str, str] | None = None
+    known_labels: dict[str, str] | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        if self.known_labels is None:
+            self.known_labels = _labels.decode(b"{" + self.tail).metadata.labels or _NO_LABELS
+        return self.known_labels
 
     def decode(self) -> Object:
         """A fresh dict of the object, without apiVersion and kind."""
@@ -80,9 +87,8 @@ class Entry(msgspec.Struct, gc=False):
 
 def entry_of(path: str, value: bytes, revision: int) -> Entry:
     namespace, _, name = path.rpartition("/")
-    labels = _labels.decode(value).metadata.labels
     tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, value[len(_OPENING) :])
-    return Entry(path, intern(namespace), name, revision, tail, labels or _NO_LABELS)
+    return Entry(path, intern(namespace), name, revision, tail)
 
 
 def stored(obj: Object) -> bytes:
@@ -96,7 +102,7 @@ def restamped(entry: Entry, revision: int) -> Entry:
     """The same object under another version: how watchers see it go."""
     _, _, rest = entry.tail.partition(b'",')
     tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, rest)
-    return Entry(entry.path, entry.namespace, entry.name, revision, tail, entry.labels, entry.fields)
+    return Entry(entry.path, entry.namespace, entry.name, revision, tail, entry.fields, entry.known_labels)
 
 
 class Event(msgspec.Struct, gc=False):

@@ -351,4 +351,4 @@ def _unstored(path: str, obj: Object, revision: int = 0) -> Entry:
     if revision:
         return entry_of(path, value, revision)
     namespace, _, name = path.rpartition("/")
-    return Entry(path, namespace, name, 0, value[1:], obj["metadata"].get("labels") or {})
+    return Entry(path, namespace, name, 0, value[1:])
