@@ -2,8 +2,8 @@
 
 Everything is in this process over a store in memory: the API server's whole write path, the informers, the scheduler
 and the kubelets.  A Pod costs three writes (create, bind, status) and one more read of each by the simulation, so the
-ratio to bare creates can hardly be less than three.  ``again`` is a second simulation started over all those Pods: it
-must find nothing to write.
+ratio to bare creates can hardly be less than three.  ``waiting`` are Pods that were there before any node was: what the
+nodes themselves can do.  ``again`` is a second simulation started over all Pods: it must find nothing to write.
 
 Run: ``python -m bench.nodes [--pods 1000 10000] [--nodes 10]``
 """
@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 
 import uvloop
 
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.config import ServiceNetwork
@@ -69,6 +69,10 @@ def pod(number: int) -> Object:
     }
 
 
+async def create(cluster: Cluster, number: int) -> None:
+    await cluster.create(PODS, pod(number), namespace="default", as_=Receipt)
+
+
 async def all_of(count: int, do: Callable[[int], Awaitable[object]]) -> None:
     numbers = iter(range(count))
 
@@ -116,17 +120,21 @@ async def measure(count: int, nodes: int) -> None:
     async with api_server() as api:
         cluster: Cluster = api.cluster("bench")
         watch = Stopwatch()
-        await all_of(count, lambda number: cluster.create(PODS, pod(number), namespace="default"))
+        await all_of(count, lambda number: create(cluster, number))
         bare = watch.stop()
-    report(f"{count} bare creates", count, bare, bare)
+        report(f"{count} bare creates", count, bare, bare)
+        settings = NodeSettings(count=nodes, pods=max(1000, 2 * count // nodes), cpu="1k", memory="1Ti")
+        watch = Stopwatch()
+        async with simulated(api, settings) as simulation:
+            await Ready(simulation).wait_for(count)
+            report(f"{count} waiting Pods made Ready", count, watch.stop(), bare)
 
-    settings = NodeSettings(count=nodes, pods=max(1000, 2 * count // nodes), cpu="1k", memory="1Ti")
     async with api_server() as api:
         cluster = api.cluster("bench")
         async with simulated(api, settings) as simulation:
             ready = Ready(simulation)
             watch = Stopwatch()
-            await all_of(count, lambda number: cluster.create(PODS, pod(number), namespace="default"))
+            await all_of(count, lambda number: create(cluster, number))
             await ready.wait_for(count)
             report(f"{count} Pods created and Ready", count, watch.stop(), bare)
         before = api.cache.revision
