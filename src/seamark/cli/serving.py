@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,7 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
     async def is_up(running: Daemon) -> None:
         progress.done()
         await ready(running)
+        _collect_less()
 
     try:
         with progress:
@@ -111,3 +113,13 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
         raise Failure(str(error)) from error
     except ConfigError as error:
         raise Failure(str(error), 2) from error
+
+
+def _collect_less() -> None:
+    """Have Python look for cyclic garbage less often.
+
+    Next to nothing here is cyclic, and what is loaded by now stays; walking it again and again took a fourteenth of the
+    time it takes to write.
+    """
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
