@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,17 @@ class Result(msgspec.Struct):
     seconds: float
 
 
+def environment(folder: str) -> dict[str, str]:
+    """As an installed package has it: modules compiled once and kept, whatever this shell's habits are."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": folder}
+
+
 @contextlib.contextmanager
-def seamark_server(directory: Path, verb: str, *options: str) -> Iterator[Server]:
+def seamark_server(directory: Path, verb: str, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Server]:
     """A Seamark of our own on free ports, from ready until the block ends."""
     command = [sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout is not None
         url = ""
@@ -50,6 +56,23 @@ def seamark_server(directory: Path, verb: str, *options: str) -> Iterator[Server
         tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
         token = (directory / "pki" / "admin.token").read_text()
         yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def python_server(
+    module: str, directory: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """A server of these benchmarks' own, which prints its port once it serves."""
+    command = [sys.executable, "-m", module, str(directory), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        tls = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+        yield Server("127.0.0.1", port, tls, "none", process.pid)
     finally:
         process.terminate()
         process.wait()

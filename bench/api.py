@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import ssl
-import subprocess
-import sys
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvloop
-from bench._load import Result, Server, cpu_seconds, drive, request, resident_megabytes, seamark_server
+from bench._load import (
+    Result,
+    Server,
+    cpu_seconds,
+    drive,
+    python_server,
+    request,
+    resident_megabytes,
+    seamark_server,
+)
 
 NAMESPACE = "bench"
 
@@ -44,21 +49,6 @@ def show(what: str, result: Result, base: Result | None = None) -> None:
     cpu = f"{result.cpu:7.0f} µs CPU" if result.cpu is not None else " " * 14
     ratio = f"   {result.rate / base.rate:5.2f} of the ceiling" if base else ""
     print(f"  {what:<28} {result.rate:9.0f}/s {cpu}{ratio}", flush=True)
-
-
-@contextlib.contextmanager
-def bare_server(directory: Path, size: int) -> Iterator[Server]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench._bare", str(directory), str(size)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        tls = ssl.create_default_context(cafile=str(directory / "ca.crt"))
-        yield Server("127.0.0.1", port, tls, "none", process.pid)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def of_kubeconfig(path: str) -> Server:
@@ -221,7 +211,7 @@ async def run(options: argparse.Namespace) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         print("ceilings")
-        with bare_server(Path(folder) / "bare", 2000) as bare:
+        with python_server("bench._bare", Path(folder) / "bare", "2000") as bare:
             get = await drive(bare, [request(bare, "GET", "/")] * options.requests, options.clients)
             show("HTTPS alone, GET", get)
             post = await drive(bare, [request(bare, "POST", "/", pod("p"))] * options.requests, options.clients)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -12,13 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench._load import resident_megabytes
-
-
-def environment(folder: str) -> dict[str, str]:
-    """As an installed package has it: modules compiled once and kept, whatever this shell's habits are."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": folder}
+from bench._load import environment, resident_megabytes
 
 
 def timed(run: Callable[[], object], rounds: int) -> float:

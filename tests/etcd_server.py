@@ -61,6 +61,11 @@ class Member:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([*guard, *self._command], stdout=log, stderr=log)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """As by ``kill -9``; safe to repeat."""
         if self._process is not None:

@@ -1,0 +1,42 @@
+"""The floor: the API server's own HTTP protocol, TLS and SQLite store with nothing of Kubernetes in between.
+
+Every POST is one durable write.  Prints its port once it serves, then serves until killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import uvloop
+
+from seamark.api.certificates import Authority
+from seamark.api.http import Request, Response
+from seamark.api.listener import Listener
+from seamark.store.opening import open_store
+from seamark.store.protocol import Write
+
+
+async def main() -> None:
+    directory = Path(sys.argv[1])
+    authority = Authority(directory)
+    authority.prepare(["localhost", "127.0.0.1"])
+    store = open_store(f"sqlite:///{directory / 'floor.db'}")
+    await store.open()
+    numbers = count()
+
+    async def handle(request: Request) -> Response:
+        value = msgspec.json.encode(msgspec.json.decode(request.body))
+        await store.commit([Write(f"/floor/{next(numbers)}", value)])
+        return Response(201, value)
+
+    listener = Listener(handle, tls=authority.tls())
+    await listener.open("127.0.0.1", 0)
+    print(listener.address[1], flush=True)
+    await asyncio.Event().wait()
+
+
+uvloop.run(main())
