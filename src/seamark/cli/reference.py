@@ -17,7 +17,7 @@ ABOUT = {
         "Where objects live: `sqlite:///FILE`, `memory:` or `etcd://HOST:PORT,…/PREFIX`. "
         "Empty: `store.db` in the data directory."
     ),
-    "ephemeral": "Keep nothing: the store is in memory unless one is named.",
+    "ephemeral": "Objects are in memory only, unless a store is named; certificates and kubeconfig are kept.",
     "cluster_domain": "The zone of cluster DNS.",
     "dns_host": "The address DNS listens on.",
     "dns_port": "The port DNS listens on, UDP and TCP; 0 takes a free one.",

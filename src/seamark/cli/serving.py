@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_up_options(parser: argparse.ArgumentParser) -> None:
     """What only the whole of it has."""
     add_options(parser)
-    add_switch(parser, "--ephemeral", default=None, help="keep no state once it ends")
+    add_switch(parser, "--ephemeral", default=None, help="objects in memory only, gone when it ends")
     parser.add_argument("--dns-host", metavar="HOST", help="address of DNS (default 127.0.0.1)")
     parser.add_argument("--dns-port", metavar="PORT", type=int, help="port of DNS (default 1053); 0 takes a free one")
     parser.add_argument("--nodes", metavar="N", type=int, help="simulated nodes (default 3); 0 for none")

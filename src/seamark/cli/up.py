@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 seamark up                                   # state in ~/.local/state/seamark
-seamark up --ephemeral --nodes 3             # nothing is kept
+seamark up --ephemeral --nodes 3             # no objects are kept
 seamark up --detach --merge-kubeconfig       # in the background, and `kubectl --context seamark` knows it
 seamark up --data-dir ./data --api-port 6443 --dns-port 1053
 seamark up --store etcd://127.0.0.1:2379/seamark
