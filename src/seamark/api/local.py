@@ -6,7 +6,6 @@ Nothing is bypassed: objects are conformed, defaulted, admitted, validated and t
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -15,21 +14,18 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Change, Listing, PatchType, Propagation
-from seamark.api import apply, patch, subresources
-from seamark.api.body import conform_patched
-from seamark.api.cache import Cache, Collection, Entry, Event
+from seamark.api import subresources
+from seamark.api.cache import Collection, Entry, Event
 from seamark.api.context import User, Writing
-from seamark.api.delete import Deleter
+from seamark.api.core import Core
+from seamark.api.edits import applied, patched, shown
 from seamark.api.options import DeleteOptions, ListOptions
-from seamark.api.read import Reader, missing
 from seamark.api.select import Selection, select
 from seamark.api.watch import Watches, seen
-from seamark.api.write import Writer
 from seamark.errors import Object
 from seamark.kinds import decode, shapes, times
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.kinds.table import Kinds
 from seamark.store.protocol import Compacted, StoreError
 
 # A reader in the same process that lets this many events wait is not coming back.
@@ -39,26 +35,9 @@ MAX_WAITING = 100_000
 class LocalCluster:
     """Reads and writes the cluster this process serves, in the name of one component."""
 
-    def __init__(
-        self,
-        *,
-        kinds: Kinds,
-        cache: Cache,
-        reader: Reader,
-        writer: Writer,
-        deleter: Deleter,
-        watches: Watches,
-        component: str,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._kinds = kinds
-        self._cache = cache
-        self._reader = reader
-        self._writer = writer
-        self._deleter = deleter
-        self._watches = watches
+    def __init__(self, core: Core, component: str) -> None:
+        self._core = core
         self._component = component
-        self._clock = clock
         self._user = User(f"system:{component}", ("system:masters", "system:authenticated"))
         self._decoders: dict[tuple[str, Any], Callable[[Entry], Any]] = {}
 
@@ -66,16 +45,16 @@ class LocalCluster:
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: Any = dict) -> Any:
         decoded = self._decoder(self._kind(resource), as_)
-        await self._cache.freshen()
-        return decoded(self._reader.get(resource, namespace, name))
+        await self._core.cache.freshen()
+        return decoded(self._core.reader.get(resource, namespace, name))
 
     async def list(
         self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: Any = dict
     ) -> Listing[Any]:
-        await self._cache.freshen()
+        await self._core.cache.freshen()
         kind = self._kind(resource)
         options = ListOptions(labels=labels, fields=fields)
-        page = self._reader.page(select(kind, namespace, "", options), options)
+        page = self._core.reader.page(select(kind, namespace, "", options), options)
         decoded = self._decoder(kind, as_)
         return Listing([decoded(entry) for entry in page.entries], page.listing["resourceVersion"])
 
@@ -92,11 +71,11 @@ class LocalCluster:
         kind = self._kind(resource)
         selection = select(kind, namespace, "", ListOptions(labels=labels, fields=fields))
         decoded = self._decoder(kind, as_)
-        subscription = Subscription(self._cache.of(resource), selection)
-        now = self._cache.revision
+        subscription = Subscription(self._core.cache.of(resource), selection)
+        now = self._core.cache.revision
         try:
             yield Change("BOOKMARK", None, since)
-            async for event in subscription.events(int(since), now, self._watches):
+            async for event in subscription.events(int(since), now, self._core.watches):
                 view = seen(event, selection)
                 if view is not None:
                     type, entry = view
@@ -118,13 +97,13 @@ class LocalCluster:
     def _new_decoder(self, kind: Kind, as_: Any) -> Callable[[Entry], Any]:
         resource = kind.resource
         if kind.stored_as is not None:
-            return lambda entry: msgspec.convert(self._shown(kind, entry.decode()), as_)
+            return lambda entry: msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
         head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
         return lambda entry: decoder.decode(head + entry.tail)
 
     def _kind(self, resource: Resource) -> Kind:
-        kind = self._kinds.by_plural(resource.group, resource.version, resource.plural)
+        kind = self._core.kinds.by_plural(resource.group, resource.version, resource.plural)
         if kind is None:
             raise errors.NotFound("the server could not find the requested resource", details={})
         return kind
@@ -132,7 +111,7 @@ class LocalCluster:
     # --- writing -----------------------------------------------------------------------------------
 
     def _how(self, manager: str = "") -> Writing:
-        return Writing(manager=manager or self._component, now=times.text(self._clock()), user=self._user)
+        return Writing(manager=manager or self._component, now=times.text(self._core.clock()), user=self._user)
 
     def _conformed(self, kind: Kind, obj: Any) -> Object:
         # Through JSON: the caller keeps its own object, and what it holds may be typed.
@@ -151,13 +130,14 @@ class LocalCluster:
     ) -> Any:
         kind = self._kind(resource)
         if subresource == "binding":
-            await subresources.bind(self._writer, self._kinds, namespace, name, object, self._how())
+            await subresources.bind(self._core.writer, self._core.kinds, namespace, name, object, self._how())
             return {}
         if subresource == "eviction":
-            await self._deleter.delete(kind, namespace, name, DeleteOptions(), self._how())
+            await self._core.deleter.delete(kind, namespace, name, DeleteOptions(), self._how())
             return {}
         obj = self._conformed(kind, object)
-        written = await self._writer.create(kind, obj, namespace or obj["metadata"].get("namespace", ""), self._how())
+        where = namespace or obj["metadata"].get("namespace", "")
+        written = await self._core.writer.create(kind, obj, where, self._how())
         return self._decoder(kind, as_)(written.entry)
 
     async def update(
@@ -171,7 +151,7 @@ class LocalCluster:
             # A write edits what it is given, so a second try begins with what the caller gave.
             return fresh.pop() if fresh else self._conformed(kind, object)
 
-        written = await self._writer.change(
+        written = await self._core.writer.change(
             kind,
             namespace or meta.get("namespace", ""),
             meta["name"],
@@ -198,44 +178,34 @@ class LocalCluster:
         kind = self._kind(resource)
         how = self._how(field_manager)
         document = msgspec.json.decode(msgspec.json.encode(patch))
-        make = (
-            self._applied(kind, document, how, subresource, force)
-            if type == "apply"
-            else _patched(kind, type, document, subresource)
-        )
-        try:
-            written = await self._writer.change(
-                kind, namespace, name, make, how, subresource=subresource, tracked=type == "apply"
-            )
-        except errors.NotFound:
-            if type != "apply" or subresource:
-                raise
-            written = await self._writer.create(kind, make(None), namespace, how, tracked=True)
+        if type == "apply":
+            entry = await self._apply(kind, namespace, name, document, how, subresource=subresource, force=force)
+            return self._decoder(kind, as_)(entry)
+        make = patched(kind, type, document, subresource=subresource)
+        written = await self._core.writer.change(kind, namespace, name, make, how, subresource=subresource)
         return self._decoder(kind, as_)(written.entry)
 
-    def _applied(
-        self, kind: Kind, config: Object, how: Writing, subresource: str, force: bool
-    ) -> Callable[[Object | None], Object]:
-        shape = shapes.of(kind.shape)
-
-        def make(live: Object | None) -> Object:
-            merged = apply.apply(
-                config,
-                self._shown(kind, live) if live is not None else None,
-                shape=shape,
-                manager=how.manager,
-                force=force,
-                api_version=kind.resource.api_version,
-                subresource=subresource,
-                now=how.now,
+    async def _apply(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        config: Object,
+        how: Writing,
+        *,
+        subresource: str,
+        force: bool,
+    ) -> Entry:
+        make = applied(kind, config, manager=how.manager, force=force, subresource=subresource, now=how.now)
+        try:
+            written = await self._core.writer.change(
+                kind, namespace, name, make, how, subresource=subresource, tracked=True
             )
-            return decode.conform(merged, shape)[0]
-
-        return make
-
-    @staticmethod
-    def _shown(kind: Kind, obj: Object) -> Object:
-        return {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **kind.from_stored(obj)}
+        except errors.NotFound:
+            if subresource:
+                raise
+            written = await self._core.writer.create(kind, make(None), namespace, how, tracked=True)
+        return written.entry
 
     async def delete(
         self,
@@ -249,7 +219,7 @@ class LocalCluster:
         propagation: Propagation | None = None,
     ) -> None:
         options = DeleteOptions(grace_seconds=grace_seconds, propagation=propagation or "", uid=uid, version=version)
-        await self._deleter.delete(self._kind(resource), namespace, name, options, self._how())
+        await self._core.deleter.delete(self._kind(resource), namespace, name, options, self._how())
 
     async def delete_all(
         self, resource: Resource, *, namespace: str, labels: str = "", options: Mapping[str, Any] | None = None
@@ -260,25 +230,11 @@ class LocalCluster:
         deleting = DeleteOptions(
             grace_seconds=given.get("gracePeriodSeconds"), propagation=given.get("propagationPolicy", "")
         )
-        for entry in self._reader.page(select(kind, namespace, "", chosen), chosen).entries:
+        for entry in self._core.reader.page(select(kind, namespace, "", chosen), chosen).entries:
             try:
-                await self._deleter.delete(kind, entry.namespace, entry.name, deleting, self._how())
+                await self._core.deleter.delete(kind, entry.namespace, entry.name, deleting, self._how())
             except errors.NotFound:
                 continue  # somebody else was faster: it is gone, as asked
-
-
-def _patched(kind: Kind, type: PatchType, document: Any, subresource: str) -> Callable[[Object | None], Object]:
-    shape = shapes.of(kind.shape)
-
-    def make(old: Object | None) -> Object:
-        if old is None:
-            raise missing(kind.resource, "")
-        current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
-        assert type != "apply"
-        result = patch.apply_patch(type, document, current, shape)
-        return conform_patched(result, kind, "Ignore", [], current, subresource=subresource)
-
-    return make
 
 
 class Subscription:

@@ -19,6 +19,7 @@ from seamark.api.auth import Authenticator
 from seamark.api.bookmark import bookmark
 from seamark.api.cache import Cache
 from seamark.api.context import User
+from seamark.api.core import Core
 from seamark.api.delete import Deleter
 from seamark.api.describe import Descriptions
 from seamark.api.documents import Check, Documents
@@ -60,7 +61,6 @@ class ApiServer:
         chosen = tuple(kinds)
         chance = chance or random.Random()
         store = MeteredStore(store, metrics)
-        self._clock = clock
         self._network = network
         self._store = store
         self.kinds = Kinds(chain(chosen, REVIEWS, (BINDING,)))
@@ -71,22 +71,14 @@ class ApiServer:
         self.deleter = Deleter(self.cache, store, reservations)
         self.watches = Watches(self.cache, store, self.reader, bookmark)
         authenticator = Authenticator(tokens)
-        verbs = Verbs(
-            kinds=self.kinds,
-            reader=self.reader,
-            writer=self.writer,
-            deleter=self.deleter,
-            watches=self.watches,
-            authenticator=authenticator,
-            clock=clock,
-        )
+        self._core = Core(self.kinds, self.cache, self.reader, self.writer, self.deleter, self.watches, clock)
         self.documents = Documents(
             metrics=metrics,
             checks={"store": self._check_store, **(checks or {})},
             described=Descriptions(self.kinds).answer,
         )
         self.application = Application(
-            verbs=verbs,
+            verbs=Verbs(self._core, authenticator),
             kinds=self.kinds,
             documents=self.documents,
             authenticator=authenticator,
@@ -109,16 +101,7 @@ class ApiServer:
 
     def cluster(self, component: str) -> LocalCluster:
         """The cluster as one of this process's own components sees it."""
-        return LocalCluster(
-            kinds=self.kinds,
-            cache=self.cache,
-            reader=self.reader,
-            writer=self.writer,
-            deleter=self.deleter,
-            watches=self.watches,
-            component=component,
-            clock=self._clock,
-        )
+        return LocalCluster(self._core, component)
 
     def repairs(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Named tasks that keep this server's own books right; on a shared store one server is enough to run them."""

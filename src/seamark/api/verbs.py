@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Awaitable, Callable
-from typing import Literal
 
 import msgspec
 
 from seamark import errors
-from seamark.api import apply, body, managed, patch, reviews, subresources
+from seamark.api import body, edits, managed, reviews, subresources
 from seamark.api.auth import Authenticator
 from seamark.api.cache import Entry
 from seamark.api.context import User, Writing
-from seamark.api.delete import Deleter
+from seamark.api.core import Core
+from seamark.api.edits import PatchType
 from seamark.api.http import Request, Response, Streaming
 from seamark.api.negotiate import LIST, SINGLE, Representation, negotiate, not_streamable
 from seamark.api.options import (
@@ -27,26 +26,22 @@ from seamark.api.options import (
     patch_options,
     write_options,
 )
-from seamark.api.read import Reader, named, render_page
+from seamark.api.read import named, render_page
 from seamark.api.render import Renderer
 from seamark.api.select import select
 from seamark.api.target import Target
-from seamark.api.watch import Watches
-from seamark.api.write import Writer, Written, conflict, other_uid
+from seamark.api.write import Written, conflict, other_uid
 from seamark.errors import Object
-from seamark.kinds import decode, shapes, times
+from seamark.kinds import times
 from seamark.kinds.binding import check_eviction
 from seamark.kinds.fields import invalid, refuse
 from seamark.kinds.kind import Kind
-from seamark.kinds.table import Kinds
 
 Answer = Response | Streaming
 
 # All warnings of an answer together; beyond that each is cut.
 MAX_WARNINGS, CUT_WARNING = 4096, 256
 _control = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-PatchType = Literal["json", "merge", "strategic"]
 
 PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": "json",
@@ -78,41 +73,26 @@ class Call(msgspec.Struct):
 class Verbs:
     """The API's verbs."""
 
-    def __init__(
-        self,
-        *,
-        kinds: Kinds,
-        reader: Reader,
-        writer: Writer,
-        deleter: Deleter,
-        watches: Watches,
-        authenticator: Authenticator,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._kinds = kinds
-        self._reader = reader
-        self._writer = writer
-        self._deleter = deleter
-        self._watches = watches
+    def __init__(self, core: Core, authenticator: Authenticator) -> None:
+        self._core = core
         self._authenticator = authenticator
-        self._clock = clock
 
     # --- reading -----------------------------------------------------------------------------------
 
     def get(self, call: Call) -> Answer | Awaitable[Answer]:
         renderer = self._renderer(call, call.accept(SINGLE))
         version = first(call.query, "resourceVersion")
-        if self._reader.must_wait(version):
+        if self._core.reader.must_wait(version):
             return self._get_later(call, renderer, version)
         return self._got(call, renderer)
 
     async def _get_later(self, call: Call, renderer: Renderer, version: str) -> Answer:
-        await self._reader.wait(version)
+        await self._core.reader.wait(version)
         return self._got(call, renderer)
 
     def _got(self, call: Call, renderer: Renderer) -> Answer:
         target = call.target
-        entry = self._reader.get(target.kind.resource, target.namespace, target.name)
+        entry = self._core.reader.get(target.kind.resource, target.namespace, target.name)
         if target.subresource is not None and target.subresource.name == "scale":
             return self._shown(renderer, subresources.scale_of(target.kind, renderer.object(entry)), 200, [])
         return self._answer(renderer, entry, 200, [])
@@ -127,22 +107,22 @@ class Verbs:
             if representation.yaml:
                 raise not_streamable()
             renderer = self._renderer(call, representation)
-            return self._watches.start(selection, options, renderer)
+            return self._core.watches.start(selection, options, renderer)
         if options.continue_ and options.version not in ("", "0"):
             raise errors.BadRequest("specifying resource version is not allowed when using continue")
         renderer = self._renderer(call, call.accept(LIST))
-        if self._reader.in_memory(selection, options):
-            if not self._reader.must_wait(options.version):
-                return self._listed(renderer, render_page(self._reader.page(selection, options), renderer))
+        if self._core.reader.in_memory(selection, options):
+            if not self._core.reader.must_wait(options.version):
+                return self._listed(renderer, render_page(self._core.reader.page(selection, options), renderer))
 
             async def later() -> Answer:
-                await self._reader.wait(options.version)
-                return self._listed(renderer, render_page(self._reader.page(selection, options), renderer))
+                await self._core.reader.wait(options.version)
+                return self._listed(renderer, render_page(self._core.reader.page(selection, options), renderer))
 
             return later()
 
         async def past() -> Answer:
-            page = await self._reader.past_page(selection, options)
+            page = await self._core.reader.past_page(selection, options)
             return self._listed(renderer, render_page(page, renderer))
 
         return past()
@@ -161,7 +141,7 @@ class Verbs:
         if isinstance(kind, reviews.ReviewKind):
             answered = reviews.answer(kind, obj, call.user, self._authenticator, how.now)
             return self._shown(renderer, answered, 201, warnings)
-        written = await self._writer.create(kind, obj, target.namespace, how)
+        written = await self._core.writer.create(kind, obj, target.namespace, how)
         return self._written(renderer, written, warnings)
 
     # --- update and patch --------------------------------------------------------------------------
@@ -175,7 +155,7 @@ class Verbs:
         how = self._how(call, options)
         sub = target.subresource.name if target.subresource else ""
         try:
-            written = await self._writer.change(
+            written = await self._core.writer.change(
                 kind,
                 target.namespace,
                 target.name,
@@ -190,7 +170,7 @@ class Verbs:
             if sub or not kind.create_on_update:
                 raise
             obj["metadata"].pop("resourceVersion", None)
-            written = await self._writer.create(kind, obj, target.namespace, how)
+            written = await self._core.writer.create(kind, obj, target.namespace, how)
         return self._written(renderer, written, warnings)
 
     def _given(self, call: Call, obj: Object, options: WriteOptions) -> Callable[[Object], Object]:
@@ -233,20 +213,25 @@ class Verbs:
         renderer = self._renderer(call, call.accept(SINGLE))
         options = patch_options(call.query, apply=False)
         document = body.read_patch(call.request.body)
-        shape = shapes.of(kind.shape)
         sub = target.subresource.name if target.subresource else ""
         warnings: list[str] = []
+        edit = edits.patched(
+            kind,
+            type,
+            document,
+            subresource=sub,
+            field_validation=options.field_validation,
+            warnings=warnings,
+        )
 
         def make(old: Object) -> Object:
-            current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
-            result = patch.apply_patch(type, document, current, shape)
-            conformed = body.conform_patched(result, kind, options.field_validation, warnings, current, subresource=sub)
-            self._check_name(conformed["metadata"], target)
-            self._check_uid(kind, conformed["metadata"], old["metadata"])
-            return conformed
+            new = edit(old)
+            self._check_name(new["metadata"], target)
+            self._check_uid(kind, new["metadata"], old["metadata"])
+            return new
 
         how = self._how(call, options)
-        written = await self._writer.change(kind, target.namespace, target.name, make, how, subresource=sub)
+        written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource=sub)
         return self._written(renderer, written, warnings)
 
     @staticmethod
@@ -264,27 +249,17 @@ class Verbs:
         sub = target.subresource.name if target.subresource else ""
         self._check_applied(config["metadata"], target)
         how = self._how(call, options)
-        resource, shape = kind.resource, shapes.of(kind.shape)
+        edit = edits.applied(
+            kind, config, manager=options.field_manager, force=options.force, subresource=sub, now=how.now
+        )
 
-        def make(live: Object | None) -> Object:
-            current = None if live is None else {"kind": resource.kind, "apiVersion": resource.api_version, **live}
-            merged = apply.apply(
-                config,
-                current,
-                shape=shape,
-                manager=options.field_manager,
-                force=options.force,
-                api_version=resource.api_version,
-                subresource=sub,
-                now=how.now,
-            )
-            conformed = decode.conform(merged, shape)[0]
-            if live is not None:
-                self._check_uid(kind, conformed["metadata"], live["metadata"])
-            return conformed
+        def make(live: Object) -> Object:
+            new = edit(live)
+            self._check_uid(kind, new["metadata"], live["metadata"])
+            return new
 
         try:
-            written = await self._writer.change(
+            written = await self._core.writer.change(
                 kind, target.namespace, target.name, make, how, subresource=sub, tracked=True
             )
         except errors.NotFound:
@@ -292,10 +267,10 @@ class Verbs:
                 raise
             if uid := config["metadata"].get("uid"):
                 sentence = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise conflict(resource, target.name, sentence) from None
-            created = make(None)
+                raise conflict(kind.resource, target.name, sentence) from None
+            created = edit(None)
             created["metadata"].pop("resourceVersion", None)
-            written = await self._writer.create(kind, created, target.namespace, how, tracked=True)
+            written = await self._core.writer.create(kind, created, target.namespace, how, tracked=True)
         return self._written(renderer, written, warnings)
 
     @staticmethod
@@ -319,8 +294,8 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(SINGLE))
         options = self._delete_options(call)
-        how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
-        deleted = await self._deleter.delete(kind, target.namespace, target.name, options, how)
+        how = Writing(manager="", now=times.text(self._core.clock()), dry_run=options.dry_run, user=call.user)
+        deleted = await self._core.deleter.delete(kind, target.namespace, target.name, options, how)
         if deleted.gone and not kind.delete_answers_object:
             details = named(kind.resource, target.name)
             details["uid"] = deleted.entry.decode()["metadata"]["uid"]
@@ -333,13 +308,14 @@ class Verbs:
         options = self._delete_options(call)
         chosen = list_options(call.query, watch=False)
         selection = select(kind, target.namespace, "", chosen)
-        await self._reader.wait(chosen.version)
-        in_memory = self._reader.in_memory(selection, chosen)
-        page = self._reader.page(selection, chosen) if in_memory else await self._reader.past_page(selection, chosen)
-        how = Writing(manager="", now=times.text(self._clock()), dry_run=options.dry_run, user=call.user)
+        reader = self._core.reader
+        await reader.wait(chosen.version)
+        in_memory = reader.in_memory(selection, chosen)
+        page = reader.page(selection, chosen) if in_memory else await reader.past_page(selection, chosen)
+        how = Writing(manager="", now=times.text(self._core.clock()), dry_run=options.dry_run, user=call.user)
         for entry in page.entries:
             try:
-                await self._deleter.delete(kind, entry.namespace, entry.name, options, how)
+                await self._core.deleter.delete(kind, entry.namespace, entry.name, options, how)
             except errors.NotFound:
                 continue  # somebody else was faster: it is gone, as asked
         return self._listed(renderer, render_page(page, renderer))
@@ -359,12 +335,12 @@ class Verbs:
             self._check_name(given["metadata"], target)
 
         def make(old: Object) -> Object:
-            current = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version, **old}
+            current = edits.shown(kind, old)
             if type is not None:
                 return subresources.patch_scale(kind, current, type, given)
             return subresources.put_scale(kind, current, given)
 
-        written = await self._writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
+        written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
         scaled = subresources.scale_of(kind, renderer.object(written.entry))
         return self._shown(renderer, scaled, 200, [])
 
@@ -375,7 +351,8 @@ class Verbs:
         options = write_options(call.query, "CreateOptions")
         binding = body.read_any(call.request, "v1", "Binding", options.field_validation)
         name = target.name or binding["metadata"].get("name", "")
-        await subresources.bind(self._writer, self._kinds, target.namespace, name, binding, self._how(call, options))
+        how = self._how(call, options)
+        await subresources.bind(self._core.writer, self._core.kinds, target.namespace, name, binding, how)
         return self._shown(renderer, success(code=201), 201, [])
 
     async def evict(self, call: Call) -> Answer:
@@ -389,7 +366,7 @@ class Verbs:
         how = self._how(call, options)
         if deleting.dry_run:
             how = msgspec.structs.replace(how, dry_run=True)
-        await self._deleter.delete(target.kind, target.namespace, target.name, deleting, how)
+        await self._core.deleter.delete(target.kind, target.namespace, target.name, deleting, how)
         return self._shown(renderer, success(code=201), 201, [])
 
     # --- parts -------------------------------------------------------------------------------------
@@ -406,14 +383,14 @@ class Verbs:
     def _how(self, call: Call, options: WriteOptions) -> Writing:
         return Writing(
             manager=managed.manager_name(call.request.headers.get("user-agent", ""), options.field_manager),
-            now=times.text(self._clock()),
+            now=times.text(self._core.clock()),
             dry_run=options.dry_run,
             field_validation=options.field_validation,
             user=call.user,
         )
 
     def _renderer(self, call: Call, representation: Representation) -> Renderer:
-        return Renderer(call.kind, representation, first(call.query, "includeObject"), self._clock)
+        return Renderer(call.kind, representation, first(call.query, "includeObject"), self._core.clock)
 
     def _written(self, renderer: Renderer, written: Written, warnings: list[str]) -> Answer:
         return self._answer(renderer, written.entry, 201 if written.created else 200, warnings + written.warnings)
