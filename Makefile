@@ -2,21 +2,29 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Enough to run it, and enough to work on it: who only runs it need not wait for the tools.
+INSTALLED := $(VENV)/.installed
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml
+$(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Seamark needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "installing Seamark into $(VENV), once …"
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(STAMP): $(INSTALLED)
+	@echo "installing what tests and benchmarks need, once …"
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-up: $(STAMP) ## run Seamark: API server, store, controllers, DNS and simulated nodes
+up: $(INSTALLED) ## run Seamark: API server, store, controllers, DNS and simulated nodes
 	$(BIN)/seamark up $(ARGS)
 
 test: $(STAMP) ## all tests, on every core
