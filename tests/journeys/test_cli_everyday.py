@@ -397,6 +397,15 @@ def test_nowhere_to_go(tmp_path: Path) -> None:
     assert done.stderr.endswith("or start one with `seamark up`\n")
 
 
+def test_ones_own_seamark_that_does_not_run(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    with command.up("--nodes", "0"):
+        pass
+    done = command.run("get", "svc")
+    assert done.returncode == 1
+    assert done.stderr.endswith(": Connection refused; start your Seamark with `seamark up`\n")
+
+
 def test_a_server_that_is_not_there(seamark: Command, tmp_path: Path) -> None:
     config = (seamark.data / "kubeconfig").read_text()
     away = tmp_path / "away"

@@ -71,6 +71,8 @@ async def connected(options: argparse.Namespace) -> AsyncIterator[Server]:
     try:
         yield Server(transport, warn)
     except ApiError as error:
+        if error.__cause__ is not None and not options.kubeconfig and default_kubeconfig(os.environ, Path.home()):
+            raise Failure(f"{error.message}; start your Seamark with `seamark up`") from error
         raise refusal(error) from error
     finally:
         await transport.close()

@@ -12,7 +12,6 @@ from seamark.cli.get import each_document, told
 from seamark.cli.go_text import json_text, printed
 from seamark.cli.jsonpath import JsonPathError, evaluate, parse
 from seamark.cli.object_text import json_document, listed, without_managed_fields, yaml_text
-from seamark.cli.sorting import in_order
 
 if TYPE_CHECKING:
     from seamark.cli.output_formats import Output
@@ -35,6 +34,8 @@ async def print_objects(server: Server, targets: Sequence[Target], options: argp
     found, failures = await each_document(server, targets, options, accept="application/json")
     objects = [(target.kind, each) for target, document in found for each in objects_in(document, target.kind)]
     if options.sort_by:
+        from seamark.cli.sorting import in_order
+
         objects = in_order(objects, options.sort_by, lambda pair: pair[1])
     if not objects and (failures or any(target.name for target in targets)):
         return told(failures)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.get import each_document, told
 from seamark.cli.server import TABLE
-from seamark.cli.sorting import in_order
 from seamark.cli.table_text import Looks, Table, TableText, plain_table, table_of
 from seamark.cli.terminal import colourful
 from seamark.kinds import times
@@ -50,6 +49,8 @@ async def print_tables(server: Server, targets: Sequence[Target], options: argpa
     printed = False
     for kind, table in _runs(found):
         if options.sort_by:
+            from seamark.cli.sorting import in_order
+
             table = Table(table.columns, in_order(table.rows, options.sort_by, lambda row: row.object))
         looks = looks_of(kind, options, with_kind=with_kind)
         lines = TableText(looks, colour=colourful(sys.stdout)).lines(table)
