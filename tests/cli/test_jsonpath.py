@@ -23,7 +23,7 @@ LIST: dict[str, Any] = {"kind": "List", "items": [SERVICE, {"kind": "Service", "
 
 def text(template: str, value: Any) -> str:
     def shown(each: Any) -> str:
-        return json_text(each) if isinstance(each, dict | list) else printed(each)
+        return json_text(each) if isinstance(each, dict | list | None) else printed(each)
 
     return "".join(" ".join(map(shown, found)) for found in evaluate(parse(template), value))
 
@@ -45,7 +45,7 @@ def text(template: str, value: Any) -> str:
         ("{.metadata.labels['example.org/part']}", ""),
         ("{.metadata.nope.deeper}", ""),
         ("{.metadata.name.deeper}", ""),
-        ("{.metadata.nothing}", "<nil>"),
+        ("{.metadata.nothing}", "null"),
         ("{.metadata.nothing.deeper}", ""),
         ("{.}", ""),
         ("{@.spec.weight}", "1.5"),
@@ -80,7 +80,7 @@ def text(template: str, value: Any) -> str:
         ("{3}{-2}{true}{1.50}", "3-2true1.5"),
         ('{.metadata.name "x"}', "x"),
         ('{range .spec.ports[*]}{.port},{end}{"!"}', "80,81,9000,!"),
-        ('{range .spec.ports[*]}{.port}{"\\n"}', "80\n81\n9000\n"),
+        ('{range .spec.ports[*]}{.port}{"\\n"}', "80\n81\n9000\n\n"),
         ("{range .nope[*]}{.port},{end}!", "!"),
         ("{range .spec}{range .ports[0:2]}[{.port}]{end};{end}.", "[80][81];."),
     ],

@@ -81,7 +81,7 @@ def _template_writer(output: Output) -> Callable[[Object], None]:
     def text(found: list[Any]) -> str:
         if output.format == "jsonpath-as-json":
             return json_text(found, indent=4) + "\n"
-        return " ".join(json_text(each) if isinstance(each, dict | list) else printed(each) for each in found)
+        return " ".join(json_text(each) if isinstance(each, dict | list | None) else printed(each) for each in found)
 
     def write(value: Object) -> None:
         try:

@@ -2,8 +2,8 @@
 
 A template is text with actions in braces.  An action is a chain of steps, each from values to values: ``.field``,
 ``['field']``, ``..``, ``*``, ``[index]``, ``[first:end:step]``, ``[this,that]``, ``[?(@.field == "x")]``, a quoted
-text, a number or a truth value.  ``{range PATH}`` … ``{end}`` repeats what is between them for each value; an ``end``
-may be missing.  A dot or another special character within a field's name has a backslash before it.
+text, a number or a truth value.  ``{range PATH}`` … ``{end}`` repeats what is between them for each value.  A dot or
+another special character within a field's name has a backslash before it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def parse(text: str) -> Template:
         else:
             parts.append(Action(steps))
     while open_ranges:
-        parts = _closed(open_ranges, outermost)
+        # kubectl goes on behind the last end it came upon: without one, at the beginning of the range once more.
+        body = open_ranges[-1][1]
+        _closed(open_ranges, outermost).extend(body)
     return tuple(outermost)
 
 
