@@ -175,9 +175,34 @@ async def test_evictions(api):
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     for query, body in (("", {**eviction, "deleteOptions": {"dryRun": ["All"]}}), ("?dryRun=All", eviction)):
         assert (await api.post(f"{PODS}/p/eviction{query}", body))["status"] == "Success"
-        assert "deletionTimestamp" not in (await api.get(f"{PODS}/p"))["metadata"]
+        seen = await api.get(f"{PODS}/p")
+        assert "deletionTimestamp" not in seen["metadata"]
+        assert "conditions" not in seen["status"]
     await api.post(f"{PODS}/p/eviction", {**eviction, "deleteOptions": {"gracePeriodSeconds": 4}})
-    assert (await api.get(f"{PODS}/p"))["metadata"]["deletionGracePeriodSeconds"] == 4
+    seen = await api.get(f"{PODS}/p")
+    assert seen["metadata"]["deletionGracePeriodSeconds"] == 4
+    (condition,) = seen["status"]["conditions"]
+    assert condition.pop("lastTransitionTime")
+    assert condition == {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": None,
+    }
+
+
+async def test_evictions_of_another_pod_or_version(api):
+    made = await api.post(PODS, pod())
+    eviction = {"metadata": {"name": "p"}}
+    for field, value in (("uid", "another"), ("resourceVersion", "1")):
+        body = {**eviction, "deleteOptions": {"preconditions": {field: value}}}
+        answer = await api.ask("POST", f"{PODS}/p/eviction", body)
+        assert (answer.status, answer.json["details"]) == (409, {"name": "p", "kind": "Pod"})
+        assert await api.get(f"{PODS}/p") == made
+    meant = {"uid": made["metadata"]["uid"], "resourceVersion": made["metadata"]["resourceVersion"]}
+    await api.post(f"{PODS}/p/eviction", {**eviction, "deleteOptions": {"preconditions": meant}})
+    assert "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]
 
 
 async def test_a_service_gives_back_what_it_holds(api):

@@ -167,6 +167,14 @@ def test_resize_takes_resources_only() -> None:
     assert new["metadata"]["generation"] == 2
 
 
+@pytest.mark.parametrize("subresource", ["resize", "ephemeralcontainers"])
+def test_subresources_leave_metadata_alone(subresource: str) -> None:
+    old = merged(made(), {"metadata": {"labels": {"a": "b"}, "finalizers": ["x/y"]}})
+    edit = {"labels": {"a": "c"}, "finalizers": None, "annotations": {"d": "e"}}
+    new = patched(old, {"metadata": edit}, subresource)
+    assert new["metadata"] == old["metadata"]
+
+
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
@@ -326,6 +334,19 @@ def test_pods_that_cannot_be_bound(edit: Object, reason: str) -> None:
         bind(merged(made(), edit), binding(), NOW)
     assert refused.value.message == f'Operation cannot be fulfilled on pods/binding "p": {reason}'
     assert refused.value.details == {"name": "p", "kind": "pods/binding"}
+
+
+@pytest.mark.parametrize(("field", "word"), [("uid", "UID"), ("resourceVersion", "ResourceVersion")])
+def test_a_binding_may_be_for_one_pod_or_version_only(field: str, word: str) -> None:
+    old = merged(made(), {"metadata": {"namespace": "ns", field: "is"}, "spec": {"nodeName": "n"}})
+    with pytest.raises(Conflict) as refused:
+        bind(old, binding(metadata={"name": "p", field: "asked"}), NOW)
+    assert refused.value.message == (
+        'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key: /registry/pods/ns/p, '
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: asked, {word} in object "
+        "meta: is"
+    )
+    assert refused.value.details == {"name": "p", "kind": "pods"}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class Deleter:
             if entry is None:
                 raise missing(kind.resource, name)
             obj = entry.decode()
-            self._check(kind, obj["metadata"], options, name)
+            self.check(kind, obj["metadata"], options, name)
             try:
                 return await self._delete(kind, entry, obj, options, how)
             except Mismatch as error:
@@ -58,7 +58,8 @@ class Deleter:
         raise conflict(kind.resource, name)
 
     @staticmethod
-    def _check(kind: Kind, meta: Object, options: DeleteOptions, name: str) -> None:
+    def check(kind: Kind, meta: Object, options: DeleteOptions, name: str) -> None:
+        """Raises if the deletion was meant for another object of this name, or for another version of it."""
         sentence = ""
         if options.uid and options.uid != meta["uid"]:
             sentence = (

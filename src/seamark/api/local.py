@@ -133,7 +133,8 @@ class LocalCluster:
             await subresources.bind(self._core.writer, self._core.kinds, namespace, name, object, self._how())
             return {}
         if subresource == "eviction":
-            await self._core.deleter.delete(kind, namespace, name, DeleteOptions(), self._how())
+            pod, how = (kind, namespace, name), self._how()
+            await subresources.evict(self._core.writer, self._core.deleter, pod, DeleteOptions(), how)
             return {}
         obj = self._conformed(kind, object)
         where = namespace or obj["metadata"].get("namespace", "")

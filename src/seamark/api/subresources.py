@@ -1,12 +1,16 @@
-"""Subresources that are no mere view of their object: scale and binding."""
+"""Subresources that are no mere view of their object: scale, binding and eviction."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from seamark import errors
 from seamark.api import patch
 from seamark.api.context import Writing
+from seamark.api.delete import Deleter
+from seamark.api.options import DeleteOptions
 from seamark.api.write import Writer
 from seamark.errors import Object
 from seamark.kinds import binding as bindings
@@ -60,3 +64,21 @@ async def bind(writer: Writer, kinds: Kinds, namespace: str, name: str, binding:
         return pod
 
     await writer.edit(pods, namespace, name, make, how)
+
+
+async def evict(
+    writer: Writer, deleter: Deleter, where: tuple[Kind, str, str], options: DeleteOptions, how: Writing
+) -> None:
+    """Say in the Pod's status why it goes, then delete it; ``where`` is the Pod's kind, namespace and name."""
+    if how.dry_run:
+        await deleter.delete(*where, options, how)
+        return
+
+    def make(old: Object) -> Object:
+        deleter.check(where[0], old["metadata"], options, where[2])
+        return bindings.evicted({"kind": "Pod", "apiVersion": "v1", **old}, how.now)
+
+    written = await writer.edit(*where, make, how)
+    if options.version:
+        options = msgspec.structs.replace(options, version=str(written.entry.revision))
+    await deleter.delete(*where, options, how)

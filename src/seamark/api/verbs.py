@@ -366,7 +366,8 @@ class Verbs:
         how = self._how(call, options)
         if deleting.dry_run:
             how = msgspec.structs.replace(how, dry_run=True)
-        await self._core.deleter.delete(target.kind, target.namespace, target.name, deleting, how)
+        where = (target.kind, target.namespace, target.name)
+        await subresources.evict(self._core.writer, self._core.deleter, where, deleting, how)
         return self._shown(renderer, success(code=201), 201, [])
 
     # --- parts -------------------------------------------------------------------------------------

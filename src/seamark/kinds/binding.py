@@ -29,10 +29,7 @@ def bind(pod: Object, binding: Object, now: str) -> Object:
         sentences = [f"{error.field}: {error.message}" for error in wrong]
         raise ApiError(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
     node = binding["target"]["name"]
-    if asked.get("uid") and asked["uid"] != meta.get("uid"):
-        raise _conflict(
-            name, f"Precondition failed: UID in precondition: {asked['uid']}, UID in object meta: {meta.get('uid', '')}"
-        )
+    _check_preconditions(meta, asked)
     if "deletionTimestamp" in meta:
         raise _conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
@@ -48,18 +45,37 @@ def bind(pod: Object, binding: Object, now: str) -> Object:
 
 
 def scheduled(status: Object, *, now: str) -> Object:
-    """The status with a true PodScheduled condition; the moment changes only if the condition does."""
-    condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    """The status with a true PodScheduled condition."""
+    return _with_condition(status, {"type": "PodScheduled", "status": "True"}, now=now)
+
+
+def _with_condition(status: Object, said: Object, *, now: str) -> Object:
+    """The status with this condition; its moment changes only if it becomes true or false."""
+    condition = {**said, "lastProbeTime": None, "lastTransitionTime": now}
     listed = list(status.get("conditions") or ())
     for i, was in enumerate(listed):
-        if was.get("type") == "PodScheduled":
-            if was.get("status") == "True":
+        if was.get("type") == said["type"]:
+            if was.get("status") == said["status"]:
                 condition["lastTransitionTime"] = was.get("lastTransitionTime")
             listed[i] = condition
             break
     else:
         listed.append(condition)
     return {**status, "conditions": listed}
+
+
+def _check_preconditions(meta: Object, asked: Object) -> None:
+    """A binding may be for one Pod of this name only, or for one version of it."""
+    for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if asked.get(field) and asked[field] != meta.get(field):
+            name = meta["name"]
+            raise Conflict(
+                f'Operation cannot be fulfilled on pods "{name}": StorageError: invalid object, Code: 4, Key: '
+                f"/registry/pods/{meta.get('namespace', '')}/{name}, ResourceVersion: 0, AdditionalErrorMsg: "
+                f"Precondition failed: {word} in precondition: {asked[field]}, {word} in object meta: "
+                f"{meta.get(field, '')}",
+                details={"name": name, "kind": "pods"},
+            )
 
 
 def _conflict(name: str, reason: str) -> Conflict:
@@ -73,3 +89,14 @@ def check_eviction(eviction: Object, name: str) -> None:
     """An eviction must be about the Pod it is sent to."""
     if (eviction.get("metadata") or {}).get("name", "") != name:
         raise BadRequest("name in URL does not match name in Eviction object")
+
+
+def evicted(pod: Object, now: str) -> Object:
+    """The Pod with the reason why it is about to go; the Pod given is not edited."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    return {**pod, "status": _with_condition(pod["status"], condition, now=now)}

@@ -235,6 +235,14 @@ _ACCESSORIES: tuple[tuple[str, Callable[[Any, str], Errors]], ...] = (
 )
 
 
+def keep_accessories(meta: Object, old: Object) -> None:
+    """Take from ``old`` what a write about something else may not change."""
+    for field, _ in _ACCESSORIES:
+        meta.pop(field, None)
+        if field in old:
+            meta[field] = old[field]
+
+
 def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors:
     """Everything wrong with how metadata changed; the write path has already carried over what no one may set."""
     errors: Errors = []

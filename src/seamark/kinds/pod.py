@@ -10,7 +10,7 @@ from seamark.kinds import pod_fields, pod_row
 from seamark.kinds.addresses import ip_warnings
 from seamark.kinds.fields import Errors
 from seamark.kinds.kind import Kind, Subresource
-from seamark.kinds.metadata import dns_label
+from seamark.kinds.metadata import dns_label, keep_accessories
 from seamark.kinds.pod_admission import check_runtime, prioritize, tolerate_briefly
 from seamark.kinds.pod_status import agree_on_addresses, keep_observed_generations, status_mistakes
 from seamark.kinds.podspec_defaults import default_pod, default_spec
@@ -92,6 +92,7 @@ class PodKind(Kind):
 
     def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
         obj["status"] = old["status"]
+        keep_accessories(obj["metadata"], old["metadata"])
         if name == "resize":
             prepare_resize(obj, old)
         else:

@@ -9,6 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.addresses import canonical_cidr_mistakes, network_family
 from seamark.kinds.fields import Errors, invalid, required
 from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.metadata import keep_accessories
 from seamark.kinds.resource import SERVICE_CIDRS
 from seamark.kinds.times import age
 
@@ -44,11 +45,7 @@ class ServiceCIDRKind(Kind):
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)
         # Unlike older kinds, this one takes nothing but the status here.
-        for key in ("labels", "annotations", "finalizers", "ownerReferences"):
-            if key in old["metadata"]:
-                obj["metadata"][key] = old["metadata"][key]
-            else:
-                obj["metadata"].pop(key, None)
+        keep_accessories(obj["metadata"], old["metadata"])
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]
