@@ -74,6 +74,12 @@ def test_resources_come_in_order_and_groups_by_priority() -> None:
     assert [item["metadata"]["name"] for item in aggregated] == groups
 
 
+def test_the_root_lists_what_can_be_asked_for() -> None:
+    listed = document("/")["paths"]
+    assert listed == sorted(listed)
+    assert {"/api/v1", "/apis", "/apis/apps/v1", "/apis/discovery.k8s.io", "/readyz", "/openapi/v3"} <= set(listed)
+
+
 def test_api_says_where_the_client_reached_us() -> None:
     assert document("/api/")["serverAddressByClientCIDRs"] == [
         {"clientCIDR": "0.0.0.0/0", "serverAddress": "localhost:6443"}

@@ -2,6 +2,7 @@
 
 Pure functions from kinds to documents; :func:`answer` puts them under their paths:
 
+    /                      every path that is worth a look
     /api  /apis            the versions of the core group, all other groups; aggregated if the client asks for that
     /apis/GROUP            one group
     /api/v1  /apis/G/V     the resources of one version
@@ -37,6 +38,9 @@ _GROUP_ORDER = (
     "discovery.k8s.io",
 )
 
+# What is served beside objects and their discovery.
+_OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+
 ByVersion = dict[str, dict[str, list[Kind]]]
 
 
@@ -50,6 +54,15 @@ def by_version(kinds: Iterable[Kind]) -> ByVersion:
 
 def _priority(group: str) -> tuple[int, str]:
     return (_GROUP_ORDER.index(group) if group in _GROUP_ORDER else len(_GROUP_ORDER), group)
+
+
+def paths(kinds: Iterable[Kind]) -> Object:
+    """``/``"""
+    found = {"/apis", *_OTHER_PATHS}
+    for group, versions in by_version(kinds).items():
+        root = f"/apis/{group}" if group else "/api"
+        found |= {root, *(f"{root}/{version}" for version in versions)}
+    return {"paths": sorted(found)}
 
 
 # --- the old form ----------------------------------------------------------------------------------
@@ -206,6 +219,8 @@ def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
     """The answer to a discovery path, None for any other."""
     accept = request.headers.get("accept", "")
     match request.path.strip("/").split("/"):
+        case [""]:
+            return Response(200, msgspec.json.format(msgspec.json.encode(paths(kinds))))
         case ["api" | "apis" as root]:
             if wants_aggregated(accept):
                 return _respond(request, aggregated(kinds, core=root == "api"), AGGREGATED)

@@ -36,7 +36,7 @@ class Documents:
         if root in ("healthz", "livez", "readyz", "version", "metrics", "openapi"):
             return True
         parts = path.strip("/").split("/")
-        return (parts[0] == "api" and len(parts) <= 2) or (parts[0] == "apis" and len(parts) <= 3)
+        return parts == [""] or (parts[0] == "api" and len(parts) <= 2) or (parts[0] == "apis" and len(parts) <= 3)
 
     def answer(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
