@@ -39,6 +39,30 @@ def test_two_slices_of_one_service_are_one_answer() -> None:
     assert texts(answer, "additional") == ["A 10.1.0.1", "A 10.1.0.2"]
 
 
+@pytest.mark.parametrize("hostname", ["", "a"])
+def test_an_endpoint_listed_twice_is_one_record_with_half_the_weight(hostname: str) -> None:
+    zone = zone_of([HEADLESS, slice_of("hl", endpoint("10.1.0.1", hostname), endpoint("10.1.0.1", hostname))])
+    answer = ask(zone, "_http._tcp.hl.default.svc.cluster.local", "SRV")
+    assert texts(answer) == [f"SRV 0 50 8080 {hostname or '10-1-0-1'}.hl.default.svc.cluster.local."]
+    assert texts(answer, "additional") == ["A 10.1.0.1"]
+    assert texts(ask(zone, "hl.default.svc.cluster.local", "A")) == ["A 10.1.0.1"]
+    put(zone, slice_of("hl", endpoint("10.1.0.1", hostname)))
+    answer = ask(zone, "_http._tcp.hl.default.svc.cluster.local", "SRV")
+    assert texts(answer) == [f"SRV 0 100 8080 {hostname or '10-1-0-1'}.hl.default.svc.cluster.local."]
+
+
+@pytest.mark.parametrize(("number", "told"), [(65535, "65535"), (70000, "4464"), (0, "0"), (-2, "65534"), (-1, None)])
+def test_a_port_that_is_none_is_cut_to_size(number: int, told: str | None) -> None:
+    """The API does not check the numbers in EndpointSlices; CoreDNS takes -1 for no port at all."""
+    slice = slice_of("hl", endpoint("10.1.0.1"))
+    slice["ports"] = [{"name": "http", "port": number, "protocol": "TCP"}]
+    answer = ask(zone_of([HEADLESS, slice]), "hl.default.svc.cluster.local", "SRV")
+    if told is None:
+        assert outcome(answer) == "NODATA"
+    else:
+        assert texts(answer) == [f"SRV 0 100 {told} 10-1-0-1.hl.default.svc.cluster.local."]
+
+
 def test_a_slice_can_change_its_service() -> None:
     zone = zone_of([HEADLESS, service("other", "None"), slice_of("hl", endpoint("10.1.0.1"), name="s")])
     put(zone, slice_of("other", endpoint("10.1.0.1"), name="s"))
@@ -140,8 +164,8 @@ class TestOptions:
 
 
 class TestAliases:
-    @pytest.mark.parametrize(("length", "found"), [(8, True), (9, False)])
-    def test_a_chain_has_at_most_eight_links(self, length: int, found: bool) -> None:
+    @pytest.mark.parametrize(("length", "found"), [(11, True), (12, False)])
+    def test_a_chain_has_at_most_eleven_links(self, length: int, found: bool) -> None:
         links = [external(f"e{n}", f"e{n + 1}.default.svc.cluster.local") for n in range(length - 1)]
         last = external(f"e{length - 1}", "web.default.svc.cluster.local")
         zone = zone_of([*links, last, service("web", "10.96.0.1")])
@@ -158,6 +182,21 @@ class TestAliases:
         answer = ask(zone, "a.default.svc.cluster.local", "AAAA")
         assert texts(answer) == ["CNAME b.default.svc.cluster.local.", "CNAME www.Example.com."]
         assert answer.follow == [(b"www", b"Example", b"com")]
+
+    @pytest.mark.parametrize(
+        ("target", "kind", "expected"),
+        [
+            ("192.0.2.7", "CNAME", []),
+            ("192.0.2.7", "A", []),
+            # With a final dot it is no address any more, but a name like any other.
+            ("192.0.2.7.", "CNAME", ["CNAME 192.0.2.7."]),
+            ("192.0.2.7.", "A", ["CNAME 192.0.2.7."]),
+        ],
+    )
+    def test_an_address_is_no_alias(self, target: str, kind: str, expected: list[str]) -> None:
+        answer = ask(zone_of([external("e", target)]), "e.default.svc.cluster.local", kind)
+        assert outcome(answer) == ("NOERROR" if expected else "NXDOMAIN")
+        assert not expected or texts(answer) == expected
 
     def test_nothing_is_below_an_external_name(self) -> None:
         zone = zone_of([external("e", "example.com")])
@@ -214,6 +253,19 @@ class TestOwnNames:
         assert outcome(ask(zone, "ns.dns.cluster.local", "AAAA", local_addresses=self.LOCAL)) == "NODATA"
         assert outcome(ask(zone, "ns.dns.cluster.local", "SRV", local_addresses=self.LOCAL)) == "NODATA"
         assert outcome(ask(zone, "ns.dns.cluster.local", "TXT", local_addresses=self.LOCAL)) == "NXDOMAIN"
+
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [
+            ("NS.Dns.cluster.local", "NOERROR"),
+            # CoreDNS compares the zone as it was spelled with the name in lower case.
+            ("ns.dns.Cluster.local", "NXDOMAIN"),
+            ("ns.dns.in-addr.arpa", "NOERROR"),
+            ("x.ns.dns.cluster.local", "NXDOMAIN"),
+        ],
+    )
+    def test_its_name_is_spelled_in_lower_case(self, name: str, found: str) -> None:
+        assert outcome(ask(zone_of([]), name, "A", local_addresses=self.LOCAL)) == found
 
     def test_behind_a_service_it_is_known_by_that(self) -> None:
         zone = zone_of([service("kube-dns", "10.96.0.10"), slice_of("kube-dns", endpoint("10.1.0.53"))])

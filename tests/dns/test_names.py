@@ -81,6 +81,19 @@ def test_reverse_names(name: str, address: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "zone"),
+    [
+        (("4.3", "2", "1", "in-addr", "arpa"), ("in-addr", "arpa")),
+        (("0", "0", "0", "0.0.0.0", *"0000", *"0000", *"0000", *"0000", *"0000", "ip6", "arpa"), ("ip6", "arpa")),
+        (("1.2.3.4", "a", "pod", *ZONE), ZONE),
+        (("--1.2.3.4", "a", "pod", *ZONE), ZONE),
+    ],
+)
+def test_a_dot_inside_a_label_parts_nothing(name: names.Labels, zone: names.Labels) -> None:
+    assert isinstance(parse(name, zone), Nowhere)
+
+
+@pytest.mark.parametrize(
     ("pod", "address"),
     [("1-2-3-4", "1.2.3.4"), ("fd00--1", "fd00::1"), ("1--2-3", "1::2:3"), ("1-2-3-4-5", "1:2:3:4:5")],
 )

@@ -17,6 +17,7 @@ from seamark.dns.lookup import Found, Lookup, spelled_service
 from seamark.dns.names import (
     Apex,
     Labels,
+    Nowhere,
     PodName,
     ReverseName,
     ServerName,
@@ -29,12 +30,12 @@ from seamark.dns.names import (
     within,
 )
 from seamark.dns.records import Question, Rcode, Record, Spelled, Type, lowered, spell
-from seamark.dns.zone import SERIAL, ClusterZone, Fact
+from seamark.dns.zone import NO_PORT, SERIAL, ClusterZone, Fact
 
 SPECIFICATION_VERSION = "1.1.0"
 _VERSION_TTL = 28800
 _SOA_TTL = 300
-_LONGEST_CHAIN = 8
+_LONGEST_CHAIN = 11
 ADDRESS_LENGTHS: Mapping[int, int] = {Type.A: 4, Type.AAAA: 16}
 
 
@@ -80,7 +81,7 @@ class Authority:
         """The answer to a question about a name in one of the zones."""
         spelled = question.spelled
         asked = _Asked(question, zone, spelled[len(spelled) - len(zone) :], set())
-        shape = parse(question.name, zone)
+        shape = _shape(question.name, asked)
         match question.type:
             case Type.A | Type.AAAA:
                 return self._addresses(asked, shape)
@@ -155,7 +156,7 @@ class Authority:
                 continue
             further: list[Record] = []
             onward = Question(target, name, question.type)
-            there = self._lookup.find(parse(name, asked.zone), asked.depends)
+            there = self._lookup.find(_shape(name, asked), asked.depends)
             self._resolve(asked, onward, there, further, follow, chain=[*chain, name])
             if further:
                 records += [alias, *further]
@@ -172,12 +173,13 @@ class Authority:
         seen: set[tuple[object, ...]] = set()
         weight = max(1, 100 // len(targets)) if targets else 0
         for _, port, label, packed in targets:
-            if port < 0:
+            if port == NO_PORT[2]:
                 continue
             target = _target(shape, label, asked.zone_spelled)
             if (target, port) not in seen:
                 seen.add((target, port))
-                data = (struct.pack("!3H", 0, weight, port), target)
+                # The API does not check the ports of EndpointSlices.
+                data = (struct.pack("!3H", 0, weight, port & 0xFFFF), target)
                 records.append(Record(asked.question.spelled, Type.SRV, self._ttl, data))
             if (target, packed) not in seen:
                 seen.add((target, packed))
@@ -257,6 +259,14 @@ class Authority:
         asked.depends.add(SERIAL)
         soa = [self.soa(asked.zone_spelled)]
         return Answer(Rcode.NOERROR, why, asked.zone, asked.depends, [], soa, [], [])
+
+
+def _shape(name: Labels, asked: _Asked) -> Shape:
+    """What a name is the name of.  As in CoreDNS, the server is found only where the zone is spelled in lower case."""
+    shape = parse(name, asked.zone)
+    if isinstance(shape, ServerName) and any(label != label.lower() for label in asked.zone_spelled):
+        return Nowhere("the server's own name is known in lower case only")
+    return shape
 
 
 def _target(shape: Shape, label: str, zone_spelled: Spelled) -> Spelled:

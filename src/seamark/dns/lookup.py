@@ -155,7 +155,7 @@ class Lookup:
             return Found(False, f"there is no Service {name.service} in namespace {name.namespace}")
         called = f"Service {name.service} in namespace {name.namespace}"
         if service.external:
-            return _external(name, service.spec.external_name.rstrip("."), called)
+            return _external(name, service.spec.external_name, called)
         if service.headless or name.endpoint:
             return self._endpoints(name, called, depends)
         if self._config.ignore_empty_services:
@@ -193,9 +193,10 @@ def spelled_service(namespace: str, service: str, label: str, zone: Spelled) -> 
 
 
 def _external(name: ServiceName, target: str, called: str) -> Found:
+    """An address is no alias; as in CoreDNS, one with a final dot is not taken for an address."""
     if name.endpoint or name.port or name.protocol:
         return Found(False, f"{called} is an ExternalName, with nothing below it")
-    if parse_address(target) is not None or not target or not spellable(spell(target)):
+    if parse_address(target) is not None or not spell(target) or not spellable(spell(target)):
         return Found(False, f"{called} is an ExternalName, but {target or 'nothing'} is not a name")
     return Found(True, f"{called} is an ExternalName", [(target, 0, "")])
 

@@ -150,7 +150,7 @@ def _pod(labels: list[str]) -> Shape:
         case [namespace]:
             return NamespaceName("pod", namespace)
         case [*more, pod, namespace] if len(more) <= 2:
-            return PodName(namespace, pod)
+            return Nowhere("a dot inside a label is no part of an address") if "." in pod else PodName(namespace, pod)
     return Nowhere("the name has more labels than a Pod")
 
 
@@ -177,6 +177,8 @@ def reverse_address(name: Labels) -> bytes | None:
     As in CoreDNS, IPv6 labels are taken in fours from the right and what is left over is ignored.
     """
     parts = name[-3::-1]
+    if any("." in part for part in parts):
+        return None
     if name[-2:] == IPV4_REVERSE:
         packed = parse_address(".".join(parts))
         return packed if packed is not None and len(packed) == 4 else None

@@ -151,7 +151,9 @@ class ClusterZone:
             if endpoint.ready:
                 target = endpoint.target_ref.name if endpoint.target_ref else ""
                 for host in endpoint.addresses or ():
-                    places[self._label(endpoint.hostname or "", target, host), host] = ports
+                    place = (self._label(endpoint.hostname or "", target, host), host)
+                    # Listed twice, it has its ports twice, which halves the weight of its records as in CoreDNS.
+                    places[place] = places.get(place, ()) + ports
         return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service, places)
 
     def remove_slice(self, namespace: str, name: str) -> Touched:
