@@ -152,3 +152,113 @@ def test_a_name_of_the_greatest_length() -> None:
     reply = respond(RESPONDER, struct.pack("!6H", 1, 0, 1, 0, 0, 0) + longer + b"\0\1\0\1")
     assert reply is not None
     assert reply[3] & 15 == dns.rcode.FORMERR
+
+
+def _record(kind: int, data: bytes, *, owner: bytes = b"\0") -> bytes:
+    return owner + struct.pack("!HHIH", kind, 1, 0, len(data)) + data
+
+
+SOA = b"\xc0\x0c\xc0\x0c" + b"\0" * 20
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "rcode"),
+    [
+        ((0, 1, 0), _record(6, SOA), dns.rcode.NOERROR),
+        ((0, 1, 0), _record(6, SOA[:-1]), dns.rcode.FORMERR),
+        ((0, 1, 0), _record(6, SOA + b"x"), dns.rcode.FORMERR),
+        ((0, 1, 0), _record(6, b""), dns.rcode.NOERROR),
+        ((0, 2, 0), _record(6, SOA) * 2, dns.rcode.FORMERR),
+        ((1, 0, 0), _record(5, b"\xc0\x0c"), dns.rcode.NOERROR),
+        ((1, 0, 0), _record(5, b"\1a"), dns.rcode.FORMERR),
+        ((1, 0, 0), _record(5, b"\1a\0\0"), dns.rcode.FORMERR),
+        ((1, 0, 0), _record(41, b"\0\1"), dns.rcode.FORMERR),
+        ((1, 0, 1), _record(1, b"\1\2\3\4") + _record(41, b""), dns.rcode.NOERROR),
+        ((0, 0, 1), _record(1, b"\1\2\3"), dns.rcode.FORMERR),
+        ((0, 0, 1), _record(28, b"\0" * 16), dns.rcode.NOERROR),
+        ((0, 0, 1), _record(16, b"\5abc"), dns.rcode.FORMERR),
+        ((0, 0, 1), _record(16, b"\3abc"), dns.rcode.NOERROR),
+        ((0, 0, 1), _record(65280, b"whatever"), dns.rcode.NOERROR),
+        ((0, 0, 2), _record(65280, b"whatever"), dns.rcode.NOERROR),
+        ((0, 0, 1), _record(65280, b"whatever")[:-1], dns.rcode.FORMERR),
+        ((0, 0, 1), b"\0", dns.rcode.FORMERR),
+    ],
+)
+def test_records_in_a_query_are_to_be_whole(counts: tuple[int, int, int], more: bytes, rcode: int) -> None:
+    packet = QUESTION[:6] + struct.pack("!3H", *counts) + QUESTION[12:] + more
+    reply = respond(RESPONDER, packet)
+    assert reply is not None
+    assert reply[3] & 15 == rcode
+
+
+@pytest.mark.parametrize(
+    ("option", "rcode"),
+    [
+        ("0003 0000", dns.rcode.NOERROR),  # the name of the server
+        ("000a 0008 0102030405060708", dns.rcode.NOERROR),
+        ("000a 0001 01", dns.rcode.NOERROR),  # half a cookie is nobody's concern
+        ("000c 0004 00000000", dns.rcode.NOERROR),  # padding
+        ("0008 0007 00011800c00002", dns.rcode.NOERROR),  # the client's network
+        ("0008 0004 00000000", dns.rcode.NOERROR),
+        ("0008 0004 00002000", dns.rcode.FORMERR),  # of no family, but 32 bits
+        ("0008 0004 00012100", dns.rcode.FORMERR),
+        ("0008 0004 00010021", dns.rcode.FORMERR),
+        ("0008 0004 00028000", dns.rcode.NOERROR),
+        ("0008 0004 00028100", dns.rcode.FORMERR),
+        ("0008 0004 00030000", dns.rcode.FORMERR),
+        ("0008 0003 000118", dns.rcode.FORMERR),
+        ("0009 0000", dns.rcode.NOERROR),  # the expiry of a zone
+        ("0009 0002 0000", dns.rcode.FORMERR),
+        ("000b 0000", dns.rcode.NOERROR),  # how long a connection is kept
+        ("000b 0002 0064", dns.rcode.NOERROR),
+        ("000b 0001 64", dns.rcode.FORMERR),
+        ("000f 0002 0000", dns.rcode.NOERROR),  # an error in words
+        ("000f 0001 00", dns.rcode.FORMERR),
+        ("0001 0002 0000", dns.rcode.FORMERR),  # questions for long, updates on lease
+        ("0002 0004 00000000", dns.rcode.NOERROR),
+        ("0002 0005 0000000000", dns.rcode.FORMERR),
+        ("fde9 0003 616263", dns.rcode.NOERROR),
+        ("fde9 0004 616263", dns.rcode.FORMERR),
+        ("fde9", dns.rcode.FORMERR),
+    ],
+)
+def test_options_of_edns_are_to_be_whole(option: str, rcode: int) -> None:
+    more = _record(41, bytes.fromhex(option.replace(" ", "")))
+    reply = respond(RESPONDER, QUESTION[:6] + struct.pack("!3H", 0, 0, 1) + QUESTION[12:] + more)
+    assert reply is not None
+    assert reply[3] & 15 == rcode
+
+
+ALL_FLAGS = dns.flags.AA | dns.flags.TC | dns.flags.RD | dns.flags.RA | 0x0040 | dns.flags.AD | dns.flags.CD
+
+
+@pytest.mark.parametrize(
+    ("opcode", "questions", "rcode", "kept"),
+    [
+        (0, 2, dns.rcode.FORMERR, ALL_FLAGS & ~(dns.flags.AA | 0x0040)),
+        (4, 2, dns.rcode.FORMERR, ALL_FLAGS & ~(dns.flags.AA | 0x0040)),
+        (5, 1, dns.rcode.NOTIMP, 5 << 11 | ALL_FLAGS & ~(dns.flags.AA | 0x0040)),
+        (0, 1, dns.rcode.NOERROR, dns.flags.AA | dns.flags.RD | dns.flags.CD),
+        (4, 1, dns.rcode.NOERROR, 4 << 11 | dns.flags.AA),
+    ],
+)
+def test_what_is_refused_keeps_its_flags(opcode: int, questions: int, rcode: int, kept: int) -> None:
+    packet = struct.pack("!3H", 1, opcode << 11 | ALL_FLAGS | 3, questions) + QUESTION[6:]
+    reply = respond(RESPONDER, packet)
+    assert reply is not None
+    assert int.from_bytes(reply[2:4], "big") == dns.flags.QR | kept | rcode
+
+
+@pytest.mark.parametrize(("opcode", "kept"), [(0, dns.flags.RD | dns.flags.CD), (4, 4 << 11)])
+def test_a_header_that_promises_a_question(opcode: int, kept: int) -> None:
+    reply = respond(RESPONDER, struct.pack("!6H", 1, opcode << 11 | ALL_FLAGS, 1, 0, 0, 0))
+    assert reply == struct.pack("!6H", 1, dns.flags.QR | kept | dns.rcode.SERVFAIL, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("version", "dnssec_ok"), [(0, True), (1, False)])
+def test_dnssec_is_not_promised_to_another_edns(version: int, dnssec_ok: bool) -> None:
+    opt = struct.pack("!BHHBBHH", 0, 41, 1232, 0, version, 0x8000, 0)
+    reply = respond(RESPONDER, QUESTION[:6] + struct.pack("!3H", 0, 0, 1) + QUESTION[12:] + opt)
+    message = dns.message.from_wire(reply or b"")
+    assert message.rcode() == (dns.rcode.BADVERS if version else dns.rcode.NOERROR)
+    assert bool(message.ednsflags & dns.flags.DO) == dnssec_ok

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Key = tuple[Labels, int, bool, bool]  # name, type, DNSSEC wanted, checking disabled
 
-_AD = 0x0020
-
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):
     """A reply without EDNS, and where its TTLs stand."""
@@ -49,7 +47,7 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
         if age:
             flags &= ~wire.AA
         if not query.dnssec_ok:
-            flags &= ~_AD
+            flags &= ~wire.AD
         struct.pack_into("!HH", out, 0, query.id, flags)
         spelled = wire.name_bytes(query.question.spelled)
         out[12 : 12 + len(spelled)] = spelled

@@ -11,6 +11,7 @@ import struct
 
 import msgspec
 
+from seamark.dns.edns import options_whole
 from seamark.dns.records import Question, Rcode, Spelled, Type, lowered
 
 HEADER = struct.Struct("!6H")
@@ -18,7 +19,7 @@ RECORD = struct.Struct("!HHIH")  # type, class, TTL, length of the data
 _OPT = struct.Struct("!BHHIH")
 _NUMBERS = struct.Struct("!HH")
 
-QR, AA, TC, RD, RA, CD = 0x8000, 0x0400, 0x0200, 0x0100, 0x0080, 0x0010
+QR, AA, TC, RD, RA, AD, CD = 0x8000, 0x0400, 0x0200, 0x0100, 0x0080, 0x0020, 0x0010
 _OPCODE = 0x7800
 _QUERY, _NOTIFY = 0, 4
 _DO = 0x8000
@@ -28,7 +29,6 @@ LARGEST = 65535
 _LARGEST_DATAGRAM = 65507
 _LONGEST_NAME = 255
 _MOST_POINTERS = 126
-_ADDRESS_SIZES = {Type.A.value: 4, Type.AAAA.value: 16}
 
 
 class Malformed(Exception):
@@ -109,7 +109,7 @@ def read_query(packet: bytes) -> Query | bytes | None:
     if questions != 1 or answers > 1 or authorities > 1 or additionals > 2:
         return _refusal(ident, flags & ~_OPCODE, Rcode.FORMERR)
     if len(packet) == 12:
-        return _refusal(ident, flags, Rcode.SERVFAIL)
+        return HEADER.pack(ident, QR | _repeated(flags) | Rcode.SERVFAIL, 0, 0, 0, 0)
     try:
         question, at = _read_question(packet)
         return _read_rest(packet, at, ident, flags, question, answers + authorities, additionals)
@@ -148,24 +148,27 @@ def _read_rest(
         data, at = packet[at : at + length], at + length
         if at > len(packet):
             raise Malformed("a record's data runs off the message", question)
-        if length and length != _ADDRESS_SIZES.get(kind, length):
-            raise Malformed("an address of the wrong size", question)
+        if length and not (options_whole(data) if kind == Type.OPT else _data_whole(packet, kind, at - length, length)):
+            raise Malformed("a record's data is not what its type says", question)
         if kind == Type.OPT and number >= skip:
-            _check_options(data, question)
             size, version, dnssec_ok = klass, (ttl >> 16) & 0xFF, bool(ttl & _DO)
-        elif kind == Type.SOA and number < skip and length > 20:
+        elif kind == Type.SOA and number < skip and length:
             serial = int.from_bytes(data[-20:-16], "big")
     return Query(ident, flags, question, size, version, dnssec_ok, at, serial)
 
 
-def _check_options(data: bytes, question: Question) -> None:
-    at = 0
-    while at < len(data):
-        if at + 4 > len(data):
-            raise Malformed("an EDNS option is cut short", question)
-        at += 4 + int.from_bytes(data[at + 2 : at + 4], "big")
-    if at > len(data):
-        raise Malformed("an EDNS option runs off its record", question)
+def _data_whole(packet: bytes, kind: int, at: int, length: int) -> bool:
+    """Whether a record's data can be read; hardly any query has records, and what they say does not matter."""
+    import dns.exception
+    import dns.rdata
+    from dns.rdataclass import IN
+    from dns.rdatatype import RdataType
+
+    try:
+        dns.rdata.from_wire(IN, RdataType.make(kind), packet, at, length)
+    except dns.exception.DNSException:
+        return False
+    return True
 
 
 # --- writing ---------------------------------------------------------------------------------------
@@ -181,24 +184,29 @@ def question_bytes(question: Question) -> bytes:
 
 
 def _refusal(ident: int, flags: int, rcode: Rcode, question: Question | None = None) -> bytes:
-    kept = flags & (_OPCODE | RD | CD)
+    """What cannot be read goes back with the flags it came with."""
+    kept = flags & (_OPCODE | TC | RD | RA | AD | CD)
     if question is None:
         return HEADER.pack(ident, QR | kept | rcode, 0, 0, 0, 0)
     return HEADER.pack(ident, QR | kept | rcode, 1, 0, 0, 0) + question_bytes(question)
 
 
-def reply_flags(query: Query, rcode: int, *, authoritative: bool) -> int:
+def _repeated(flags: int) -> int:
     """RD and CD are repeated for plain queries only."""
-    kept = query.flags & (RD | CD) if not query.flags & _OPCODE else query.flags & _OPCODE
-    return QR | kept | (AA if authoritative else 0) | (rcode & 15)
+    return flags & _OPCODE or flags & (RD | CD)
+
+
+def reply_flags(query: Query, rcode: int, *, authoritative: bool) -> int:
+    return QR | _repeated(query.flags) | (AA if authoritative else 0) | (rcode & 15)
 
 
 def opt_record(query: Query, rcode: int = 0) -> bytes:
     """The answer to a query's EDNS: none if it had none.  Options, cookies too, are not answered."""
     if query.edns_size is None:
         return b""
-    size = 0 if rcode == Rcode.BADVERS else query.edns_size
-    return _OPT.pack(0, Type.OPT, size, (rcode >> 4) << 24 | (_DO if query.dnssec_ok else 0), 0)
+    if rcode == Rcode.BADVERS:
+        return _OPT.pack(0, Type.OPT, 0, (rcode >> 4) << 24, 0)
+    return _OPT.pack(0, Type.OPT, query.edns_size, _DO if query.dnssec_ok else 0, 0)
 
 
 def write_status(query: Query, rcode: int, *, authoritative: bool = False) -> bytes:
