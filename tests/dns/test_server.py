@@ -10,6 +10,7 @@ from typing import Any
 import dns.asyncquery
 import dns.message
 import dns.rcode
+import dns.rdataclass
 import pytest
 from asking import query_packet
 from scripted_upstream import ScriptedUpstream
@@ -227,6 +228,30 @@ async def test_aliases_are_followed_to_whoever_knows(serve: Any, cluster: Watche
         async with serve(zone=zone, forward=forward, hosts=("192.0.2.9 gate.example.com",)) as server:
             for name, found in (("outside", "192.0.2.1"), ("fixed", "192.0.2.9"), ("neighbour", "10.96.0.1")):
                 assert found in data(await ask(server, f"{name}.default.svc.cluster.local"))
+
+
+@pytest.mark.parametrize("klass", ["CH", "HS", "ANY"])
+async def test_other_classes_are_for_those_who_forward(serve: Any, cluster: WatchedCluster, klass: str) -> None:
+    """As in CoreDNS: refused, unless somebody upstream may know; then the cluster's names have no class."""
+    cluster.put(service("web", "10.96.0.1"))
+    upstream = ScriptedUpstream()
+    upstream.records["version.bind.", "A"] = ["300 192.0.2.1"]
+    web, nope = "web.default.svc.cluster.local", "nope.default.svc.cluster.local"
+    async with upstream.running(), serve(forward=ForwardConfig(routes=(Route(to=(upstream.text,)),))) as server:
+        for _ in range(3):  # the third time it may be a ready answer
+            assert data(await ask(server, web, rdclass=klass)) == ["10.96.0.1"]
+            negative = await ask(server, nope, rdclass=klass)
+            assert negative.rcode() == dns.rcode.NXDOMAIN
+            assert dns.rdataclass.to_text(negative.question[0].rdclass) == klass
+            assert (await ask(server, web, "AXFR", rdclass=klass)).rcode() == dns.rcode.REFUSED
+        for asked in (klass, "IN"):
+            reply = await ask(server, "version.bind", rdclass=asked)
+            assert data(reply) == ["192.0.2.1"]
+            assert dns.rdataclass.to_text(reply.question[0].rdclass) == asked
+        assert len(upstream.asked) == 2, "classes are kept apart"
+    async with serve() as server:
+        for name in (web, nope, "version.bind"):
+            assert (await ask(server, name, rdclass=klass)).rcode() == dns.rcode.REFUSED
 
 
 async def test_names_that_are_unknown_fall_through(serve: Any, cluster: WatchedCluster) -> None:

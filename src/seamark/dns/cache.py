@@ -21,7 +21,7 @@ from seamark.dns.wire import Query
 if TYPE_CHECKING:
     from dns.message import Message
 
-Key = tuple[Labels, int, bool, bool]  # name, type, DNSSEC wanted, checking disabled
+Key = tuple[Labels, int, int, bool, bool]  # name, type, class, DNSSEC wanted, checking disabled
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):

@@ -60,13 +60,17 @@ class Forwarder:
     def unhealthy(self) -> int:
         return sum(not resolver.healthy for _, resolvers in self._routes for resolver in resolvers)
 
+    @property
+    def asks(self) -> bool:
+        return bool(self._routes)
+
     def covers(self, name: Labels) -> bool:
         return bool(self._resolvers(name))
 
     async def reply(self, query: Query, *, datagram: bool) -> bytes:
         """The reply for one client: others' answer, or SERVFAIL if there is none and REFUSED if too many ask."""
         question = query.question
-        key: Key = (question.name, question.type, query.dnssec_ok, bool(query.flags & wire.CD))
+        key: Key = (question.name, question.type, question.klass, query.dnssec_ok, bool(query.flags & wire.CD))
         now = self._clock()
         known = self._cache.get(key, now)
         if known is not None:
@@ -87,7 +91,7 @@ class Forwarder:
         return answer.reply_to(query, datagram=datagram, age=answer.age(self._clock()))
 
     async def records(self, question: Question) -> list[Record]:
-        key: Key = (question.name, question.type, False, False)
+        key: Key = (question.name, question.type, question.klass, False, False)
         now = self._clock()
         answer = self._cache.get(key, now)
         if answer is None:
@@ -138,7 +142,7 @@ class Forwarder:
                 for resolver in self._order(question.name):
                     self._requests.add()
                     try:
-                        reply = await resolver.ask(question, flags=flags, dnssec_ok=key[2])
+                        reply = await resolver.ask(question, flags=flags, dnssec_ok=key[3])
                         answer = fetched(
                             reply,
                             question,

@@ -105,7 +105,7 @@ def _write_negative(query: Query, answer: Answer) -> bytes:
         (
             HEADER.pack(query.id, reply_flags(query, answer.rcode, authoritative=True), 1, 0, 1, 1 if opt else 0),
             question,
-            struct.pack("!HH", query.question.type, IN),
+            struct.pack("!HH", query.question.type, query.question.klass),
             pointer,
             RECORD.pack(Type.SOA, IN, soa.ttl, len(data)),
             data,

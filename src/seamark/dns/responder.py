@@ -32,6 +32,11 @@ _SERIAL_FROM_END = 20
 class Upstream(Protocol):
     """What the responder needs of :mod:`seamark.dns.forward`."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether there is anybody to ask about anything."""
+        ...
+
     def covers(self, name: Labels) -> bool:
         """Whether there is anybody to ask about this name."""
         ...
@@ -113,7 +118,8 @@ class Responder:
             return query
         request = _Request(query, packet, transport, client)
         question = query.question
-        if question.klass != IN:
+        if question.klass != IN and not (self._upstream is not None and self._upstream.asks):
+            # As in CoreDNS, whoever forwards does not look at the class, not even of the cluster's own names.
             return self._status(request, Rcode.REFUSED)
         if query.edns_version:
             return self._status(request, Rcode.BADVERS)
