@@ -146,6 +146,13 @@ class MemoryCluster:
             return
         self._remove(key)
 
+    async def going(self, resource, name, *, namespace=""):
+        """Somebody deletes it, and a finalizer keeps it for now."""
+        obj = copy.deepcopy(self._find(resource, namespace, name))
+        obj["metadata"]["deletionTimestamp"] = self.now
+        obj["metadata"]["generation"] += 1
+        self._put("MODIFIED", (resource.kind, namespace, name), obj)
+
     async def delete_all(self, resource, *, namespace, labels="", options=None):
         selector = parse_labels(labels)
         for obj in self.objects(resource, namespace):

@@ -208,6 +208,104 @@ async def test_a_slice_given_back_is_used_again(cluster):
         await assert_right(cluster)
 
 
+@pytest.mark.parametrize(
+    "taken", [{"endpointslice.kubernetes.io/managed-by": "me"}, {"kubernetes.io/service-name": "x"}]
+)
+async def test_a_mirrored_slice_taken_away_is_missed_for_a_while_and_then_replaced(cluster, taken):
+    await put(cluster, service("ext", selector={}), hand_made())
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        name = slices(cluster)[0]["metadata"]["name"]
+        await cluster.patch(ENDPOINT_SLICES, name, {"metadata": {"labels": taken}}, namespace=NS)
+        await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {"new": "label"}}}, namespace=NS)
+        await controllers.clock.advance(30)
+        ours = [each for each in slices(cluster) if each["metadata"]["labels"].get("new")]
+        assert ours == []
+        await controllers.clock.advance(60)
+        [each] = [each for each in slices(cluster) if each["metadata"]["labels"].get("new")]
+        assert each["metadata"]["name"] != name
+
+
+async def test_a_mirrored_slice_taken_away_is_not_missed_where_nothing_is_mirrored_meanwhile(cluster):
+    await put(cluster, service("ext", selector={}), hand_made())
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        name = slices(cluster)[0]["metadata"]["name"]
+        theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}}}
+        await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
+        await controllers.settle()
+        skip = "endpointslice.kubernetes.io/skip-mirror"
+        await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {skip: "true"}}}, namespace=NS)
+        await controllers.settle()
+        await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {skip: None}}}, namespace=NS)
+        await controllers.settle()
+        assert len(slices(cluster)) == 2
+
+
+async def test_a_slice_taken_away_while_its_service_had_no_selector_is_missed_all_the_same(cluster):
+    await put(cluster, service(), pod("p1"))
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        name = slices(cluster)[0]["metadata"]["name"]
+        await cluster.patch(SERVICES, "web", {"spec": {"selector": None}}, namespace=NS)
+        await controllers.settle()
+        theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}}}
+        await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
+        await controllers.settle()
+        await cluster.patch(SERVICES, "web", {"spec": {"selector": {"app": "web"}}}, namespace=NS)
+        await controllers.clock.advance(20)
+        assert [each["metadata"]["name"] for each in slices(cluster)] == [name]
+
+
+async def test_a_service_made_anew_does_not_miss_the_slices_of_the_one_before(cluster):
+    await put(cluster, service(), pod("p1"))
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        name = slices(cluster)[0]["metadata"]["name"]
+        theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}, "ownerReferences": None}}
+        await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
+        await controllers.settle()
+        await cluster.delete(SERVICES, "web", namespace=NS)
+        await put(cluster, service())
+        await controllers.settle()
+        assert len(slices(cluster)) == 2
+
+
+async def test_a_slice_that_cannot_go_yet_is_waited_for(cluster):
+    await put(cluster, service(), pod("p1"))
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        name = slices(cluster)[0]["metadata"]["name"]
+        await cluster.going(ENDPOINT_SLICES, name, namespace=NS)
+        await flip(cluster, "p1", False)
+        await controllers.settle()
+        assert [each["metadata"]["name"] for each in slices(cluster)] == [name]
+        await cluster.delete(ENDPOINT_SLICES, name, namespace=NS)
+        await controllers.settle()
+        [each] = slices(cluster)
+        assert each["metadata"]["name"] != name
+        await assert_right(cluster)
+
+
+async def test_metadata_that_others_write_on_slices_is_no_reason_to_look(cluster):
+    await put(cluster, service(), *[pod(f"p{i}") for i in range(150)], service("ext", selector={}), hand_made())
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        before = len(cluster.written())
+        note = {"metadata": {"annotations": {"mine": "x"}, "ownerReferences": None}}
+        for each in slices(cluster):
+            await cluster.patch(ENDPOINT_SLICES, each["metadata"]["name"], note, namespace=NS)
+        edits = len(slices(cluster))
+        await controllers.settle(quiet=30)
+        assert len(cluster.written()) == before + edits
+        # At the next look, slices without their owner are nobody's, and the mirror is written anew.
+        await flip(cluster, "p1", False)
+        await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {"a": "b"}}}, namespace=NS)
+        await controllers.settle()
+        await assert_right(cluster)
+        assert not any("mine" in each["metadata"].get("annotations", {}) for each in slices(cluster))
+
+
 async def test_a_namespace_that_is_going_away_is_left_in_peace(cluster):
     await put(cluster, service(), pod("p1"), service("ext", selector={}), hand_made())
     cluster.terminating.add(NS)

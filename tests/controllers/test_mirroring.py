@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from worlds import Slices, service
 
 from seamark.controllers import mirroring
-from seamark.controllers.views import Endpoints
+from seamark.controllers.views import Endpoints, Hints, Target
 
 EXTERNAL = service("ext", selector={})
 
@@ -124,6 +124,24 @@ def test_recreated_endpoints_force_a_rewrite():
     slices, _ = mirrored(endpoints(subset("10.0.0.1")))
     slices, plan = mirrored(endpoints(subset("10.0.0.1"), uid="ep-2"), slices)
     assert plan.changes.update[0].metadata.owner_references[0].uid == "ep-2"
+
+
+def test_hints_that_somebody_gave_a_mirror_stay():
+    written = endpoints(subset("10.0.0.1"))
+    slices, _ = mirrored(written)
+    [each] = slices
+    hinted = msgspec.structs.replace(each.endpoints[0], hints=Hints(for_zones=(Target("here"),)))
+    slices.update(msgspec.structs.replace(each, endpoints=(hinted,)))
+    assert not mirroring.plan(EXTERNAL, written, slices).changes
+
+
+def test_a_slice_on_its_way_out_still_mirrors():
+    written = endpoints(subset("10.0.0.1"))
+    slices, _ = mirrored(written)
+    [each] = slices
+    going = msgspec.structs.replace(each.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    slices.update(msgspec.structs.replace(each, metadata=going))
+    assert not mirroring.plan(EXTERNAL, written, slices).changes
 
 
 def test_endpoints_being_deleted_get_no_new_slices():

@@ -66,6 +66,20 @@ def test_what_others_do_is_news():
     assert store.of(KEY) == {}
 
 
+def test_what_is_no_new_generation_is_trifling_news():
+    store, slices = empty_store(), Slices()
+    first = made(slices)
+    store.wrote(KEY, first)
+    noted = msgspec.structs.replace(
+        first, metadata=msgspec.structs.replace(first.metadata, annotations={"a": "b"}, resource_version="9999")
+    )
+    [news] = store.see(first, noted)
+    assert news.trifling
+    assert store.of(KEY)[first.metadata.name] is noted
+    [news] = store.see(noted, relabelled(noted, mine="x"))
+    assert not news.trifling
+
+
 def test_our_own_deletion_is_no_news_and_neither_is_what_led_up_to_it():
     store, slices = empty_store(), Slices()
     first = made(slices)

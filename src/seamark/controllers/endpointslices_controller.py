@@ -13,8 +13,9 @@ from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers import hints
 from seamark.controllers.confirmations import Confirmations
-from seamark.controllers.loop import Again, Clock, Expected, Loop, Retry, SystemClock
+from seamark.controllers.loop import Clock, Expected, Loop, Retry, SystemClock
 from seamark.controllers.members import Members
+from seamark.controllers.slices_absent import AbsentSlices
 from seamark.controllers.slices_objects import CONTROLLER
 from seamark.controllers.slices_state import MAX_ENDPOINTS, Note, Plan, SlicesState, Topology
 from seamark.controllers.slices_store import SliceStore
@@ -40,10 +41,6 @@ PAUSE_PER_SLICE = 0.005
 # the same work should not be answered blow by blow.
 EDIT_DELAY = 1.0
 
-# A slice that somebody took out of our hands is not made up for at once.  Kubernetes waits for it to come back and
-# meanwhile leaves the Service alone; it waits for ever, we for so many seconds.
-PATIENCE = 60.0
-
 
 class NodesMissing(Expected):
     """Pods were left out because their Nodes do not exist; the rest has been written."""
@@ -55,7 +52,6 @@ class _Kept(msgspec.Struct):
     state: SlicesState
     times: TriggerTimes
     dirty: set[str] = msgspec.field(default_factory=set)
-    taken: dict[str, float] = msgspec.field(default_factory=dict)  # slices taken out of our hands, and when
     zones: dict[Family, hints.Zones] = msgspec.field(default_factory=dict)
 
 
@@ -82,9 +78,9 @@ class EndpointSlicesController:
         self._nodes = nodes
         self._recorder = recorder
         self._limit = limit
-        self._clock = clock or SystemClock()
         self._kept: dict[Key, _Kept] = {}
-        self._store = SliceStore(CONTROLLER, Confirmations(self._clock, self._missed))
+        self._absent = AbsentSlices(clock or SystemClock())
+        self._store = SliceStore(CONTROLLER, Confirmations(clock or SystemClock(), self._missed))
         self._writer = SliceWriter(cluster, self._store, managed_by=CONTROLLER, name=self.name, metrics=metrics)
         self._shares: dict[str, float] | None = None
         self._shares_known = False
@@ -112,16 +108,20 @@ class EndpointSlicesController:
 
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         for sighting in self._store.see(old, new):
-            kept = self._kept.get(sighting.key)
+            key, name, now = sighting.key, sighting.name, sighting.slice
+            if sighting.taken or (now is not None and now.metadata.deletion_timestamp is not None):
+                self._absent.miss(key, name)
+                ours = False
+            else:
+                ours = not self._absent.found(key, name)
+            kept = self._kept.get(key)
             if kept is not None:
-                taken = kept.taken.pop(sighting.name, None) is not None
-                ours = not taken and sighting.slice is not None and kept.state.planned(sighting.slice)
-                kept.state.see(sighting.name, sighting.slice)
+                ours = ours and now is not None and kept.state.planned(now)
+                kept.state.see(name, now)
                 if ours:
                     continue  # our own write, seen before its answer
-                if sighting.taken:
-                    kept.taken[sighting.name] = self._clock.now()
-            self.loop.add_after(sighting.key, self._edit_delay)
+            if not sighting.trifling:
+                self.loop.add_after(key, self._edit_delay)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is None or new is None or old.ready != new.ready or old.zone != new.zone:
@@ -140,13 +140,14 @@ class EndpointSlicesController:
             self._look_at_nodes()
             return
         service = self._members.service(key)
+        kept = self._kept.get(key)
+        if service is None or (kept is not None and kept.state.service.metadata.uid != service.metadata.uid):
+            self._absent.forget(key)
         if service is None or not service.managed:
             # Slices of a Service that is gone are the garbage collector's; those of one that lost its selector stay.
             self._kept.pop(key, None)
             return
-        kept = self._kept.get(key)
-        if kept is not None:
-            self._be_patient(kept)
+        self._absent.wait(key)
         try:
             if self._writer.unsure(key):
                 await self._reread(key)
@@ -195,7 +196,7 @@ class EndpointSlicesController:
         """Everything about the Service from the beginning."""
         kept = _Kept(SlicesState(service, limit=self._limit), TriggerTimes())
         if before is not None:
-            kept.times, kept.taken, kept.zones = before.times, before.taken, before.zones
+            kept.times, kept.zones = before.times, before.zones
         for endpoint_slice in self._store.of(key).values():
             kept.state.observe(endpoint_slice)
         kept.dirty = {pod.metadata.name for pod in self._members.pods(service)}
@@ -210,12 +211,6 @@ class EndpointSlicesController:
         """A write of ours may or may not have happened: see for ourselves before anything is written twice."""
         await self._writer.refresh(key)
         self._kept.pop(key, None)
-
-    def _be_patient(self, kept: _Kept) -> None:
-        now = self._clock.now()
-        kept.taken = {name: since for name, since in kept.taken.items() if now - since < PATIENCE}
-        if kept.taken:
-            raise Again(min(kept.taken.values()) + PATIENCE - now, "a slice was taken out of our hands")
 
     def _look_at_nodes(self) -> None:
         """The zones' shares have changed: Services whose endpoints no longer fit them get new hints."""

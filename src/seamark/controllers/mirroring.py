@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from seamark.controllers.endpoints_subsets import repack
+from seamark.controllers.hints import stripped
 from seamark.controllers.slices_packing import Content
 from seamark.controllers.slices_state import Note
 from seamark.controllers.views import (
@@ -64,10 +65,15 @@ def mirrorable(endpoints: Endpoints) -> bool:
     return meta.labels.get(SKIP_MIRROR_LABEL) != "true" and LEADER_ANNOTATION not in meta.annotations
 
 
+def mirrors(service: Service | None, endpoints: Endpoints | None) -> bool:
+    """Whether there is anything to mirror: Endpoints that may be, of a Service that has none but those."""
+    return service is not None and not service.spec.selector and endpoints is not None and mirrorable(endpoints)
+
+
 def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[EndpointSlice]) -> MirrorPlan:
     """What to write so that the mirrored slices say what the Endpoints say, and none are left where nothing is said."""
-    existing = sorted((s for s in slices if s.metadata.deletion_timestamp is None), key=lambda s: s.metadata.name)
-    if service is None or service.spec.selector or endpoints is None or not mirrorable(endpoints):
+    existing = sorted(slices, key=lambda s: s.metadata.name)
+    if endpoints is None or not mirrors(service, endpoints):
         return MirrorPlan(Changes(delete=tuple(existing)))
     wanted, notes = _wanted(endpoints)
     by_key: dict[Key | None, list[EndpointSlice]] = {}
@@ -83,7 +89,7 @@ def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[
         made = _slice(endpoints, wanted[key], key)
         if first is None:
             create.append(made)
-        elif not _mirrors(first, made):
+        elif not _same(first, made):
             update.append(_written_over(made, first, generate_name=""))
     surplus = [endpoint_slice for left in by_key.values() for endpoint_slice in left]
     create, recycled, delete = _recycle(create, surplus)
@@ -189,14 +195,17 @@ def _slice(endpoints: Endpoints, content: Content, key: Key) -> EndpointSlice:
     )
 
 
-def _mirrors(existing: EndpointSlice, made: EndpointSlice) -> bool:
-    """Whether the slice says it all already, whatever the order of its endpoints."""
+def _same(existing: EndpointSlice, made: EndpointSlice) -> bool:
+    """Whether the slice says it all already, whatever the order of its endpoints.
+
+    Hints are nothing that Endpoints could say, so those somebody gave the slice do not count against it.
+    """
     old, new = existing.metadata, made.metadata
     if old.labels != new.labels or old.annotations != new.annotations:
         return False
     if [owner.uid for owner in old.owner_references] != [owner.uid for owner in new.owner_references]:
         return False
-    endpoints, wanted = existing.endpoints or (), made.endpoints or ()
+    endpoints, wanted = stripped(existing.endpoints or ()), made.endpoints or ()
     held = {identity(endpoint): endpoint for endpoint in endpoints}
     return len(endpoints) == len(wanted) and all(
         (found := held.get(identity(endpoint))) is not None and same_endpoint(found, endpoint) for endpoint in wanted

@@ -12,6 +12,7 @@ from seamark.access.informer import Informer, key_of
 from seamark.controllers import mirroring
 from seamark.controllers.confirmations import Confirmations
 from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
+from seamark.controllers.slices_absent import AbsentSlices
 from seamark.controllers.slices_store import SliceStore
 from seamark.controllers.slices_writer import Outrun, SliceWriter
 from seamark.controllers.views import Endpoints, EndpointSlice
@@ -45,6 +46,7 @@ class MirroringController:
         self._endpoints = endpoints
         self._recorder = recorder
         self._batch = batch
+        self._absent = AbsentSlices(clock or SystemClock())
         self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock or SystemClock(), self._missed))
         self._writer = SliceWriter(
             cluster, self._store, managed_by=mirroring.CONTROLLER, name=self.name, metrics=metrics
@@ -73,7 +75,12 @@ class MirroringController:
 
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         for sighting in self._store.see(old, new):
-            self.loop.add_after(sighting.key, self._batch)
+            if sighting.taken:
+                self._absent.miss(sighting.key, sighting.name)
+            else:
+                self._absent.found(sighting.key, sighting.name)
+            if not sighting.trifling:
+                self.loop.add_after(sighting.key, self._batch)
 
     def _missed(self, key: Key) -> None:
         """A slice we made has not been seen since."""
@@ -86,8 +93,12 @@ class MirroringController:
         if self._writer.unsure(key):
             await self._writer.refresh(key)
         for attempt in range(1, ATTEMPTS + 1):
-            endpoints = self._endpoints.by_key(key)
-            plan = mirroring.plan(self._services.by_key(key), endpoints, self._store.of(key).values())
+            service, endpoints = self._services.by_key(key), self._endpoints.by_key(key)
+            if mirroring.mirrors(service, endpoints):
+                self._absent.wait(key)
+            else:
+                self._absent.forget(key)
+            plan = mirroring.plan(service, endpoints, self._store.of(key).values())
             if endpoints is not None and attempt == 1:
                 for note in plan.notes:
                     self._recorder.record(_about(endpoints), note.type, reason=note.reason, message=note.message)

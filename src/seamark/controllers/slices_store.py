@@ -21,13 +21,15 @@ _NONE: Mapping[str, EndpointSlice] = {}
 class Sighting(msgspec.Struct, frozen=True):
     """News of a slice: what it is now, None if it is gone from this Service.
 
-    ``taken`` says that it still exists, but is no longer ours or no longer this Service's.
+    ``taken`` says that it still exists, but is no longer ours or no longer this Service's.  ``trifling`` is what does
+    not count as a new generation, such as annotations: it has to be known, but is no reason to look at the Service.
     """
 
     key: Key
     name: str
     slice: EndpointSlice | None
     taken: bool = False
+    trifling: bool = False
 
 
 class SliceStore:
@@ -101,7 +103,8 @@ class SliceStore:
             news.append(Sighting(before, meta.name, None, taken=True))
         if service is not None:
             self._put(service, key, new)
-            news.append(Sighting(service, meta.name, new))
+            trifling = before == service and known is not None and _same_generation(new, known)
+            news.append(Sighting(service, meta.name, new, trifling=trifling))
         return news
 
     def _service_of(self, endpoint_slice: EndpointSlice) -> Key | None:
@@ -131,6 +134,17 @@ class SliceStore:
             if not slices:
                 del self._by_service[service]
         return service
+
+
+def _same_generation(seen: EndpointSlice, known: EndpointSlice) -> bool:
+    """Whether only metadata has been written since; a server that counts no generations leaves that open."""
+    new, old = seen.metadata, known.metadata
+    return (
+        new.uid == old.uid
+        and new.generation == old.generation > 0
+        and new.resource_version != old.resource_version
+        and new.deletion_timestamp == old.deletion_timestamp
+    )
 
 
 def _outdated(seen: EndpointSlice, known: EndpointSlice) -> bool:
