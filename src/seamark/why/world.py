@@ -41,6 +41,10 @@ INSTANCE_LABELS = frozenset(
     )
 )
 
+# Labels the cluster gives a Pod with its node: Pods of one kind differ in them, and nobody means them either.
+PLACE_LABELS = frozenset(("topology.kubernetes.io/zone", "topology.kubernetes.io/region"))
+_UNTELLING = INSTANCE_LABELS | PLACE_LABELS
+
 
 class Refused(msgspec.Struct, frozen=True):
     """A list that was not allowed, and what cannot be told without it."""
@@ -241,4 +245,4 @@ class World:
 
 
 def _telling(labels: dict[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset(pair for pair in labels.items() if pair[0] not in INSTANCE_LABELS)
+    return frozenset(pair for pair in labels.items() if pair[0] not in _UNTELLING)
