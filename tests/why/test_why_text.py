@@ -55,3 +55,16 @@ def test_a_long_last_column_may_be_cut():
     lines = table(("A", "B"), [("x", "many words " * 40)], 40, lines=2)
     assert len(lines) == 3
     assert lines[-1].endswith("…")
+
+
+def test_two_addresses_stand_one_below_the_other_where_room_is_short():
+    header = ("POD", "ADDRESS", "WHY")
+    row = ("web-6778688898-b84tt", "10.244.8.2,fd00:10:244:2::2", "containers with unready status")
+    assert table(header, [row], 200)[1].count("10.244.8.2,fd00:10:244:2::2") == 1
+    lines = table(header, [row], 72)
+    assert lines[1:] == [
+        "web-6778688898-b84tt  10.244.8.2,       containers with unready status",
+        "                      fd00:10:244:2::2",
+    ]
+    many = ("web", "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5", "fine")
+    assert len(table(header, [many], 60)) == 2, "a long list is cut, not stacked"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 GAP = 2
 _ELLIPSIS = "…"
@@ -77,21 +78,42 @@ def _pieces(word: str, columns: int) -> list[str]:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int, *, lines: int = 0) -> list[str]:
     """Rows under a header, within so many columns; the last is wrapped, to at most ``lines`` if that is given."""
     cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [max([width(header[i]), *(width(row[i]) for row in cells)]) for i in range(len(header) - 1)]
-    last = columns - sum(widths) - GAP * len(widths)
+    stacks = [[[cell] for cell in row[:-1]] for row in cells]
+    widths = _widths(header, stacks)
+    if _left(widths, columns) < _COMFORTABLE_LAST:
+        stacks = [[_pair(cell) for cell in row[:-1]] for row in cells]
+        widths = _widths(header, stacks)
+    last = _left(widths, columns)
     while widths and (
         (last < _COMFORTABLE_LAST and max(widths) > _LONGEST_CELL) or (last < _SHORTEST_LAST and max(widths) > 8)
     ):
         widths[widths.index(max(widths))] -= 1
         last += 1
     shown = [_line(header, widths, header[-1])]
-    for row in cells:
+    for row, stack in zip(cells, stacks, strict=True):
         wrapped = wrap(row[-1], max(last, 8))
         if lines and len(wrapped) > lines:
             wrapped = [*wrapped[: lines - 1], fit(" ".join(wrapped[lines - 1 :]), max(last, 8))]
-        shown.append(_line(row, widths, wrapped[0]))
-        shown += [_line([""] * len(row), widths, more) for more in wrapped[1:]]
+        shown += [_line(cut[:-1], widths, cut[-1]) for cut in zip_longest(*stack, wrapped, fillvalue="")]
     return shown
+
+
+def _pair(cell: str) -> list[str]:
+    """The two addresses of a Pod may stand one below the other."""
+    one, comma, other = cell.partition(",")
+    return [f"{one},", other] if comma and other and "," not in other and " " not in cell else [cell]
+
+
+def _widths(header: Sequence[str], stacks: Sequence[Sequence[Sequence[str]]]) -> list[int]:
+    """What every column but the last would like to have."""
+    return [
+        max([width(header[i]), *(width(piece) for stack in stacks for piece in stack[i])])
+        for i in range(len(header) - 1)
+    ]
+
+
+def _left(widths: Sequence[int], columns: int) -> int:
+    return columns - sum(widths) - GAP * len(widths)
 
 
 def _line(row: Sequence[str], widths: Sequence[int], last: str) -> str:
