@@ -39,6 +39,44 @@ async def test_metadata_only(two):
 
 
 @pytest.mark.parametrize(
+    ("path", "list", "sentence"),
+    [
+        (BASE, "", "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"),
+        (
+            f"{BASE}/a",
+            "List",
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)",
+        ),
+        (
+            "/apis/apps/v1/deployments",
+            "",
+            "you requested PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)",
+        ),
+    ],
+)
+async def test_metadata_in_the_wrong_form(two, path, list, sentence):
+    for accept in (META.format(list), f"{META.format(list)},application/json"):
+        answer = await two.ask("GET", path, headers={"accept": accept})
+        assert (answer.status, answer.json["message"]) == (406, sentence)
+
+
+async def test_what_is_missing_is_missing_in_every_form(two):
+    assert (await two.ask("GET", f"{BASE}/c", headers={"accept": META.format("List")})).status == 404
+
+
+async def test_a_scale_has_a_table_of_its_own(api):
+    deployments = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await api.post(deployments, {"metadata": {"name": "d"}, "spec": spec})
+    table = await api.get(f"{deployments}/d/scale", headers={"accept": TABLE})
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"][:3] == ["d", 3, 0]
+    metadata = await api.get(f"{deployments}/d/scale", headers={"accept": META.format("")})
+    assert metadata["kind"] == "PartialObjectMetadata"
+
+
+@pytest.mark.parametrize(
     ("include", "kind"),
     [("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", "ConfigMap"), ("None", None)],
 )

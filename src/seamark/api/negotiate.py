@@ -37,8 +37,9 @@ class Representation(msgspec.Struct, frozen=True):
 
 
 PLAIN = Representation()
-SINGLE = frozenset({"Table", "PartialObjectMetadata"})
-LIST = frozenset({"Table", "PartialObjectMetadataList"})
+# Objects and lists are not told apart here: whoever asks for metadata in the wrong form is told when it is shown.
+STORED = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+STREAMED = frozenset({"Table", "PartialObjectMetadata"})
 NONE: frozenset[str] = frozenset()
 
 
@@ -91,6 +92,6 @@ def negotiate(accept: str, allowed: frozenset[str]) -> Representation:
         if media.parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1") and as_ in allowed:
             return Representation(yaml=yaml, as_=as_, version=version)
     if transformed:
-        # Kubernetes gives no details when only the transformation is unknown.
-        raise errors.NotAcceptable(not_acceptable().message)
+        # Kubernetes has other words, and no details, when only the transformation is unknown.
+        raise errors.NotAcceptable(f"only the following media types are accepted: {AVAILABLE.rpartition(', ')[0]}")
     raise not_acceptable()

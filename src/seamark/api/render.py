@@ -61,6 +61,8 @@ class Renderer:
                 return self._table([self._row(obj)], listing)
             case "PartialObjectMetadata":
                 return self._metadata(obj)
+            case "PartialObjectMetadataList":
+                raise self._other_form("not a list", obj["kind"])
             case _:
                 return obj
 
@@ -93,6 +95,8 @@ class Renderer:
                     "metadata": listing,
                     "items": [self._metadata(obj) for obj in objects],
                 }
+            case "PartialObjectMetadata":
+                raise self._other_form("a list", f"{self.kind.resource.kind}List")
             case _:
                 answer = self._list(objects, listing)
         return [self.encode(answer)]
@@ -124,6 +128,13 @@ class Renderer:
         return shown
 
     # --- parts -------------------------------------------------------------------------------------
+
+    def _other_form(self, noun: str, type: str) -> errors.NotAcceptable:
+        # Kubernetes names the Go type it has the object in.
+        package = (self.kind.stored_as or self.kind.resource).group.partition(".")[0] or "core"
+        return errors.NotAcceptable(
+            f"you requested {self.representation.as_}, but the requested object is {noun} (*{package}.{type})"
+        )
 
     def _metadata(self, obj: Object) -> Object:
         version = self.representation.version or "v1"

@@ -31,7 +31,7 @@ class BindingKind(Kind):
 
 
 BINDING = BindingKind()
-SCALE_SHAPE = "io.k8s.api.autoscaling.v1.Scale"
+SCALE = scale.SCALE
 
 
 def scale_of(kind: Kind, obj: Object) -> Object:
@@ -44,7 +44,7 @@ def put_scale(kind: Kind, current: Object, given: Object) -> Object:
 
 
 def patch_scale(kind: Kind, current: Object, type: Literal["json", "merge", "strategic"], document: Any) -> Object:
-    shape = shapes.of(SCALE_SHAPE)
+    shape = shapes.of(SCALE.shape)
     patched = patch.apply_patch(type, document, scale.of(kind, current), shape)
     try:
         given, _ = conform(patched, shape)

@@ -15,7 +15,7 @@ from seamark.api.context import User, Writing
 from seamark.api.core import Core
 from seamark.api.edits import PatchType
 from seamark.api.http import Request, Response, Streaming
-from seamark.api.negotiate import LIST, SINGLE, Representation, negotiate, not_streamable
+from seamark.api.negotiate import STORED, STREAMED, Representation, negotiate, not_streamable
 from seamark.api.options import (
     DeleteOptions,
     Query,
@@ -80,7 +80,7 @@ class Verbs:
     # --- reading -----------------------------------------------------------------------------------
 
     def get(self, call: Call) -> Answer | Awaitable[Answer]:
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         version = first(call.query, "resourceVersion")
         if self._core.reader.must_wait(version):
             return self._get_later(call, renderer, version)
@@ -94,7 +94,7 @@ class Verbs:
         target = call.target
         entry = self._core.reader.get(target.kind.resource, target.namespace, target.name)
         if target.subresource is not None and target.subresource.name == "scale":
-            return self._shown(renderer, subresources.scale_of(target.kind, renderer.object(entry)), 200, [])
+            return self._scale(call, renderer, entry)
         return self._answer(renderer, entry, 200, [])
 
     def list_or_watch(self, call: Call) -> Answer | Awaitable[Answer]:
@@ -103,14 +103,14 @@ class Verbs:
         options = list_options(call.query, watch=target.watch)
         selection = select(target.kind, target.namespace, target.name, options)
         if options.watch:
-            representation = call.accept(SINGLE)
+            representation = call.accept(STREAMED)
             if representation.yaml:
                 raise not_streamable()
             renderer = self._renderer(call, representation)
             return self._core.watches.start(selection, options, renderer)
         if options.continue_ and options.version not in ("", "0"):
             raise errors.BadRequest("specifying resource version is not allowed when using continue")
-        renderer = self._renderer(call, call.accept(LIST))
+        renderer = self._renderer(call, call.accept(STORED))
         if self._core.reader.in_memory(selection, options):
             if not self._core.reader.must_wait(options.version):
                 return self._listed(renderer, render_page(self._core.reader.page(selection, options), renderer))
@@ -134,7 +134,7 @@ class Verbs:
 
     async def create(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "CreateOptions")
         obj, warnings = self._read(call, kind, options)
         how = self._how(call, options)
@@ -148,7 +148,7 @@ class Verbs:
 
     async def update(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "UpdateOptions")
         obj, warnings = self._read(call, kind, options)
         self._check_name(obj["metadata"], target)
@@ -210,7 +210,7 @@ class Verbs:
             return await self._apply(call)
         type = self._patch_type(call)
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = patch_options(call.query, apply=False)
         document = body.read_patch(call.request.body)
         sub = target.subresource.name if target.subresource else ""
@@ -243,7 +243,7 @@ class Verbs:
 
     async def _apply(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = patch_options(call.query, apply=True)
         config, warnings = body.read_applied(call.request.body, kind, options.field_validation)
         sub = target.subresource.name if target.subresource else ""
@@ -292,7 +292,7 @@ class Verbs:
 
     async def delete(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = self._delete_options(call)
         how = Writing(manager="", now=times.text(self._core.clock()), dry_run=options.dry_run, user=call.user)
         deleted = await self._core.deleter.delete(kind, target.namespace, target.name, options, how)
@@ -304,7 +304,7 @@ class Verbs:
 
     async def delete_collection(self, call: Call) -> Answer:
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(LIST))
+        renderer = self._renderer(call, call.accept(STORED))
         options = self._delete_options(call)
         chosen = list_options(call.query, watch=False)
         selection = select(kind, target.namespace, "", chosen)
@@ -325,7 +325,7 @@ class Verbs:
     async def scale(self, call: Call) -> Answer:
         """PUT or PATCH of a Scale: the number of replicas and nothing else."""
         target, kind = call.target, call.kind
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "UpdateOptions")
         how = self._how(call, options)
         type = self._patch_type(call) if call.request.method == "PATCH" else None
@@ -341,13 +341,12 @@ class Verbs:
             return subresources.put_scale(kind, current, given)
 
         written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
-        scaled = subresources.scale_of(kind, renderer.object(written.entry))
-        return self._shown(renderer, scaled, 200, [])
+        return self._scale(call, renderer, written.entry)
 
     async def bind(self, call: Call) -> Answer:
         """POST of a Binding: the Pod gets its node."""
         target = call.target
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "CreateOptions")
         binding = body.read_any(call.request, "v1", "Binding", options.field_validation)
         name = target.name or binding["metadata"].get("name", "")
@@ -358,7 +357,7 @@ class Verbs:
     async def evict(self, call: Call) -> Answer:
         """POST of an Eviction: a deletion that asks politely."""
         target = call.target
-        renderer = self._renderer(call, call.accept(SINGLE))
+        renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "CreateOptions")
         eviction = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
         check_eviction(eviction, target.name)
@@ -398,6 +397,11 @@ class Verbs:
 
     def _answer(self, renderer: Renderer, entry: Entry, status: int, warnings: list[str]) -> Answer:
         return Response(status, renderer.one(entry), renderer.representation.content_type, warning_headers(warnings))
+
+    def _scale(self, call: Call, renderer: Renderer, entry: Entry) -> Answer:
+        scale = subresources.scale_of(call.kind, renderer.object(entry))
+        shown = Renderer(subresources.SCALE, renderer.representation, renderer.include, self._core.clock).shown(scale)
+        return self._shown(renderer, shown, 200, [])
 
     def _shown(self, renderer: Renderer, obj: Object, status: int, warnings: list[str]) -> Answer:
         return Response(status, renderer.encode(obj), renderer.representation.content_type, warning_headers(warnings))

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from seamark.errors import Object
 from seamark.kinds.fields import invalid, refuse
-from seamark.kinds.kind import Kind
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.selectors import from_label_selector, from_pairs
+from seamark.kinds.times import age
 
 SCALES = Resource("autoscaling", "v1", "scales", "Scale")
+
+
+class ScaleKind(Kind):
+    """What a Scale looks like; it is never stored, and has no path of its own."""
+
+    resource = SCALES
+    singular = "scale"
+    shape = "io.k8s.api.autoscaling.v1.Scale"
+    verbs = ()
+    columns = (Column("Name"), Column("Desired", "integer"), Column("Available", "integer"), Column("Age"))
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        meta = obj["metadata"]
+        return [
+            meta["name"],
+            obj["spec"].get("replicas", 0),
+            obj["status"]["replicas"],
+            age(now, meta.get("creationTimestamp")),
+        ]
+
+
+SCALE = ScaleKind()
 
 
 def of(kind: Kind, obj: Object) -> Object:
