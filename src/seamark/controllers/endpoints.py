@@ -51,8 +51,9 @@ def address_of(pod: Pod, verdict: Verdict) -> EndpointAddress:
     return EndpointAddress(
         ip=verdict.endpoints_address,
         hostname=verdict.hostname,
-        # Kubernetes would write an empty name here, which its own API then refuses together with all other addresses.
-        node_name=verdict.node or None,
+        # Never left out: a Pod that has an address but no Node yet makes the API server refuse the whole, as it does
+        # where Kubernetes' own controller writes.  An event tells of it.
+        node_name=verdict.node,
         target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
     )
 
