@@ -5,22 +5,30 @@ No option is acted on, but one that cannot be read makes its query one that cann
 
 from __future__ import annotations
 
-from enum import IntEnum
-
-
-class Option(IntEnum):
-    """Those with a form that can be wrong."""
-
-    LONG_LIVED_QUERY = 1
-    UPDATE_LEASE = 2
-    CLIENT_SUBNET = 8
-    EXPIRE = 9
-    KEEPALIVE = 11
-    ERROR = 15
-
+from collections.abc import Callable, Mapping
 
 # Of an address family: how many bits a client's network may have, and how many the scope of an answer.
 _BITS = {0: (0, 255), 1: (32, 32), 2: (128, 128)}
+
+
+def _subnet_whole(data: bytes) -> bool:
+    """A client's network; of no family it has no bits."""
+    family = int.from_bytes(data[:2], "big")
+    if len(data) < 4 or family not in _BITS:
+        return False
+    network, scope = _BITS[family]
+    return data[2] <= network and data[3] <= scope
+
+
+# The options with a form that can be wrong, and when it is right.
+_WHOLE: Mapping[int, Callable[[bytes], bool]] = {
+    1: lambda data: len(data) >= 18,  # a query that stays open
+    2: lambda data: len(data) in (4, 8),  # how long an update lasts
+    8: _subnet_whole,
+    9: lambda data: not data or len(data) >= 4,  # when a zone expires
+    11: lambda data: len(data) in (0, 2),  # how long a connection is kept
+    15: lambda data: len(data) >= 2,  # an error in words
+}
 
 
 def options_whole(data: bytes) -> bool:
@@ -29,28 +37,9 @@ def options_whole(data: bytes) -> bool:
     while at < size:
         if at + 4 > size:
             return False
-        code = int.from_bytes(data[at : at + 2], "big")
+        whole = _WHOLE.get(int.from_bytes(data[at : at + 2], "big"))
         end = at + 4 + int.from_bytes(data[at + 2 : at + 4], "big")
-        if end > size or not _whole(code, data[at + 4 : end]):
+        if end > size or (whole is not None and not whole(data[at + 4 : end])):
             return False
         at = end
-    return True
-
-
-def _whole(code: int, data: bytes) -> bool:
-    size = len(data)
-    match code:
-        case Option.CLIENT_SUBNET:
-            family = int.from_bytes(data[:2], "big")
-            return size >= 4 and family in _BITS and data[2] <= _BITS[family][0] and data[3] <= _BITS[family][1]
-        case Option.LONG_LIVED_QUERY:
-            return size >= 18
-        case Option.UPDATE_LEASE:
-            return size in (4, 8)
-        case Option.EXPIRE:
-            return size == 0 or size >= 4
-        case Option.KEEPALIVE:
-            return size in (0, 2)
-        case Option.ERROR:
-            return size >= 2
     return True
