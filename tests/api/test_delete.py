@@ -82,12 +82,37 @@ async def test_replicationcontrollers_leave_their_pods_unless_told(api):
     assert (await api.delete(f"{RCS}/other", {"propagationPolicy": "Background"}))["status"] == "Success"
 
 
-async def test_no_policy_holds_a_namespace_or_an_event(api):
+@pytest.mark.parametrize(
+    ("options", "finalizers"),
+    [
+        ({}, None),
+        ({"propagationPolicy": "Background"}, None),
+        ({"propagationPolicy": "Foreground"}, ["foregroundDeletion"]),
+        ({"propagationPolicy": "Orphan"}, ["orphan"]),
+        ({"orphanDependents": True}, ["orphan"]),
+        ({"orphanDependents": False}, ["foregroundDeletion"]),
+    ],
+)
+async def test_a_namespace_terminates_by_its_policy(api, options, finalizers):
     await api.post("/api/v1/namespaces", {"metadata": {"name": "ns"}})
-    found = await api.delete("/api/v1/namespaces/ns", {"propagationPolicy": "Foreground"})
-    assert "finalizers" not in found["metadata"]
+    found = await api.delete("/api/v1/namespaces/ns", options)
+    assert found["metadata"].get("finalizers") == finalizers
     assert found["status"]["phase"] == "Terminating"
-    assert await api.delete("/api/v1/namespaces/ns") == found
+    assert "deletionGracePeriodSeconds" not in found["metadata"]
+    for again in ({}, {"propagationPolicy": "Orphan"}):
+        assert await api.delete("/api/v1/namespaces/ns", again) == found
+
+
+async def test_deletions_of_another_namespace(api):
+    made = await api.post("/api/v1/namespaces", {"metadata": {"name": "ns"}})
+    for field, noun in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        answer = await api.ask("DELETE", "/api/v1/namespaces/ns", {"preconditions": {field: "x"}})
+        assert answer.status == 409
+        assert answer.json["details"] == {"name": "ns", "kind": "namespaces"}
+        assert answer.json["message"] == (
+            f'Operation cannot be fulfilled on namespaces "ns": Precondition failed: {noun} in precondition: x, {noun} '
+            f"in object meta: {made['metadata'][field]}"
+        )
 
 
 async def test_a_pod_has_its_time_and_it_can_only_be_shortened(api):

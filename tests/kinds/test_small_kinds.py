@@ -120,6 +120,15 @@ def test_string_data_is_written_only() -> None:
             ],
         ),
         (
+            "kubernetes.io/dockerconfigjson",
+            {".dockerconfigjson": encoded("a")},
+            [
+                "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": invalid character 'a' looking "
+                "for beginning of value"
+            ],
+        ),
+        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": encoded(' {"auths": {}}')}, []),
+        (
             "kubernetes.io/service-account-token",
             {},
             ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],

@@ -16,11 +16,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from seamark.api import scan
 from seamark.api.http import Request
 from seamark.api.patch import unusable
 from seamark.errors import BadRequest, Object, UnsupportedMediaType
-from seamark.kinds import shapes
+from seamark.kinds import json_scan, shapes
 from seamark.kinds.decode import DecodeError, conform, found
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
@@ -76,8 +75,8 @@ def _parse_json(body: bytes) -> Any:
         raise Malformed("exceeded max depth") from error
     except (msgspec.MsgspecError, ValueError) as error:
         try:
-            scan.check(body)
-        except scan.SyntaxFault as fault:
+            json_scan.check(body)
+        except json_scan.SyntaxFault as fault:
             raise Malformed(str(fault)) from error
         # JSON, but nothing we can hold: half a surrogate pair, or a number beyond every type.
         raise Malformed(str(error)) from error
@@ -237,7 +236,7 @@ def _mistakes_in_order(body: bytes, unknown: frozenset[str]) -> list[str]:
     """Sentences about unknown and repeated fields; what is inside an unknown one is nobody's business."""
     mistakes: dict[str, None] = {}
     inside: tuple[str, str] | None = None
-    for path, repeated in scan.keys(body):
+    for path, repeated in json_scan.keys(body):
         if inside and path.startswith(inside):
             continue
         if path in unknown:

@@ -23,8 +23,7 @@ from seamark.kinds.resource import EVENTS, NAMESPACES, NEW_EVENTS, REPLICATION_C
 from seamark.store.protocol import Mismatch, Store, Write
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
-# Nothing hangs on an Event, and what is in a Namespace goes with it by other means: no policy holds them.
-_WITHOUT_DEPENDENTS = (EVENTS, NEW_EVENTS, NAMESPACES)
+_WITHOUT_DEPENDENTS = (EVENTS, NEW_EVENTS)  # nothing hangs on an Event: no policy holds it
 
 
 class Deleted(msgspec.Struct):
@@ -60,28 +59,32 @@ class Deleter:
     @staticmethod
     def check(kind: Kind, meta: Object, options: DeleteOptions, name: str) -> None:
         """Raises if the deletion was meant for another object of this name, or for another version of it."""
-        sentence = ""
         if options.uid and options.uid != meta["uid"]:
-            sentence = (
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
-                "The object might have been deleted and then recreated"
-            )
+            asked, found, noun, sentence = options.uid, meta["uid"], "UID", "deleted and then recreated"
         elif options.version and options.version != meta["resourceVersion"]:
-            sentence = (
-                f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in "
-                f"record ({meta['resourceVersion']}). The object might have been modified"
-            )
-        if sentence:
-            # Kubernetes names the kind here, where it otherwise names the resource.
-            word = kind.resource.kind
-            details: Object = {"name": name, "kind": word}
-            if kind.resource.group:
-                details["group"] = kind.resource.group
-                word = f"{word}.{kind.resource.group}"
-            raise Conflict(f'Operation cannot be fulfilled on {word} "{name}": {sentence}', details=details)
+            asked, found, noun, sentence = options.version, meta["resourceVersion"], "ResourceVersion", "modified"
+        else:
+            return
+        resource = kind.resource
+        if resource == NAMESPACES:
+            sentence = f"Precondition failed: {noun} in precondition: {asked}, {noun} in object meta: {found}"
+            raise conflict(resource, name, sentence)
+        # Kubernetes names the kind here, where it otherwise names the resource.
+        word = resource.kind
+        details: Object = {"name": name, "kind": word}
+        if resource.group:
+            details["group"] = resource.group
+            word = f"{word}.{resource.group}"
+        raise Conflict(
+            f'Operation cannot be fulfilled on {word} "{name}": the {noun} in the precondition ({asked}) does not '
+            f"match the {noun} in record ({found}). The object might have been {sentence}",
+            details=details,
+        )
 
     async def _delete(self, kind: Kind, entry: Entry, obj: Object, options: DeleteOptions, how: Writing) -> Deleted:
         meta = obj["metadata"]
+        if kind.resource == NAMESPACES and "deletionTimestamp" in meta and obj["spec"].get("finalizers"):
+            return Deleted(entry, gone=False)  # whose contents are being deleted, whatever is asked for now
         asked = options.grace_seconds if options.grace_seconds is None or options.grace_seconds >= 0 else 1
         grace = meta.get("deletionGracePeriodSeconds", 0) if kind.graceful and "deletionTimestamp" in meta else 0
         if grace:
@@ -133,11 +136,11 @@ class Deleter:
 def _mark(kind: Kind, obj: Object, grace: int, now: str) -> None:
     """Begin the deletion."""
     meta = obj["metadata"]
-    kind.begin_deletion(obj)
     if meta.get("generation"):
         meta["generation"] += 1
     meta["deletionTimestamp"] = times.text(times.parse(now) + grace)
     meta["deletionGracePeriodSeconds"] = grace
+    kind.begin_deletion(obj)
 
 
 def _shorten(meta: Object, grace: int, asked: int) -> None:
@@ -152,7 +155,8 @@ def _finalizers(kind: Kind, present: list[str], options: DeleteOptions) -> list[
         return present
     policy = options.propagation
     if options.orphan is not None:
-        policy = "Orphan" if options.orphan else "Background"
+        # A Namespace that orphans nothing waits for what is in it.
+        policy = "Orphan" if options.orphan else "Foreground" if kind.resource == NAMESPACES else "Background"
     if not policy and kind.resource == REPLICATION_CONTROLLERS and FOREGROUND not in present:
         policy = "Orphan"  # so it was before there was a garbage collector, and stays
     if not policy:

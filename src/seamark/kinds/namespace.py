@@ -96,6 +96,7 @@ class NamespaceKind(Kind):
 
     def begin_deletion(self, obj: Object) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        obj["metadata"].pop("deletionGracePeriodSeconds", None)  # it has as long as it takes
 
     def held(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"))

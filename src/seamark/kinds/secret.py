@@ -6,9 +6,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from seamark.errors import Object
+from seamark.kinds import json_scan
 from seamark.kinds.configmap import MAX_SIZE, decoded_size, key_mistakes
 from seamark.kinds.fields import Errors, forbidden, invalid, required, too_long
 from seamark.kinds.key_pair import key_pair_mistake
@@ -18,6 +17,8 @@ from seamark.kinds.times import age
 
 _ACCOUNT = "kubernetes.io/service-account.name"
 _JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+# What JSON text is, by how it begins; empty for an object, and for null, which Go takes for an empty one.
+_FIRST = {b"{": "", b"n": "", b"[": "array", b'"': "string", b"t": "bool", b"f": "bool"}
 _IMMUTABLE = "field is immutable when `immutable` is set"
 
 
@@ -99,17 +100,13 @@ def _json_mistakes(data: dict[str, str], key: str) -> Errors:
 
 
 def _object_mistake(text: bytes) -> str:
-    """What keeps this from being a JSON object, roughly in Go's words; empty if nothing."""
-    if not text.strip():
-        return "unexpected end of JSON input"
+    """What keeps this from being a JSON object, in Go's words; empty if nothing."""
     try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        return f"invalid JSON: {error}"
-    if isinstance(value, dict) or value is None:
-        return ""
-    found = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
-    return f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        json_scan.check(text)
+    except json_scan.SyntaxFault as fault:
+        return str(fault)
+    found = _FIRST.get(text.lstrip(b" \t\r\n")[:1], "number")
+    return f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}" if found else ""
 
 
 SECRET = SecretKind()

@@ -1,6 +1,6 @@
 """Reads JSON text byte by byte, for the two things a fast parser does not tell: Go's complaint, and repeated keys.
 
-Only bodies that are broken, or that seem to repeat a key, come here.
+Only what is small, broken or seems to repeat a key comes here.
 """
 
 from __future__ import annotations
