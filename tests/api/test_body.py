@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark import errors
-from seamark.api import body, scan
+from seamark.api import body
 from seamark.api.http import Request
-from seamark.kinds import shapes
+from seamark.kinds import json_scan, shapes
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import CONFIGMAPS, ENDPOINT_SLICES, EVENTS, LEASES, NEW_EVENTS, SECRETS, SERVICES, Resource
 
@@ -174,10 +174,10 @@ def test_the_scanner_agrees_with_the_parser(raw: bytes) -> None:
         return  # JSON, but a number too large to hold
     except msgspec.DecodeError:
         if b"\\u" not in raw:
-            with pytest.raises(scan.SyntaxFault):
-                scan.check(raw)
+            with pytest.raises(json_scan.SyntaxFault):
+                json_scan.check(raw)
         return
-    scan.check(raw)
+    json_scan.check(raw)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_the_scanner_agrees_with_the_parser(raw: bytes) -> None:
     ],
 )
 def test_the_scanner_speaks_go(text: str, sentence: str) -> None:
-    with pytest.raises(scan.SyntaxFault) as caught:
-        scan.check(text.encode())
+    with pytest.raises(json_scan.SyntaxFault) as caught:
+        json_scan.check(text.encode())
     assert str(caught.value) == sentence
 
 

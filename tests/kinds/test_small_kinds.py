@@ -127,7 +127,6 @@ def test_string_data_is_written_only() -> None:
                 "for beginning of value"
             ],
         ),
-        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": encoded(' {"auths": {}}')}, []),
         (
             "kubernetes.io/service-account-token",
             {},
