@@ -5,7 +5,7 @@ A query's way, module by module:
     udp, tcp       take it off a socket (``mmsg``: many at a time) and look among the
     ready          answers kept as bytes, which is all that happens to most; else
     responder      decides who answers: ``static`` records, the cluster's zones, or upstream
-    wire           reads the question
+    wire           reads the question (``edns``: and whether its options can be read)
     names          what could have this name
     lookup         whether it exists in the ``zone``, what it points to, and why
     answers        the records of the type asked for
