@@ -100,17 +100,31 @@ def core(**more: Any) -> Object:
 
 def test_an_old_event_needs_little() -> None:
     assert create(EVENT, core())["source"] == {}
-    assert create(EVENT, core(involvedObject={"kind": "Node", "name": "n"})), "cluster-wide objects have no namespace"
-    assert refusals(EVENT, core(involvedObject={**ABOUT, "namespace": "other"})) == [
-        'involvedObject.namespace: Invalid value: "other": does not match event.namespace'
-    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "fits"),
+    [
+        (EVENT, "other", ()),
+        (EVENT, "", ("default",)),  # of what has no namespace
+        (NEW_EVENT, "other", ("default", "kube-system", "ns")),
+        (NEW_EVENT, "", ("default", "kube-system")),
+    ],
+)
+def test_where_an_event_may_be(kind: Kind, about: str, fits: tuple[str, ...]) -> None:
+    body = {**(WHOLE if kind is NEW_EVENT else core())}
+    field = "regarding" if kind is NEW_EVENT else "involvedObject"
+    for namespace in ("default", "kube-system", "ns"):
+        event = {**body, "metadata": {"name": "e", "namespace": namespace}, field: {"kind": "Node", "namespace": about}}
+        wrong = [sentence for sentence in map(str, kind.validate(event)) if "does not match" in sentence]
+        assert bool(wrong) == (namespace not in fits)
 
 
 def test_an_event_with_an_event_time_must_be_whole() -> None:
     assert refusals(EVENT, core(eventTime="2038-01-19T03:14:00.000000Z")) == [
-        "reportingController: Required value",
-        'reportingController: Invalid value: "": name part must be non-empty',
-        "reportingController: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or "
+        "reportingComponent: Required value",
+        'reportingComponent: Invalid value: "": name part must be non-empty',
+        "reportingComponent: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or "
         "'.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
         "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
         "reportingInstance: Required value",
@@ -172,5 +186,5 @@ def test_rows() -> None:
     new = create(NEW_EVENT, merged(WHOLE, {"series": {"count": 4, "lastObservedTime": "2038-01-19T03:14:05.000000Z"}}))
     row = list(NEW_EVENT.row(new, parse(NOW)))
     assert (row[0], row[5], row[7], row[8]) == ("2s", "example.com/ctl, ctl-1", "7s", 5)
-    bare = create(EVENT, {"metadata": {"name": "e"}, "involvedObject": {"kind": "Node"}})
-    assert list(EVENT.row(bare, parse(NOW)))[:4] == ["<unknown>", "", "", "node"]
+    bare = create(EVENT, {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "ns"}})
+    assert list(EVENT.row(bare, parse(NOW)))[:4] == ["<unknown>", "", "", "pod"]

@@ -90,10 +90,10 @@ class EventKind(Kind):
         return path_segment(name, prefix=prefix)
 
     def validate(self, obj: Object) -> Errors:
-        return _common_mistakes(obj)
+        return _common_mistakes(obj, reporter="reportingComponent")
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        return _common_mistakes(obj)
+        return self.validate(obj)
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         return _selectable(obj)
@@ -155,6 +155,7 @@ class NewEventKind(Kind):
         return _row(from_events_v1(obj), now)
 
 
+_CLUSTER_WIDE = ("default", "kube-system")
 _PRINTED = {
     "involvedObject": go_names.OBJECT_REFERENCE,
     "related": go_names.OBJECT_REFERENCE,
@@ -177,26 +178,31 @@ _FIXED = (
 )
 
 
-def _common_mistakes(event: Object) -> Errors:
-    """What both views refuse; an Event with an ``eventTime`` is a new one and must be whole."""
+def _common_mistakes(event: Object, *, reporter: str = "reportingController") -> Errors:
+    """What both views refuse; an Event with an ``eventTime`` is a new one and must be whole.
+
+    ``reporter`` is what the view calls who reports the Event.
+    """
     errors: Errors = []
     namespace = event["metadata"].get("namespace", "")
     involved = (event.get("involvedObject") or {}).get("namespace", "")
-    if event.get("eventTime") is None:
-        if involved and involved != namespace:
-            errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
-    else:
-        errors += _new_mistakes(event)
+    new = event.get("eventTime") is not None
+    # Events about what has no namespace are in one of these; new ones may be about another namespace than their own.
+    fits = new or involved == namespace if involved else namespace in _CLUSTER_WIDE[: 2 if new else 1]
+    if not fits:
+        errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
+    if new:
+        errors += _new_mistakes(event, reporter)
     errors += [invalid("namespace", namespace, sentence) for sentence in dns_subdomain(namespace)]
     return errors
 
 
-def _new_mistakes(event: Object) -> Errors:
+def _new_mistakes(event: Object, reporter: str) -> Errors:
     errors: Errors = []
     controller = event.get("reportingComponent", "")
     if not controller:
-        errors.append(required("reportingController"))
-    errors += [invalid("reportingController", controller, sentence) for sentence in qualified_name(controller)]
+        errors.append(required(reporter))
+    errors += [invalid(reporter, controller, sentence) for sentence in qualified_name(controller)]
     for field in ("reportingInstance", "action", "reason"):
         value = event.get(field, "")
         if not value:
