@@ -39,7 +39,8 @@ def profiles(everything: Seamark) -> Iterator[tuple[dict[str, DnsProcess], int]]
     running: dict[str, DnsProcess] = {}
     try:
         for profile, options in PROFILES.items():
-            more = ["--forward", f"127.0.0.1:{upstream}"] if profile == "kubeadm" else []
+            # The recordings were made without a cache, and each file has an upstream resolver of its own.
+            more = ["--forward", f"127.0.0.1:{upstream}", "--cache", "0"] if profile == "kubeadm" else []
             running[profile] = DnsProcess(everything.kubeconfig, *options, *more)
         yield running, upstream
     finally:
