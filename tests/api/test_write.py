@@ -175,6 +175,23 @@ async def test_scales(api):
     assert [m.get("subresource", "") for m in managers] == ["", "scale"]
 
 
+async def test_patches_of_a_scale_are_checked(api):
+    await api.post(DEPLOYMENTS, DEPLOYMENT)
+    path = f"{DEPLOYMENTS}/d/scale"
+    for query, document, status in (
+        ("", {"spec": {"replicas": "many"}}, 422),
+        ("?fieldValidation=Strict", {"spec": {"odd": 1}}, 422),
+        ("", {"metadata": {"name": "other"}}, 400),
+        ("?fieldValidation=Ignore", {"spec": {"odd": 1}}, 200),
+        ("?fieldManager=", {"spec": {"odd": 1}}, 200),
+    ):
+        answer = await api.ask("PATCH", f"{path}{query}", document, type=MERGE)
+        assert answer.status == status
+        if status == 422:
+            assert [cause["field"] for cause in answer.json["details"]["causes"]] == ["patch"]
+    assert answer.warnings == ['299 - "unknown field \\"spec.odd\\""']
+
+
 async def test_a_status_insists_on_its_version(api):
     await api.post(DEPLOYMENTS, DEPLOYMENT)
     patch = {"metadata": {"resourceVersion": "1"}, "status": {"replicas": 1}}

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import msgspec
 
-from seamark import errors
-from seamark.api import patch
 from seamark.api.context import Writing
 from seamark.api.delete import Deleter
 from seamark.api.options import DeleteOptions
 from seamark.api.write import Writer
 from seamark.errors import Object
 from seamark.kinds import binding as bindings
-from seamark.kinds import scale, shapes
-from seamark.kinds.decode import DecodeError, conform
+from seamark.kinds import scale
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import PODS, Resource
 from seamark.kinds.table import Kinds
@@ -38,18 +33,8 @@ def scale_of(kind: Kind, obj: Object) -> Object:
     return scale.of(kind, obj)
 
 
-def put_scale(kind: Kind, current: Object, given: Object) -> Object:
+def with_scale(kind: Kind, current: Object, given: Object) -> Object:
     """The workload with the number of replicas a Scale asks for; the Scale's version must be the workload's."""
-    return scale.apply(kind, current, given)
-
-
-def patch_scale(kind: Kind, current: Object, type: Literal["json", "merge", "strategic"], document: Any) -> Object:
-    shape = shapes.of(SCALE.shape)
-    patched = patch.apply_patch(type, document, scale.of(kind, current), shape)
-    try:
-        given, _ = conform(patched, shape)
-    except DecodeError as error:
-        raise errors.BadRequest(str(error)) from error
     return scale.apply(kind, current, given)
 
 

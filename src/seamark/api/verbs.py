@@ -94,7 +94,7 @@ class Verbs:
         target = call.target
         entry = self._core.reader.get(target.kind.resource, target.namespace, target.name)
         if target.subresource is not None and target.subresource.name == "scale":
-            return self._scale(call, renderer, entry)
+            return self._scale(call, renderer, entry, [])
         return self._answer(renderer, entry, 200, [])
 
     def list_or_watch(self, call: Call) -> Answer | Awaitable[Answer]:
@@ -326,22 +326,34 @@ class Verbs:
         """PUT or PATCH of a Scale: the number of replicas and nothing else."""
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(STORED))
-        options = write_options(call.query, "UpdateOptions")
-        how = self._how(call, options)
-        type = self._patch_type(call) if call.request.method == "PATCH" else None
-        given = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
+        warnings: list[str] = []
+        if call.request.method == "PATCH":
+            type = self._patch_type(call)
+            options = patch_options(call.query, apply=False)
+            edit = edits.patched(
+                subresources.SCALE,
+                type,
+                body.read_patch(call.request.body),
+                subresource="scale",
+                field_validation=options.field_validation,
+                warnings=warnings,
+            )
+        else:
+            options = write_options(call.query, "UpdateOptions")
+            given: Object = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
 
-        if type is None:
-            self._check_name(given["metadata"], target)
+            def edit(_old: Object) -> Object:
+                return given
 
         def make(old: Object) -> Object:
             current = edits.shown(kind, old)
-            if type is not None:
-                return subresources.patch_scale(kind, current, type, given)
-            return subresources.put_scale(kind, current, given)
+            scale = edit(subresources.scale_of(kind, current))
+            self._check_name(scale["metadata"], target)
+            return subresources.with_scale(kind, current, scale)
 
+        how = self._how(call, options)
         written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
-        return self._scale(call, renderer, written.entry)
+        return self._scale(call, renderer, written.entry, warnings)
 
     async def bind(self, call: Call) -> Answer:
         """POST of a Binding: the Pod gets its node."""
@@ -398,10 +410,10 @@ class Verbs:
     def _answer(self, renderer: Renderer, entry: Entry, status: int, warnings: list[str]) -> Answer:
         return Response(status, renderer.one(entry), renderer.representation.content_type, warning_headers(warnings))
 
-    def _scale(self, call: Call, renderer: Renderer, entry: Entry) -> Answer:
+    def _scale(self, call: Call, renderer: Renderer, entry: Entry, warnings: list[str]) -> Answer:
         scale = subresources.scale_of(call.kind, renderer.object(entry))
         shown = Renderer(subresources.SCALE, renderer.representation, renderer.include, self._core.clock).shown(scale)
-        return self._shown(renderer, shown, 200, [])
+        return self._shown(renderer, shown, 200, warnings)
 
     def _shown(self, renderer: Renderer, obj: Object, status: int, warnings: list[str]) -> Answer:
         return Response(status, renderer.encode(obj), renderer.representation.content_type, warning_headers(warnings))
