@@ -35,10 +35,35 @@ def test_the_rest_goes_where_it_fits_most_tightly():
     assert {name: len(each) for name, each in placement.changed.items()} == {"b": 5}
 
 
-def test_what_fits_nowhere_gets_a_slice_of_its_own():
-    placement = place(content("n", 3), changed={}, unchanged={"a": content("a", 3)}, limit=5)
-    assert placement.changed == {}
+def test_what_fits_nowhere_fills_one_slice_up_and_begins_another():
+    unchanged = {"a": content("a", 3), "b": content("b", 4), "c": content("c", 5)}
+    placement = place(content("n", 3), changed={}, unchanged=unchanged, limit=5)
+    assert {name: len(each) for name, each in placement.changed.items()} == {"a": 5, "b": 5}
+    assert placement.new == []
+    placement = place(content("n", 4), changed={}, unchanged=unchanged, limit=5)
+    assert {name: len(each) for name, each in placement.changed.items()} == {"b": 5}
     assert sizes(placement.new) == [3]
+
+
+@given(st.lists(st.integers(1, 12), max_size=12), st.integers(1, 6))
+def test_what_only_grows_is_packed_without_gaps(batches, limit):
+    slices = {}
+    for number, count in enumerate(batches):
+        placement = place(content(f"{number:02d}-", count), changed={}, unchanged=slices, limit=limit)
+        slices |= placement.changed
+        slices |= {f"s{number}-{i}": each for i, each in enumerate(placement.new)}
+        assert len(slices) == -(-sum(batches[: number + 1]) // limit)
+
+
+def test_lower_addresses_go_first():
+    addresses = ["10.0.0.99", "10.0.0.100", "10.0.1.2", "10.0.0.9", "fd00::10", "fd00::9"]
+    missing = {((each,), "", "", ""): Endpoint(addresses=(each,)) for each in addresses}
+    placement = place(missing, changed={}, unchanged={}, limit=2)
+    assert [[identity[0][0] for identity in each] for each in placement.new] == [
+        ["10.0.0.9", "10.0.0.99"],
+        ["10.0.0.100", "10.0.1.2"],
+        ["fd00::9", "fd00::10"],
+    ]
 
 
 def test_many_fill_new_slices_and_only_the_last_few_join_an_old_one():
@@ -58,7 +83,7 @@ def test_everything_is_placed_once_and_no_slice_is_overfilled(missing, changed, 
     after = [*placement.changed.values(), *placement.new]
     assert all(len(each) <= limit for each in after)
     joined = {name: each for name, each in placement.changed.items() if name in others}
-    assert len(joined) <= 1
+    assert len(joined) <= 2
     expected = sum(map(len, before.values())) + sum(len(others[name]) for name in joined) + missing
     assert sum(map(len, after)) == expected
     assert len({identity for each in after for identity in each}) == expected
