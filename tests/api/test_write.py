@@ -175,6 +175,45 @@ async def test_scales(api):
     assert [m.get("subresource", "") for m in managers] == ["", "scale"]
 
 
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+
+
+@pytest.mark.parametrize(
+    ("owners", "kept", "uids"),
+    [
+        ([OWNER, OWNER], 1, "u"),
+        ([OWNER, {**OWNER, "uid": "v"}, OWNER, {**OWNER, "uid": "v"}], 2, "u, v"),
+        ([OWNER, {**OWNER, "controller": False}], 2, ""),
+    ],
+)
+async def test_owners_named_twice_are_named_once(api, owners, kept, uids):
+    def said(moment):
+        sentence = (
+            f'299 - ".metadata.ownerReferences contains duplicate entries{moment}; API server dedups owner references '
+            "in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
+            f'observed: {uids}"'
+        )
+        return [sentence] if uids else []
+
+    meta = {"name": "cm", "ownerReferences": owners}
+    late = " after mutating admission happens"
+    for method, path, document, moment in (
+        ("POST", BASE, {"metadata": meta}, ""),
+        ("PUT", f"{BASE}/cm", {"metadata": {**meta, "labels": {"a": "b"}}}, ""),
+        ("PATCH", f"{BASE}/cm", {"metadata": {"ownerReferences": owners}}, late),
+    ):
+        answer = await api.ask(method, path, document, type=MERGE if method == "PATCH" else "application/json")
+        assert answer.warnings == said(moment)
+        assert len(answer.json["metadata"]["ownerReferences"]) == kept
+
+
+@pytest.mark.parametrize("version", ["", "/", "a/", "a/b/c"])
+async def test_owners_need_a_version(api, version):
+    owner = {**OWNER, "apiVersion": version}
+    answer = await api.ask("POST", BASE, {"metadata": {"name": "cm", "ownerReferences": [owner]}})
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == ["metadata.ownerReferences[0].apiVersion"]
+
+
 async def test_patches_of_a_scale_are_checked(api):
     await api.post(DEPLOYMENTS, DEPLOYMENT)
     path = f"{DEPLOYMENTS}/d/scale"

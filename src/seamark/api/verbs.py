@@ -36,6 +36,7 @@ from seamark.kinds import times
 from seamark.kinds.binding import check_eviction
 from seamark.kinds.fields import invalid, refuse
 from seamark.kinds.kind import Kind
+from seamark.kinds.metadata import drop_repeated_owners
 
 Answer = Response | Streaming
 
@@ -215,6 +216,7 @@ class Verbs:
         document = body.read_patch(call.request.body)
         sub = target.subresource.name if target.subresource else ""
         warnings: list[str] = []
+        repeated: list[str] = []
         edit = edits.patched(
             kind,
             type,
@@ -228,11 +230,12 @@ class Verbs:
             new = edit(old)
             self._check_name(new["metadata"], target)
             self._check_uid(kind, new["metadata"], old["metadata"])
+            repeated[:] = drop_repeated_owners(new["metadata"], patched=True)
             return new
 
         how = self._how(call, options)
         written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource=sub)
-        return self._written(renderer, written, warnings)
+        return self._written(renderer, written, warnings + repeated)
 
     @staticmethod
     def _patch_type(call: Call) -> PatchType:
@@ -384,9 +387,10 @@ class Verbs:
     # --- parts -------------------------------------------------------------------------------------
 
     def _read(self, call: Call, kind: Kind, options: WriteOptions) -> tuple[Object, list[str]]:
-        return body.read_object(
+        obj, warnings = body.read_object(
             call.request.body, call.request.headers.get("content-type", ""), kind, options.field_validation
         )
+        return obj, warnings + drop_repeated_owners(obj["metadata"])
 
     @staticmethod
     def _delete_options(call: Call) -> DeleteOptions:

@@ -150,13 +150,35 @@ def _in_order(owner: Object) -> Object:
     return {field: owner[field] for field in _OWNER_FIELDS if field in owner}
 
 
+def drop_repeated_owners(meta: Object, *, patched: bool = False) -> list[str]:
+    """Keep one of each owner that is named more than once; a sentence about it for who did so."""
+    owners = meta.get("ownerReferences") or ()
+    kept: list[Object] = []
+    repeated = []
+    for owner in owners:
+        if owner in kept:
+            repeated.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if not repeated:
+        return []
+    meta["ownerReferences"] = kept
+    # A patch is looked at only when all is done, and Kubernetes says so.
+    moment = " after mutating admission happens" if patched else ""
+    return [
+        f".metadata.ownerReferences contains duplicate entries{moment}; API server dedups owner references in 1.20+, "
+        "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        f"{', '.join(repeated)}"
+    ]
+
+
 def _validate_owners(owners: list[Any], path: str) -> Errors:
     errors: Errors = []
     controllers: list[str] = []
     for i, owner in enumerate(owners):
         at = f"{path}[{i}]"
         group, _, version = owner.get("apiVersion", "").rpartition("/")
-        if not version:
+        if not version or "/" in group:
             errors.append(invalid(f"{at}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         if not owner.get("kind"):
             errors.append(required(f"{at}.kind", "must not be empty"))
