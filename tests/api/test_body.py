@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark import errors
-from seamark.api import body
+from seamark.api import body, edits
 from seamark.api.http import Request
 from seamark.kinds import json_scan, shapes
 from seamark.kinds.kind import Kind
@@ -314,12 +314,49 @@ def test_yaml_that_is_no_json_is_refused(text: str) -> None:
 
 
 def test_patch_documents() -> None:
-    assert body.read_patch(b'[{"op": "add"}]') == [{"op": "add"}]
+    assert body.read_patch(b'[{"op": "add"}]', "json", "") == ([{"op": "add"}], ())
     for bad in (b"{", b'{"a":' * 300 + b"1" + b"}" * 300):
         with pytest.raises(errors.BadRequest):
-            body.read_patch(bad)
+            body.read_patch(bad, "merge", "")
         with pytest.raises(errors.BadRequest):
             body.read_applied(bad, CONFIG_MAP, "")
+
+
+@pytest.mark.parametrize(
+    ("type", "sentence"),
+    [
+        ("json", "error decoding patch: unexpected end of JSON input"),
+        ("merge", "error decoding patch: unexpected end of JSON input"),
+        ("strategic", "unexpected end of JSON input"),
+    ],
+)
+def test_patches_that_are_no_json(type: edits.PatchType, sentence: str) -> None:
+    with pytest.raises(errors.BadRequest) as refusal:
+        body.read_patch(b"{", type, "")
+    assert refusal.value.message == sentence
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "mistakes"),
+    [
+        ("merge", '{"data": {"a": "1", "a": "2"}}', ['duplicate field "data.a"']),
+        ("strategic", '{"data": {"a": "1", "a": "2"}}', ['duplicate field "data.a"']),
+        ("merge", '{"data": {"a": "1"}}', []),
+        ("json", '[{"op": "add", "path": "/data", "value": {}, "odd": 1}]', ['json patch unknown field "[0].odd"']),
+        ("json", '[{"op": "add", "op": "add", "path": "/data"}]', ['json patch duplicate field "[0].op"']),
+    ],
+)
+def test_patches_may_have_mistakes_of_their_own(type: edits.PatchType, text: str, mistakes: list[str]) -> None:
+    document, found = body.read_patch(text.encode(), type, "Warn")
+    assert list(found) == mistakes
+    assert body.read_patch(text.encode(), type, "Ignore") == (document, ())
+    patched = {"metadata": {"name": "cm"}, "foo": 1}
+    warnings: list[str] = []
+    body.conform_patched(patched, CONFIG_MAP, "Warn", warnings, mistakes=found)
+    assert warnings == [*mistakes, 'unknown field "foo"']
+    if mistakes:
+        with pytest.raises(errors.Invalid):
+            body.conform_patched({"metadata": {"name": "cm"}}, CONFIG_MAP, "Strict", warnings, mistakes=found)
 
 
 def test_patched_objects_are_conformed() -> None:
@@ -368,10 +405,10 @@ def test_delete_options() -> None:
 
 
 def test_kinds_that_are_only_requests() -> None:
-    raw = b'{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}'
-    binding = body.read_any(Request("POST", "/x", "", {}, raw), "v1", "Binding", "")
+    raw = b'{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"},"odd":1}'
+    binding, warnings = body.read_any(Request("POST", "/x", "", {}, raw), "v1", "Binding", "")
     assert binding["target"]["name"] == "n"
-    assert body.read_any(Request("PATCH", "/x", "", {}, b"[]"), "autoscaling/v1", "Scale", "") == []
+    assert warnings == ['unknown field "odd"']
     with pytest.raises(errors.BadRequest):
         body.read_any(Request("POST", "/x", "", {}, b'{"kind":"Pod","apiVersion":"v1"}'), "v1", "Binding", "")
 

@@ -12,6 +12,7 @@ Repeated keys are looked for exactly only when a count of keys says there may be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -29,6 +30,8 @@ from seamark.kinds.shape import Shape
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+Mistakes = Sequence[str]  # about fields that a body has twice, or its kind not at all
 
 Format = Literal["JSON", "YAML", "protobuf"]
 _FORMATS: dict[str, Format] = {
@@ -121,14 +124,12 @@ def read_object(body: bytes, content_type: str, kind: Kind, field_validation: st
     return _read(body, content_type, kind.resource, shapes.of(kind.shape), field_validation)
 
 
-def read_any(request: Request, api_version: str, kind: str, field_validation: str) -> Any:
-    """An object of a kind that exists only as a request; a PATCH's document is taken as it is."""
-    if request.method == "PATCH":
-        return read_patch(request.body)
+def read_any(request: Request, api_version: str, kind: str, field_validation: str) -> tuple[Object, list[str]]:
+    """An object of a kind that exists only as a request, and the warnings it deserves."""
     group, _, version = api_version.rpartition("/")
     resource = Resource(group, version, kind.lower() + "s", kind)
     shape = shapes.of(shapes.load().kinds[api_version, kind])
-    return _read(request.body, request.headers.get("content-type", ""), resource, shape, field_validation)[0]
+    return _read(request.body, request.headers.get("content-type", ""), resource, shape, field_validation)
 
 
 def _read(
@@ -251,15 +252,33 @@ def _mistakes_in_order(body: bytes, unknown: frozenset[str]) -> list[str]:
 
 # --- patches ---------------------------------------------------------------------------------------
 
+_OPERATION_FIELDS = {"op", "path", "from", "value"}
 
-def read_patch(body: bytes) -> Any:
-    """The document of a JSON, merge or strategic merge patch."""
+
+def read_patch(body: bytes, type: Literal["json", "merge", "strategic"], field_validation: str) -> tuple[Any, Mistakes]:
+    """The document of a JSON, merge or strategic merge patch, and what it repeats or a JSON patch has no field for."""
     try:
         document = _parse_json(body)
         check_depth(document)
     except (Malformed, DecodeError) as fault:
-        raise BadRequest(f"error decoding patch: {fault}") from fault
-    return document
+        raise BadRequest(str(fault) if type == "strategic" else f"error decoding patch: {fault}") from fault
+    if field_validation == "Ignore":
+        return document, ()
+    unknown = _odd_operation_fields(document) if type == "json" else frozenset()
+    if not unknown and not _may_repeat_keys(body, document):
+        return document, ()
+    prefix = "json patch " if type == "json" else ""
+    return document, [prefix + sentence for sentence in _mistakes_in_order(body, unknown)]
+
+
+def _odd_operation_fields(document: Any) -> frozenset[str]:
+    operations = document if isinstance(document, list) else []
+    return frozenset(
+        f"[{i}].{field}"
+        for i, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for field in operation.keys() - _OPERATION_FIELDS
+    )
 
 
 def conform_patched(
@@ -270,11 +289,13 @@ def conform_patched(
     current: Object | None = None,
     *,
     subresource: str = "",
+    mistakes: Mistakes = (),
 ) -> Object:
     """The result of a patch in its normal form; adds to ``warnings`` what a patch set that its kind does not have.
 
-    ``current`` is what was patched, if known.  What is still the very same of it is in its normal form already and not
-    walked again: the managedFields, and in a write through ``status`` all that such a write leaves alone.
+    ``mistakes`` are those of the patch itself.  ``current`` is what was patched, if known.  What is still the very same
+    of it is in its normal form already and not walked again: the managedFields, and in a write through ``status`` all
+    that such a write leaves alone.
     """
     changed, same, managed_fields = _without_known_parts(patched, current, subresource)
     try:
@@ -283,8 +304,8 @@ def conform_patched(
         resource = kind.resource
         handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
         raise unusable(patched, f"{handled}: {error}") from error
-    if unknown and field_validation != "Ignore":
-        mistakes = [f'unknown field "{path}"' for path in unknown[:_MOST_MISTAKES]]
+    if (unknown or mistakes) and field_validation != "Ignore":
+        mistakes = [*mistakes, *(f'unknown field "{path}"' for path in unknown[:_MOST_MISTAKES])]
         if field_validation == "Strict":
             raise unusable(patched, f"strict decoding error: {', '.join(mistakes)}")
         # A patch is made again when somebody else was faster; its mistakes stay the same.

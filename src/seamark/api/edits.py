@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from seamark.api import apply, patch
-from seamark.api.body import conform_patched
+from seamark.api.body import Mistakes, conform_patched
 from seamark.errors import Object
 from seamark.kinds import decode, shapes
 from seamark.kinds.kind import Kind
@@ -27,15 +27,21 @@ def patched(
     subresource: str,
     field_validation: str = "Ignore",
     warnings: list[str] | None = None,
+    mistakes: Mistakes = (),
 ) -> Callable[[Object], Object]:
-    """What a JSON, merge or strategic merge patch makes; ``warnings`` gets what the kind has no field for."""
+    """What a JSON, merge or strategic merge patch makes; ``warnings`` gets what the kind has no field for.
+
+    ``mistakes`` are those of the document itself.
+    """
     shape = shapes.of(kind.shape)
     complaints = [] if warnings is None else warnings
 
     def make(old: Object) -> Object:
         current = shown(kind, old)
         result = patch.apply_patch(type, document, current, shape)
-        return conform_patched(result, kind, field_validation, complaints, current, subresource=subresource)
+        return conform_patched(
+            result, kind, field_validation, complaints, current, subresource=subresource, mistakes=mistakes
+        )
 
     return make
 

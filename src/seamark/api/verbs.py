@@ -213,7 +213,7 @@ class Verbs:
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(STORED))
         options = patch_options(call.query, apply=False)
-        document = body.read_patch(call.request.body)
+        document, mistakes = body.read_patch(call.request.body, type, options.field_validation)
         sub = target.subresource.name if target.subresource else ""
         warnings: list[str] = []
         repeated: list[str] = []
@@ -224,6 +224,7 @@ class Verbs:
             subresource=sub,
             field_validation=options.field_validation,
             warnings=warnings,
+            mistakes=mistakes,
         )
 
         def make(old: Object) -> Object:
@@ -333,17 +334,19 @@ class Verbs:
         if call.request.method == "PATCH":
             type = self._patch_type(call)
             options = patch_options(call.query, apply=False)
+            document, mistakes = body.read_patch(call.request.body, type, options.field_validation)
             edit = edits.patched(
                 subresources.SCALE,
                 type,
-                body.read_patch(call.request.body),
+                document,
                 subresource="scale",
                 field_validation=options.field_validation,
                 warnings=warnings,
+                mistakes=mistakes,
             )
         else:
             options = write_options(call.query, "UpdateOptions")
-            given: Object = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
+            given, warnings = body.read_any(call.request, "autoscaling/v1", "Scale", options.field_validation)
 
             def edit(_old: Object) -> Object:
                 return given
@@ -363,18 +366,18 @@ class Verbs:
         target = call.target
         renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "CreateOptions")
-        binding = body.read_any(call.request, "v1", "Binding", options.field_validation)
+        binding, warnings = body.read_any(call.request, "v1", "Binding", options.field_validation)
         name = target.name or binding["metadata"].get("name", "")
         how = self._how(call, options)
         await subresources.bind(self._core.writer, self._core.kinds, target.namespace, name, binding, how)
-        return self._shown(renderer, success(code=201), 201, [])
+        return self._shown(renderer, success(code=201), 201, warnings)
 
     async def evict(self, call: Call) -> Answer:
         """POST of an Eviction: a deletion that asks politely."""
         target = call.target
         renderer = self._renderer(call, call.accept(STORED))
         options = write_options(call.query, "CreateOptions")
-        eviction = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
+        eviction, warnings = body.read_any(call.request, "policy/v1", "Eviction", options.field_validation)
         check_eviction(eviction, target.name)
         deleting = delete_options({}, eviction.get("deleteOptions") or {})
         how = self._how(call, options)
@@ -382,7 +385,7 @@ class Verbs:
             how = msgspec.structs.replace(how, dry_run=True)
         where = (target.kind, target.namespace, target.name)
         await subresources.evict(self._core.writer, self._core.deleter, where, deleting, how)
-        return self._shown(renderer, success(code=201), 201, [])
+        return self._shown(renderer, success(code=201), 201, warnings)
 
     # --- parts -------------------------------------------------------------------------------------
 
