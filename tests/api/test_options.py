@@ -127,7 +127,8 @@ def test_list_options():
     ("query", "field"),
     [
         ("dryRun=Some", "dryRun"),
-        ("dryRun=All&dryRun=All", "dryRun"),
+        ("dryRun=All&dryRun=Some", "dryRun"),
+        ("dryRun=", "dryRun"),
         (f"fieldManager={'x' * 129}", "fieldManager"),
         ("fieldManager=%00", "fieldManager"),
         ("fieldValidation=Sometimes", "fieldValidation"),
@@ -142,7 +143,8 @@ def test_writes_that_make_no_sense(query, field):
 
 def test_write_options():
     assert write_options(parse_query("dryRun=All&fieldManager=me"), "x").dry_run
-    assert not write_options(parse_query("dryRun="), "x").dry_run
+    assert write_options(parse_query("dryRun=All&dryRun=All"), "x").dry_run
+    assert not write_options(parse_query("fieldManager=me"), "x").dry_run
     assert patch_options(parse_query("fieldManager=me&force=1"), apply=True).force
     with pytest.raises(Invalid, match="is required for apply patch"):
         patch_options({}, apply=True)

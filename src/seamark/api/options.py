@@ -161,8 +161,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
 def write_options(query: Query, kind: str) -> WriteOptions:
     """``kind`` is CreateOptions, UpdateOptions or PatchOptions."""
     wrong: Errors = []
-    dry = [value for value in query.get("dryRun", []) if value]
-    if dry and dry != ["All"]:
+    dry = query.get("dryRun", [])
+    if set(dry) - {"All"}:
         wrong.append(not_supported("dryRun", dry, ("All",)))
     manager = first(query, "fieldManager")
     if len(manager.encode()) > 128:
@@ -213,7 +213,7 @@ def delete_options(query: Query, body: errors.Object | None) -> DeleteOptions:
             version=preconditions.get("resourceVersion") or "",
         )
     else:
-        dry = [value for value in query.get("dryRun", []) if value]
+        dry = query.get("dryRun", [])
         options = DeleteOptions(
             grace_seconds=integer(query, "gracePeriodSeconds"),
             propagation=first(query, "propagationPolicy"),
@@ -232,7 +232,7 @@ def delete_options(query: Query, body: errors.Object | None) -> DeleteOptions:
         wrong.append(
             not_supported("propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil"))
         )
-    if dry and dry != ["All"]:
+    if set(dry) - {"All"}:
         wrong.append(not_supported("dryRun", dry, ("All",)))
     if wrong:
         raise refuse(_options("DeleteOptions"), "", wrong)
