@@ -287,6 +287,53 @@ async def test_a_slice_that_cannot_go_yet_is_waited_for(cluster):
         await assert_right(cluster)
 
 
+def ported(name, *ports, **more):
+    made = pod(name, **more)
+    made["spec"]["containers"][0]["ports"] = [{"name": port, "containerPort": 7000} for port in ports]
+    return made
+
+
+def layout(cluster):
+    """Of every slice, its family, ports and number of endpoints."""
+    return sorted((s["addressType"], len(s["ports"] or ()), len(s["endpoints"] or ())) for s in slices(cluster))
+
+
+async def test_an_empty_slice_stays_while_some_pod_offers_its_ports(cluster):
+    await put(cluster, service(ports=[{"port": 80, "targetPort": "admin"}]))
+    # Without a port to offer and without an address of the Service's family, it could still get either.
+    await put(cluster, ported("p1", podIPs=[{"ip": "fd00::1"}]))
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 0, 0)]
+        await put(cluster, ported("p2", "admin"))
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 0, 0), ("IPv4", 1, 1)]
+        await cluster.patch(SERVICES, "web", {"metadata": {"labels": {"new": "label"}}}, namespace=NS)
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 0, 0), ("IPv4", 1, 1)]
+        assert all(each["metadata"]["labels"]["new"] == "label" for each in slices(cluster))
+        await cluster.delete(PODS, "p2", namespace=NS, grace_seconds=0)
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 0, 0)]
+        await put(cluster, ported("p2", "admin"))
+        await cluster.delete(PODS, "p1", namespace=NS, grace_seconds=0)
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 1, 1)]
+        await assert_right(cluster)
+
+
+async def test_a_slice_emptied_by_hand_is_not_taken_for_one_of_the_other_family(cluster):
+    ports = [{"port": 80, "targetPort": "nobody offers it"}]
+    await put(cluster, pod("p1"), service(ports=ports, ipFamilyPolicy="PreferDualStack"))
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 0, 1), ("IPv6", 0, 0)]
+        for each in slices(cluster):
+            await cluster.patch(ENDPOINT_SLICES, each["metadata"]["name"], {"endpoints": []}, namespace=NS)
+        await controllers.settle()
+        assert layout(cluster) == [("IPv4", 0, 1), ("IPv6", 0, 0)]
+
+
 async def test_metadata_that_others_write_on_slices_is_no_reason_to_look(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(150)], service("ext", selector={}), hand_made())
     async with running(cluster) as controllers:

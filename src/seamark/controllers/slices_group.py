@@ -77,9 +77,13 @@ class Group:
         for identity in self.slices.pop(name):
             self._leave(identity, name)
 
-    def plan(self, *, outdated: Collection[str], limit: int) -> GroupPlan:
-        """How to get from held to wanted; ``outdated`` slices are written even if their endpoints are right."""
-        if not self.wanted:
+    def plan(self, *, outdated: Collection[str], limit: int, claimed: bool = True) -> GroupPlan:
+        """How to get from held to wanted; ``outdated`` slices are written even if their endpoints are right.
+
+        A slice that becomes empty goes, one that is empty stays, unless no Pod offers these ports: ``claimed`` says
+        that one does, be it without an address of this family.
+        """
+        if not claimed:
             return GroupPlan({}, [], sorted(self.slices))
         edited: dict[str, Content] = {name: dict(self.slices[name]) for name in {*outdated, *self._repeating}}
         missing: Content = {}
@@ -98,8 +102,8 @@ class Group:
             while len(content) > limit:
                 identity, endpoint = content.popitem()
                 missing[identity] = endpoint
-        removed = sorted(name for name, content in edited.items() if not content)
-        kept = {name: content for name, content in edited.items() if content}
+        removed = sorted(name for name, content in edited.items() if not content and self.slices[name])
+        kept = {name: content for name, content in edited.items() if content or not self.slices[name]}
         unchanged = self.slices if missing else {}
         untouched = {name: content for name, content in unchanged.items() if name not in edited}
         placement = place(missing, changed=kept, unchanged=untouched, limit=limit)

@@ -6,6 +6,7 @@ seen to be right.  A plan that was not carried out, or only in part, therefore s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -83,6 +84,8 @@ class SlicesState:
         self._outdated: set[str] = set()
         self._filed: dict[str, tuple[Family, PortKey]] = {}
         self._members: dict[str, tuple[Place, ...]] = {}
+        self._offers: dict[str, PortKey] = {}  # what each Pod offers that could be an endpoint, in whatever family
+        self._claims: Counter[PortKey] = Counter()  # how many Pods offer the same
         self._groups: dict[Family, dict[PortKey, Group]] = {family: {} for family in service.families}
         self._planned: list[tuple[EndpointSlice, Content]] = []
 
@@ -97,10 +100,11 @@ class SlicesState:
         self.nodeless.pop(name, None)
         before = self._members.pop(name, ())
         places: list[Place] = []
-        if pod is not None:
-            verdict = judge(self.service, pod, node)
+        verdict = judge(self.service, pod, node) if pod is not None else None
+        ports = tuple(sorted(verdict.ports)) if verdict is not None and (verdict.ipv4 or verdict.ipv6) else None
+        self._claim(name, ports)
+        if pod is not None and verdict is not None and ports is not None:
             if verdict.in_slices:
-                ports = tuple(sorted(verdict.ports))
                 for family, groups in self._groups.items():
                     if not verdict.addresses(family):
                         continue
@@ -111,7 +115,7 @@ class SlicesState:
                     if group is None:
                         group = groups[ports] = self._new_group()
                     group.want(place[2], endpoint)
-            elif node is None and (verdict.ipv4 or verdict.ipv6):
+            elif node is None:
                 self.nodeless[name] = verdict.node
         for family, ports, which in before:
             if (family, ports, which) not in places:
@@ -119,6 +123,17 @@ class SlicesState:
                 self._tidy(family, ports)
         if places:
             self._members[name] = tuple(places)
+
+    def _claim(self, name: str, ports: PortKey | None) -> None:
+        """The Pod offers these ports; None if it is no candidate at all."""
+        before = self._offers.pop(name, None)
+        if before is not None:
+            self._claims[before] -= 1
+            if not self._claims[before]:
+                del self._claims[before]
+        if ports is not None:
+            self._offers[name] = ports
+            self._claims[ports] += 1
 
     def see(self, name: str, endpoint_slice: EndpointSlice | None) -> None:
         """This is the slice of that name now; None if it is gone."""
@@ -165,7 +180,12 @@ class SlicesState:
 
     def _planned_content(self, endpoint_slice: EndpointSlice) -> Content | None:
         for planned, content in self._planned:
-            if planned.endpoints == endpoint_slice.endpoints and planned.ports == endpoint_slice.ports:
+            if (
+                planned.metadata.name in ("", endpoint_slice.metadata.name)
+                and planned.address_type == endpoint_slice.address_type
+                and planned.endpoints == endpoint_slice.endpoints
+                and planned.ports == endpoint_slice.ports
+            ):
                 return content
         return None
 
@@ -220,17 +240,24 @@ class SlicesState:
         draft = _Draft(family)
         for ports in sorted(groups):
             group = groups[ports]
-            plan = group.plan(outdated=self._outdated & group.slices.keys(), limit=self.limit)
+            outdated = self._outdated & group.slices.keys()
+            plan = group.plan(outdated=outdated, limit=self.limit, claimed=ports in self._claims)
             draft.changed |= plan.changed
             draft.new += [(ports, content) for content in plan.new]
             draft.removed += plan.removed
-        if not any(group.wanted for group in groups.values()):
-            kept = next((n for n in draft.removed if objects.is_placeholder(self._slices[n], self.service)), None)
-            if kept is not None:
-                draft.removed.remove(kept)
-            else:
-                draft.new.append(((), {}))
+        if not draft.new and len(draft.removed) == sum(len(group.slices) for group in groups.values()):
+            self._leave_placeholder(draft)
         return draft
+
+    def _leave_placeholder(self, draft: _Draft) -> None:
+        """Nothing would be left of a family: an empty slice says that there are no endpoints."""
+        alien = any(self._slices[name].address_type == draft.family for name in self._alien)
+        if len(draft.removed) == 1 and not alien:
+            [name] = draft.removed
+            if objects.is_placeholder(self._slices[name], self.service):
+                draft.removed.clear()
+                return
+        draft.new.append(((), {}))
 
     def _settle(
         self,
