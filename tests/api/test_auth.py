@@ -91,6 +91,8 @@ def test_being_somebody_else():
     asked = {"impersonate-user": "bob", "impersonate-group": "readers, writers", "impersonate-uid": "u"}
     assert acting_as(MASTER, asked) == User("bob", ("readers", "writers", AUTHENTICATED), "u")
     assert acting_as(MASTER, {"impersonate-user": ANONYMOUS.name}).groups == ANONYMOUS.groups
+    account = acting_as(MASTER, {"impersonate-user": "system:serviceaccount:ns:robot"})
+    assert account.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED)
     with pytest.raises(Forbidden, match="cannot impersonate"):
         acting_as(KNOWN, asked)
     with pytest.raises(BadRequest):

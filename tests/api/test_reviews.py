@@ -4,6 +4,7 @@ import pytest
 from served import ADMIN, OTHER
 
 AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
+LOCAL = f"{AUTHZ}/namespaces/default/localsubjectaccessreviews"
 
 
 def access(**spec):
@@ -14,7 +15,8 @@ async def test_token_reviews(api):
     found = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": OTHER}})
     assert found["status"] == {"authenticated": True, "user": {"username": "other", "groups": ["system:authenticated"]}}
     assert (await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "x"}}))["status"] == {"user": {}}
-    assert (await api.post(f"{AUTHN}/tokenreviews", {}))["status"] == {"user": {}}
+    answer = await api.ask("POST", f"{AUTHN}/tokenreviews", {})
+    assert (answer.status, answer.json["message"]) == (400, "token is required for TokenReview in authentication")
 
 
 async def test_who_am_i(api):
@@ -40,8 +42,11 @@ async def test_may_i(api, token, spec, allowed):
 async def test_may_they(api):
     attributes = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
     for spec, allowed in (({"user": "x"}, False), ({"groups": ["system:masters"]}, True)):
-        for path in (f"{AUTHZ}/subjectaccessreviews", f"{AUTHZ}/namespaces/default/localsubjectaccessreviews"):
-            assert (await api.post(path, {"spec": {**spec, **attributes}}))["status"]["allowed"] is allowed
+        asked = {"spec": {**spec, **attributes}}
+        assert (await api.post(f"{AUTHZ}/subjectaccessreviews", asked))["status"]["allowed"] is allowed
+        asked["spec"]["resourceAttributes"] = {**attributes["resourceAttributes"], "namespace": "default"}
+        found = await api.post(LOCAL, asked)
+        assert (found["status"]["allowed"], found["metadata"]) == (allowed, {"namespace": "default"})
     assert (await api.ask("POST", f"{AUTHZ}/subjectaccessreviews", {"spec": {"user": "x"}}, token=OTHER)).status == 403
 
 
@@ -59,7 +64,27 @@ async def test_questions_about_nothing_or_two_things(api, spec):
         assert (answer.status, answer.json["reason"]) == (422, "Invalid")
 
 
+@pytest.mark.parametrize(
+    ("path", "review", "fields"),
+    [
+        (f"{AUTHZ}/selfsubjectaccessreviews", {"metadata": {"name": "x"}}, ["metadata"]),
+        (f"{AUTHZ}/subjectaccessreviews", {"metadata": {"labels": {"a": "b"}}}, ["metadata"]),
+        (LOCAL, {"metadata": {"name": "x"}}, ["metadata", "spec.resourceAttributes.namespace"]),
+        (LOCAL, {}, ["spec.resourceAttributes.namespace"]),
+    ],
+)
+async def test_questions_are_about_one_place_and_have_no_name(api, path, review, fields):
+    spec = {"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    if path.endswith("selfsubjectaccessreviews"):
+        del spec["user"]
+    answer = await api.ask("POST", path, {**review, "spec": spec})
+    assert answer.status == 422
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == fields
+
+
 async def test_rules(api):
+    answer = await api.ask("POST", f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {}})
+    assert (answer.status, answer.json["message"]) == (400, "no namespace on request")
     mine = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
     assert mine["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
     theirs = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, token=OTHER)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 IMPERSONATE = "impersonate-"
+_SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):[^:]+")
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _DISCOVERY_PATHS = ("/api", "/apis", "/openapi", *_OPEN_PATHS)
@@ -101,6 +103,8 @@ def acting_as(user: User, headers: Mapping[str, str]) -> User:
             details={"name": name, "kind": "users"},
         )
     groups = [group.strip() for group in headers.get(f"{IMPERSONATE}group", "").split(",") if group.strip()]
+    if not groups and (account := _SERVICE_ACCOUNT.fullmatch(name)):
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{account['namespace']}"]
     everybody = "system:unauthenticated" if name == ANONYMOUS.name else AUTHENTICATED
     if everybody not in groups:
         groups.append(everybody)

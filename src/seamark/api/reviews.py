@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from seamark.api.auth import MASTERS, Authenticator, may
 from seamark.api.context import User
-from seamark.errors import Object
+from seamark.errors import BadRequest, Object
 from seamark.kinds.fields import Errors, invalid, refuse
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
@@ -52,25 +52,36 @@ REVIEWS: tuple[ReviewKind, ...] = (
 )
 
 
-def answer(kind: Kind, obj: Object, user: User, authenticator: Authenticator, now: str) -> Object:
+def answer(kind: Kind, obj: Object, user: User, authenticator: Authenticator, *, namespace: str, now: str) -> Object:
     """The review with its status filled in."""
     spec = obj.get("spec") or {}
+    if kind.resource.namespaced:
+        obj["metadata"].setdefault("namespace", namespace)
+        if obj["metadata"]["namespace"] != namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     match kind.resource.kind:
         case "SelfSubjectReview":
             obj["metadata"]["creationTimestamp"] = now
             status: Object = {"userInfo": _user_info(user)}
         case "TokenReview":
+            if not spec.get("token"):
+                raise BadRequest("token is required for TokenReview in authentication")
             found = authenticator.user_of_token(spec.get("token", ""))
             status = {"authenticated": True, "user": _user_info(found)} if found else {"user": {}}
         case "SelfSubjectRulesReview":
+            if not spec.get("namespace"):
+                raise BadRequest("no namespace on request")
             status = _rules(user)
         case "SelfSubjectAccessReview":
-            _check(kind, spec, [])
+            _check(kind, spec, _metadata_mistakes(kind, obj["metadata"]))
             status = _access(user, spec)
         case _:
             wrong: Errors = []
             if not spec.get("user") and not spec.get("groups"):
                 wrong.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+            wrong += _metadata_mistakes(kind, obj["metadata"])
+            if kind.resource.namespaced:
+                wrong += _place_mistakes(spec, namespace)
             _check(kind, spec, wrong)
             status = _access(User(spec.get("user", ""), tuple(spec.get("groups") or ())), spec)
     return {
@@ -89,6 +100,25 @@ def _user_info(user: User) -> Object:
     if user.groups:
         info["groups"] = list(user.groups)
     return info
+
+
+def _metadata_mistakes(kind: Kind, meta: Object) -> Errors:
+    """A question has no name, and nothing else to know it by again."""
+    kept, more = (("namespace",), " except for namespace") if kind.resource.namespaced else ((), "")
+    return [invalid("metadata", meta, f"must be empty{more}")] if meta.keys() - {"managedFields", *kept} else []
+
+
+def _place_mistakes(spec: Object, namespace: str) -> Errors:
+    """What is asked in a namespace must be about it."""
+    errors: Errors = []
+    attributes = spec.get("resourceAttributes")
+    if attributes and attributes.get("namespace", "") != namespace:
+        path = "spec.resourceAttributes.namespace"
+        errors.append(invalid(path, attributes.get("namespace", ""), "must match metadata.namespace"))
+    if spec.get("nonResourceAttributes"):
+        sentence = "disallowed on this kind of request"
+        errors.append(invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], sentence))
+    return errors
 
 
 def _check(kind: Kind, spec: Object, more: Errors) -> None:

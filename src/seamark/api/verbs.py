@@ -140,7 +140,9 @@ class Verbs:
         obj, warnings = self._read(call, kind, options)
         how = self._how(call, options)
         if isinstance(kind, reviews.ReviewKind):
-            answered = reviews.answer(kind, obj, call.user, self._authenticator, how.now)
+            answered = reviews.answer(
+                kind, obj, call.user, self._authenticator, namespace=target.namespace, now=how.now
+            )
             return self._shown(renderer, answered, 201, warnings)
         written = await self._core.writer.create(kind, obj, target.namespace, how)
         return self._written(renderer, written, warnings)
