@@ -21,7 +21,8 @@ from seamark.controllers.workload_writes import OwnWrites, difference, patch_sta
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import PODS, Resource
 
-# Counting costs as much as there are Pods: while they change all the time, a thousand are counted twenty times a second.
+# Counting costs as much as there are Pods: while they change all the time, a thousand are counted twenty times a
+# second.
 PAUSE_PER_POD = 0.00005
 
 Key = str
