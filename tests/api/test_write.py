@@ -214,6 +214,40 @@ async def test_owners_need_a_version(api, version):
     assert [cause["field"] for cause in answer.json["details"]["causes"]] == ["metadata.ownerReferences[0].apiVersion"]
 
 
+async def test_scales_can_be_applied(api):
+    await api.post(f"{DEPLOYMENTS}?fieldManager=maker", DEPLOYMENT)
+    path = f"{DEPLOYMENTS}/d/scale"
+
+    async def apply(replicas, query):
+        scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"}}
+        if replicas is not None:
+            scale["spec"] = {"replicas": replicas}
+        return await api.ask("PATCH", f"{path}?{query}", scale, type="application/apply-patch+yaml")
+
+    async def owners():
+        entries = (await api.get(f"{DEPLOYMENTS}/d"))["metadata"]["managedFields"]
+        return [
+            (entry["manager"], entry["operation"], entry["apiVersion"], entry.get("subresource"))
+            for entry in entries
+            if "f:replicas" in entry["fieldsV1"].get("f:spec", {})
+        ]
+
+    assert await owners() == [("maker", "Update", "apps/v1", None)]
+    answer = await apply(7, "fieldManager=scaler")
+    assert (answer.status, answer.json["details"]["causes"][0]["field"]) == (409, ".spec.replicas")
+    answer = await apply(7, "fieldManager=scaler&force=true")
+    assert (answer.status, answer.json["spec"]) == (200, {"replicas": 7})
+    assert await owners() == [("scaler", "Apply", "apps/v1", "scale")]
+    assert (await apply(7, "fieldManager=second")).status == 200
+    assert {owner[0] for owner in await owners()} == {"scaler", "second"}
+    assert (await apply(8, "fieldManager=second")).status == 409
+    assert (await apply(None, "fieldManager=second")).status == 200
+    assert await owners() == [("scaler", "Apply", "apps/v1", "scale")]
+    assert (await api.get(f"{DEPLOYMENTS}/d"))["spec"]["replicas"] == 7
+    answer = await api.ask("PATCH", f"{DEPLOYMENTS}/none/scale?fieldManager=x", {}, type="application/apply-patch+yaml")
+    assert answer.status == 404  # nothing is made by scaling it
+
+
 async def test_patches_of_a_scale_are_checked(api):
     await api.post(DEPLOYMENTS, DEPLOYMENT)
     path = f"{DEPLOYMENTS}/d/scale"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from seamark.api import fieldsets, managed
 from seamark.api.context import Writing
 from seamark.api.delete import Deleter
+from seamark.api.edits import shown
+from seamark.api.managed import Entries
 from seamark.api.options import DeleteOptions
 from seamark.api.write import Writer
 from seamark.errors import Object
@@ -27,6 +32,7 @@ class BindingKind(Kind):
 
 BINDING = BindingKind()
 SCALE = scale.SCALE
+_REPLICAS: fieldsets.Fields = {"f:spec": {"f:replicas": {}}}
 
 
 def scale_of(kind: Kind, obj: Object) -> Object:
@@ -36,6 +42,50 @@ def scale_of(kind: Kind, obj: Object) -> Object:
 def with_scale(kind: Kind, current: Object, given: Object) -> Object:
     """The workload with the number of replicas a Scale asks for; the Scale's version must be the workload's."""
     return scale.apply(kind, current, given)
+
+
+def applied_scale(kind: Kind, edit: Callable[[Object | None], Object]) -> Callable[[Object], Object]:
+    """What a server-side apply of a Scale makes of a workload; ``edit`` is the apply to the Scale itself.
+
+    Whoever owns the workload's replicas owns those of its Scale, and the other way round.
+    """
+
+    def make(old: Object) -> Object:
+        current = shown(kind, old)
+        entries = managed.parse(old["metadata"].get("managedFields") or ())
+        live = scale.of(kind, current)
+        live["metadata"]["managedFields"] = [
+            {**entry, "apiVersion": SCALE.resource.api_version, "fieldsV1": _REPLICAS}
+            for entry in entries
+            if fieldsets.intersection(entry["fieldsV1"], _REPLICAS)
+        ]
+        applied = edit(live)
+        changed = scale.apply(kind, current, applied)
+        owners = managed.parse(applied["metadata"].get("managedFields") or ())
+        changed["metadata"]["managedFields"] = _with_owners(kind, entries, owners)
+        return changed
+
+    return make
+
+
+def _with_owners(kind: Kind, entries: Entries, owners: Entries) -> Entries:
+    """The workload's managers, when these are left to own the replicas of its Scale."""
+    new = {_who(owner): owner for owner in owners}
+    left: Entries = []
+    for entry in entries:
+        fields = entry["fieldsV1"]
+        if _who(entry) not in new:
+            fields = fieldsets.difference(fields, _REPLICAS)
+        elif fieldsets.intersection(fields, _REPLICAS):
+            del new[_who(entry)]
+        if fields:
+            left.append({**entry, "fieldsV1": fields})
+    left += ({**owner, "apiVersion": kind.resource.api_version} for owner in new.values())
+    return managed.arranged(left)
+
+
+def _who(entry: Object) -> tuple[str, str, str]:
+    return entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")
 
 
 async def bind(writer: Writer, kinds: Kinds, namespace: str, name: str, binding: Object, how: Writing) -> None:

@@ -330,6 +330,8 @@ class Verbs:
 
     async def scale(self, call: Call) -> Answer:
         """PUT or PATCH of a Scale: the number of replicas and nothing else."""
+        if call.request.method == "PATCH" and call.media_type() in APPLY_TYPES:
+            return await self._apply_scale(call)
         target, kind = call.target, call.kind
         renderer = self._renderer(call, call.accept(STORED))
         warnings: list[str] = []
@@ -361,6 +363,27 @@ class Verbs:
 
         how = self._how(call, options)
         written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
+        return self._scale(call, renderer, written.entry, warnings)
+
+    async def _apply_scale(self, call: Call) -> Answer:
+        target, kind = call.target, call.kind
+        renderer = self._renderer(call, call.accept(STORED))
+        options = patch_options(call.query, apply=True)
+        config, warnings = body.read_applied(call.request.body, subresources.SCALE, options.field_validation)
+        self._check_applied(config["metadata"], target)
+        how = self._how(call, options)
+        edit = edits.applied(
+            subresources.SCALE,
+            config,
+            manager=options.field_manager,
+            force=options.force,
+            subresource="scale",
+            now=how.now,
+        )
+        make = subresources.applied_scale(kind, edit)
+        written = await self._core.writer.change(
+            kind, target.namespace, target.name, make, how, subresource="scale", tracked=True
+        )
         return self._scale(call, renderer, written.entry, warnings)
 
     async def bind(self, call: Call) -> Answer:
