@@ -103,6 +103,29 @@ async def test_a_namespace_terminates_by_its_policy(api, options, finalizers):
         assert await api.delete("/api/v1/namespaces/ns", again) == found
 
 
+async def test_a_namespace_that_nothing_holds_is_answered_with(api):
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "ns"}})
+    await api.put("/api/v1/namespaces/ns/finalize", {"metadata": {"name": "ns"}, "spec": {}})
+    assert (await api.delete("/api/v1/namespaces/ns"))["kind"] == "Namespace"
+
+
+async def test_deletions_of_another_object_name_its_kind(api):
+    event = {"metadata": {"name": "e"}, "involvedObject": {}}
+    await api.post("/api/v1/namespaces/default/events", event)
+    lease = {"metadata": {"name": "e"}}
+    await api.post("/apis/coordination.k8s.io/v1/namespaces/default/leases", lease)
+    for path, details in (
+        ("/api/v1/namespaces/default/events/e", {"name": "e", "kind": "Event"}),
+        ("/apis/events.k8s.io/v1/namespaces/default/events/e", {"name": "e", "kind": "Event"}),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases/e",
+            {"name": "e", "kind": "Lease", "group": "coordination.k8s.io"},
+        ),
+    ):
+        answer = await api.ask("DELETE", path, {"preconditions": {"uid": "x"}})
+        assert (answer.status, answer.json["details"]) == (409, details)
+
+
 async def test_deletions_of_another_namespace(api):
     made = await api.post("/api/v1/namespaces", {"metadata": {"name": "ns"}})
     for field, noun in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):

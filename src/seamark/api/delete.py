@@ -69,12 +69,12 @@ class Deleter:
         if resource == NAMESPACES:
             sentence = f"Precondition failed: {noun} in precondition: {asked}, {noun} in object meta: {found}"
             raise conflict(resource, name, sentence)
-        # Kubernetes names the kind here, where it otherwise names the resource.
-        word = resource.kind
+        # Kubernetes names the kind here, and that of what is stored, where it otherwise names the resource.
+        group, word = (kind.stored_as or resource).group, resource.kind
         details: Object = {"name": name, "kind": word}
-        if resource.group:
-            details["group"] = resource.group
-            word = f"{word}.{resource.group}"
+        if group:
+            details["group"] = group
+            word = f"{word}.{group}"
         raise Conflict(
             f'Operation cannot be fulfilled on {word} "{name}": the {noun} in the precondition ({asked}) does not '
             f"match the {noun} in record ({found}). The object might have been {sentence}",

@@ -22,6 +22,7 @@ class NamespaceKind(Kind):
     singular = "namespace"
     shape = "io.k8s.api.core.v1.Namespace"
     short_names = ("ns",)
+    delete_answers_object = True
     verbs = ("create", "delete", "get", "list", "patch", "update", "watch")
     subresources = (
         Subresource("finalize", ("update",), "Namespace"),
