@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served import served
 
-from seamark.api.read import Continue
+from seamark.api.continuation import Continue
 
 BASE = "/api/v1/namespaces/default/configmaps"
 
@@ -123,7 +123,30 @@ async def test_tokens_that_are_none(api, token):
     assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
 
 
-@pytest.mark.parametrize("start", ["../../secrets/x\0", "\0", "zzz\0", "default/a\0", "ä\0"])
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("garbage", "invalid character '\\u0081' looking for beginning of value"),
+        ("gar=age", "illegal base64 data at input byte 3"),
+        ("garba", "illegal base64 data at input byte 4"),
+        ("eyJ2IjoxfQ", "json: cannot unmarshal number into Go struct field continueToken.v of type string"),
+        ("W10", "json: cannot unmarshal array into Go value of type storage.continueToken"),
+        ("e30", "server does not recognize this encoded version "),
+        (
+            Continue("meta.k8s.io/v1", 0, "a").encode(),
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+        ),
+        (Continue("meta.k8s.io/v1", 5, "").encode(), "encoded start key empty (version meta.k8s.io/v1)"),
+        (Continue("meta.k8s.io/v1", 5, "../x").encode(), "../x"),
+        (Continue("meta.k8s.io/v1", 5, "//x").encode(), "//x"),
+    ],
+)
+async def test_what_is_wrong_with_a_token(api, token, why):
+    answer = await api.ask("GET", BASE, query=f"limit=1&continue={token}")
+    assert answer.json["message"] == f"invalid continue token: continue key is not valid: {why}"
+
+
+@pytest.mark.parametrize("start", ["\0", "zzz\0", "default/a\0", "ä\0"])
 async def test_tokens_lead_nowhere_else(api, start):
     await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "x"}})
     await api.post(BASE, configmap("m"))

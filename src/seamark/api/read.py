@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import itertools
 from collections.abc import Iterator
 
 import msgspec
 
 from seamark import errors
+from seamark.api import continuation
 from seamark.api.cache import Cache, Collection, Entry, entry_of, prefix_of
+from seamark.api.continuation import Continue
 from seamark.api.options import ListOptions, parse_version
 from seamark.api.render import Renderer
 from seamark.api.select import Selection
@@ -31,32 +31,6 @@ _EXPIRED_CONTINUE = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-
-
-class Continue(msgspec.Struct):
-    """A continue token: begin at ``start`` (a path below the list's prefix) in the state of revision ``rv``."""
-
-    v: str
-    rv: int
-    start: str
-
-    def encode(self) -> str:
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
-
-
-def _decode_continue(token: str) -> Continue:
-    try:
-        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        found = msgspec.json.decode(raw, type=Continue)
-    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
-        raise errors.BadRequest("continue key is not valid") from error
-    if found.v != "meta.k8s.io/v1":
-        raise errors.BadRequest(
-            f'continue key is not valid: server does not recognize this encoded version "{found.v}"'
-        )
-    if found.rv == 0 or not found.start:
-        raise errors.BadRequest("continue key is not valid: incorrect encoded start resourceVersion")
-    return found
 
 
 def missing(resource: Resource, name: str) -> errors.NotFound:
@@ -127,7 +101,7 @@ class Reader:
     def in_memory(self, selection: Selection, options: ListOptions) -> bool:
         """Whether the current state answers this list (once fresh enough)."""
         if options.continue_:
-            token = _decode_continue(options.continue_)
+            token = continuation.decode(options.continue_)
             # ``changed`` is never before the version the cache began with, so older tokens go to the store.
             return token.rv < 0 or self._cache.of(selection.kind.resource).changed <= token.rv
         return not self._exact(options)
@@ -144,7 +118,7 @@ class Reader:
         collection = self._cache.of(selection.kind.resource)
         revision, after = self._cache.revision, ""
         if options.continue_:
-            token = _decode_continue(options.continue_)
+            token = continuation.decode(options.continue_)
             after = self._after(selection, token)
             if token.rv > 0:
                 revision = token.rv
@@ -186,14 +160,14 @@ class Reader:
         listing: Object = {"resourceVersion": str(revision)}
         if last:
             start = last.removeprefix(f"{selection.namespace}/") if selection.namespace else last
-            listing["continue"] = Continue("meta.k8s.io/v1", revision, start + "\0").encode()
+            listing["continue"] = Continue(continuation.VERSION, revision, start + "\0").encode()
             if selection.everything:
                 listing["remainingItemCount"] = left
         return listing
 
     async def past_page(self, selection: Selection, options: ListOptions) -> Page:
         """From the store's history."""
-        token = _decode_continue(options.continue_) if options.continue_ else None
+        token = continuation.decode(options.continue_) if options.continue_ else None
         revision = token.rv if token else parse_version(options.version)
         if revision > MAX_REVISION:
             raise self._too_large(revision, self._cache.revision)
@@ -205,7 +179,7 @@ class Reader:
         except Compacted as error:
             if token is None:
                 raise errors.Expired("The resourceVersion for the provided list is too old.") from error
-            again = Continue("meta.k8s.io/v1", -1, token.start).encode()
+            again = Continue(continuation.VERSION, -1, token.start).encode()
             raise errors.Expired(_EXPIRED_CONTINUE, metadata={"continue": again}) from error
         except Future as error:
             raise self._too_large(error.asked, error.current) from error
