@@ -334,6 +334,37 @@ async def test_a_slice_emptied_by_hand_is_not_taken_for_one_of_the_other_family(
         assert layout(cluster) == [("IPv4", 0, 1), ("IPv6", 0, 0)]
 
 
+async def test_another_services_slice_that_looks_like_ours_is_not_ours(cluster):
+    await put(cluster, service("one"), service("two"))
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        [theirs] = [s for s in slices(cluster) if s["metadata"]["labels"]["kubernetes.io/service-name"] == "one"]
+        moved = {"metadata": {"labels": {"kubernetes.io/service-name": "two"}}}
+        await cluster.patch(ENDPOINT_SLICES, theirs["metadata"]["name"], moved, namespace=NS)
+        await controllers.settle()
+        [left] = slices(cluster)
+        assert left["metadata"]["generateName"] == "two-"
+
+
+async def test_the_mark_of_a_headless_service_is_put_right_where_endpoints_change(cluster):
+    await put(cluster, service(clusterIP="None"), pod("p1"))
+    mark = "service.kubernetes.io/headless"
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        name = slices(cluster)[0]["metadata"]["name"]
+        await cluster.patch(ENDPOINT_SLICES, name, {"metadata": {"labels": {mark: None}}}, namespace=NS)
+        await put(cluster, pod("p2"))
+        await controllers.settle()
+        await cluster.patch(SERVICES, "web", {"spec": {"trafficDistribution": "PreferSameNode"}}, namespace=NS)
+        await controllers.settle()
+        [each] = slices(cluster)
+        assert all(e["hints"] for e in each["endpoints"])
+        assert mark not in each["metadata"]["labels"]
+        await flip(cluster, "p2", False)
+        await controllers.settle()
+        assert mark in slices(cluster)[0]["metadata"]["labels"]
+
+
 async def test_metadata_that_others_write_on_slices_is_no_reason_to_look(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(150)], service("ext", selector={}), hand_made())
     async with running(cluster) as controllers:

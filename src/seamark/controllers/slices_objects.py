@@ -17,7 +17,9 @@ from seamark.controllers.views import (
     ObjectReference,
     OwnerReference,
     PortKey,
+    identity,
     name_prefix,
+    same_endpoint,
     slice_ports,
     with_trigger_time,
 )
@@ -102,14 +104,32 @@ def new_slice(
 def edited(endpoint_slice: EndpointSlice, service: Service, content: Content, *, trigger_time: str) -> EndpointSlice:
     """The slice with other endpoints and the labels of today."""
     meta = endpoint_slice.metadata
+    labels = labels_for(service)
+    if meta.labels != labels and _keeps_labels(endpoint_slice, service, content):
+        labels = meta.labels
     return msgspec.structs.replace(
         endpoint_slice,
         metadata=msgspec.structs.replace(
-            meta, labels=labels_for(service), annotations=with_trigger_time(meta.annotations, trigger_time)
+            meta, labels=labels, annotations=with_trigger_time(meta.annotations, trigger_time)
         ),
         endpoints=tuple(content.values()),
         ports=endpoint_slice.ports or (),
     )
+
+
+def _keeps_labels(endpoint_slice: EndpointSlice, service: Service, content: Content) -> bool:
+    """Whether a slice whose own labels are not those of today keeps them.
+
+    That a Service is headless no longer, or the label was edited away, is no reason to write a slice; nor is it put
+    right where a slice only gets endpoints or hints, but where endpoints change or go.
+    """
+    if free_labels(endpoint_slice.metadata.labels) != free_labels(service.metadata.labels):
+        return False
+    for held in endpoint_slice.endpoints or ():
+        wanted = content.get(identity(held))
+        if wanted is None or not same_endpoint(held, msgspec.structs.replace(wanted, hints=held.hints)):
+            return False
+    return True
 
 
 def recycled(made: EndpointSlice, discarded: EndpointSlice) -> EndpointSlice:

@@ -175,8 +175,11 @@ class SlicesState:
 
     def planned(self, endpoint_slice: EndpointSlice) -> bool:
         """Whether the slice reads as the last plan would have it: then seeing it is no reason to plan again."""
-        content = self._planned_content(endpoint_slice)
-        return content is not None and endpoint_slice.metadata.labels == objects.labels_for(self.service)
+        return (
+            self._planned_content(endpoint_slice) is not None
+            and endpoint_slice.metadata.labels == objects.labels_for(self.service)
+            and objects.owned(endpoint_slice, self.service)
+        )
 
     def _planned_content(self, endpoint_slice: EndpointSlice) -> Content | None:
         for planned, content in self._planned:
