@@ -10,6 +10,7 @@ What Services are found by comes about like this:
 - ``mirroring``: slices for Endpoints written by hand; pure
 - ``trigger_time``: when that happened which something is written for
 - ``slices_store``, ``slices_writer``, ``confirmations``: what is there, what we wrote, and being sure of it
+- ``slices_absent``: slices in other hands, which are waited for
 - ``endpoints_controller``, ``endpointslices_controller``, ``mirroring_controller``: follow, plan, carry out
 - ``discovery``: the three of them over shared informers
 
