@@ -131,7 +131,7 @@ def test_plain_http_is_for_loopback_only(start: Start, tmp_path: Path) -> None:
         (("--service-range", "nonsense"), 2, "nonsense"),
         (("--node-port-range", "9-1"), 2, "node ports"),
         (("--config", "/does/not/exist"), 2, "/does/not/exist"),
-        (("--store", "postgres://x"), 1, "store URL"),
+        (("--store", "postgres://x"), 2, "of no known kind"),
         (("--store", "sqlite:////proc/nope/store.db"), 1, "/proc/nope"),
         (("--api-host", "192.0.2.77"), 1, "cannot listen on 192.0.2.77"),
     ],

@@ -117,6 +117,8 @@ class ControllerProcess:
             return (
                 Readiness(True, "leading") if working else Readiness(False, "leading, but not everything is known yet")
             )
+        if self._discovery is not None:
+            return Readiness(False, "no longer leading, finishing what is under way")
         if self._election.leader:
             return Readiness(True, f"standing by: {self._election.leader} leads")
         return Readiness(False, "it is not known yet who leads")
