@@ -9,19 +9,22 @@ from __future__ import annotations
 import gzip
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from urllib.parse import unquote_plus
 
 import msgspec
 
 from seamark import errors
 from seamark.api import auth
+from seamark.api.answers import Answer, warning_headers
+from seamark.api.call import Call, verb_of
 from seamark.api.documents import Documents
 from seamark.api.http import MAX_BODY, Request, Response, Streaming
 from seamark.api.options import check_timeout, first, flag, parse_query
+from seamark.api.subresource_verbs import SubresourceVerbs
 from seamark.api.subresources import BINDING
 from seamark.api.target import Target, not_allowed, parse
-from seamark.api.verbs import Answer, Call, Verbs, verb_of, warning_headers
+from seamark.api.verbs import Verbs
 from seamark.kinds.table import Kinds
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError
@@ -51,13 +54,17 @@ class Application:
         self,
         *,
         verbs: Verbs,
+        subresource_verbs: SubresourceVerbs,
         kinds: Kinds,
         documents: Documents,
         authenticator: auth.Authenticator,
         metrics: Registry,
         max_in_flight: int,
+        clock: Callable[[], float],
     ) -> None:
         self._verbs = verbs
+        self._subresource_verbs = subresource_verbs
+        self._clock = clock
         self._kinds = kinds
         self._documents = documents
         self._authenticator = authenticator
@@ -154,7 +161,7 @@ class Application:
             raise not_allowed()
         if request.too_large:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
-        return self._do(verb, Call(request, target, query, user))
+        return self._do(verb, Call(request, target, query, user, self._clock))
 
     def _do(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
         target = call.target
@@ -169,7 +176,7 @@ class Application:
             case "list":
                 return verbs.list_or_watch(call)
             case "create" if target.kind is BINDING:
-                return verbs.bind(call)
+                return self._subresource_verbs.bind(call)
             case "create":
                 return verbs.create(call)
             case "update":
@@ -184,14 +191,14 @@ class Application:
     def _subresource(self, verb: str, call: Call, name: str, allowed: tuple[str, ...]) -> Answer | Awaitable[Answer]:
         if verb not in allowed:
             raise not_allowed()
-        verbs = self._verbs
+        verbs, own = self._verbs, self._subresource_verbs
         match name, verb:
             case "binding", "create":
-                return verbs.bind(call)
+                return own.bind(call)
             case "eviction", "create":
-                return verbs.evict(call)
+                return own.evict(call)
             case "scale", "update" | "patch":
-                return verbs.scale(call)
+                return own.scale(call)
             case "status" | "scale" | "finalize" | "ephemeralcontainers" | "resize", "get":
                 return verbs.get(call)
             case "status" | "finalize" | "ephemeralcontainers" | "resize", "update":

@@ -29,6 +29,7 @@ from seamark.api.read import Reader
 from seamark.api.repair import PortRepair
 from seamark.api.reserve import Reservations
 from seamark.api.reviews import REVIEWS
+from seamark.api.subresource_verbs import SubresourceVerbs
 from seamark.api.subresources import BINDING
 from seamark.api.verbs import Verbs
 from seamark.api.watch import Watches
@@ -79,11 +80,13 @@ class ApiServer:
         )
         self.application = Application(
             verbs=Verbs(self._core, authenticator),
+            subresource_verbs=SubresourceVerbs(self._core),
             kinds=self.kinds,
             documents=self.documents,
             authenticator=authenticator,
             metrics=metrics,
             max_in_flight=max_in_flight,
+            clock=clock,
         )
         self.listener: Listener | None = None
         metrics.measured("seamark_api_watches", "Open watches.", lambda: float(len(self.watches.open)))

@@ -1,0 +1,44 @@
+"""Whether what is written is what the path says: its name, its namespace, and that it stays the same object."""
+
+from __future__ import annotations
+
+from seamark.api.target import Target
+from seamark.errors import BadRequest, Object
+from seamark.kinds.fields import invalid, refuse
+from seamark.kinds.kind import Kind
+
+
+def check_name(meta: Object, target: Target) -> None:
+    name = meta.get("name", "")
+    if not name:
+        raise BadRequest(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        )
+    _check_same_name(name, target)
+    _check_same_namespace(meta, target)
+
+
+def check_applied(meta: Object, target: Target) -> None:
+    """As :func:`check_name`, but what apply leaves out it is given."""
+    _check_same_name(meta.get("name", target.name), target)
+    meta["name"] = target.name
+    if target.kind.resource.namespaced:
+        _check_same_namespace(meta, target)
+        meta["namespace"] = target.namespace
+
+
+def _check_same_name(name: str, target: Target) -> None:
+    if name != target.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+
+
+def _check_same_namespace(meta: Object, target: Target) -> None:
+    if meta.get("namespace", target.namespace) != target.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def check_uid(kind: Kind, meta: Object, old: Object) -> None:
+    """No patch makes an object another one."""
+    if meta.get("uid", old["uid"]) != old["uid"]:
+        wrong = [invalid("metadata.uid", meta["uid"], "field is immutable")]
+        raise refuse(kind.stored_as or kind.resource, old["name"], wrong)
