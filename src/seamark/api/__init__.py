@@ -14,6 +14,6 @@ The way of a request, top to bottom:
 - ``cache``: everything current, in memory, encoded once; ``read``, ``select``, ``render`` make answers of it
 - ``watch``, ``bookmark``: those who want to know what changes
 
-``core`` is what all ways in share; ``server`` puts it together, ``local`` is the same for components in this process, ``bootstrap`` makes what every
-cluster has, ``certificates`` the server's identity.
+``core`` is what all ways in share, ``server`` puts it together, ``local`` is the same for components in this process,
+``bootstrap`` makes what every cluster has, ``certificates`` the server's identity.
 """
