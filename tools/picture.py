@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import html
 import os
+import pty
 import re
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unicodedata
 from pathlib import Path
@@ -54,19 +56,36 @@ def play(folder: str) -> list[str]:
             port = line.split()[1].rsplit(":", 1)[1] if line.startswith("DNS") else port
             if line.strip() == "ready":
                 break
-        environment = {**os.environ, "KUBECONFIG": f"{folder}/kubeconfig", "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS)}
+        environment = {**os.environ, "KUBECONFIG": f"{folder}/kubeconfig", "TERM": "xterm-256color"}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         for typed in SCENE:
             lines.append(f"\x1b[36m$\x1b[0m \x1b[1m{typed}\x1b[0m")
             real = typed.replace("-p 1053", f"-p {port}")
-            done = subprocess.run(["bash", "-c", real], capture_output=True, text=True, env=environment, check=False)
-            lines += done.stdout.rstrip("\n").splitlines()
+            lines += on_a_terminal(real, environment).rstrip("\n").splitlines()
             time.sleep(SETTLE_SECONDS)
     finally:
         process.terminate()
         process.wait()
         process.stdout.close()
     return lines
+
+
+def on_a_terminal(command: str, environment: dict[str, str]) -> str:
+    """What a command prints where colours are welcome."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, COLUMNS))
+    process = subprocess.Popen(["bash", "-c", command], stdout=theirs, stdin=theirs, env=environment)
+    os.close(theirs)
+    printed = b""
+    try:
+        while piece := os.read(ours, 65536):
+            printed += piece
+    except OSError:
+        pass  # how a terminal says that nobody is at its other end any more
+    finally:
+        os.close(ours)
+        process.wait()
+    return printed.decode().replace("\r\n", "\n")
 
 
 def width(text: str) -> int:
