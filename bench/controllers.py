@@ -91,11 +91,12 @@ class Sink:
         self._feeds = feeds
         self._version = 0
 
-    async def create(self, resource: Resource, object: Any, **_: Any) -> dict[str, Any]:
-        return self._store(resource, object, name=object.metadata.generate_name or object.metadata.name)
+    async def create(self, resource: Resource, object: Any, *, as_: type[Any] = dict, **_: Any) -> Any:
+        name = object.metadata.generate_name or object.metadata.name
+        return msgspec.convert(self._store(resource, object, name=name), as_)
 
-    async def update(self, resource: Resource, object: Any, **_: Any) -> dict[str, Any]:
-        return self._store(resource, object, name="")
+    async def update(self, resource: Resource, object: Any, *, as_: type[Any] = dict, **_: Any) -> Any:
+        return msgspec.convert(self._store(resource, object, name=""), as_)
 
     async def delete(self, resource: Resource, name: str, *, namespace: str, **_: Any) -> None:
         self.writes += 1

@@ -21,6 +21,7 @@ import uvloop
 from seamark.access.cluster import Cluster, Receipt
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
+from seamark.cli.serving import collect_less
 from seamark.config import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
@@ -167,6 +168,7 @@ def main() -> int:
     parser.add_argument("--pods", type=int, nargs="+", default=[1000, 10000])
     parser.add_argument("--nodes", type=int, default=10)
     options = parser.parse_args()
+    collect_less()  # as `seamark up` does
     for count in options.pods:
         uvloop.run(measure(count, options.nodes))
     return 0

@@ -3,12 +3,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import case, patches, place, shape_of
 
-from seamark.api.patch import MOST_OPERATIONS, apply_patch, unusable
+from seamark.api.patch import MOST_OPERATIONS, apply_patch, merge_patch, unusable
 from seamark.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge, status
 from seamark.kinds import shapes
 
@@ -363,3 +364,21 @@ def test_too_deep_a_patch_is_refused() -> None:
         document = {"data": document}
     with pytest.raises(BadRequest, match="exceeded max depth"):
         patch("merge", document, config_map())
+
+
+def test_a_merge_takes_over_copies_made_plain_of_what_is_typed() -> None:
+    class Condition(msgspec.Struct, omit_defaults=True):
+        type: str
+        reason: str | None = None
+
+    typed: dict[str, Any] = {
+        "status": {"conditions": (Condition("Ready"),), "labels": {"a": "b", "gone": None}},
+        "spec": Condition("x"),
+    }
+    merged = merge_patch(typed, {"status": {"phase": "Running"}, "spec": {"kept": True}})
+    assert merged == {
+        "status": {"phase": "Running", "conditions": [{"type": "Ready"}], "labels": {"a": "b"}},
+        "spec": {"kept": True, "type": "x"},
+    }
+    merged["status"]["labels"]["a"] = "changed"
+    assert typed["status"]["labels"]["a"] == "b", "what the caller gave is the caller's"

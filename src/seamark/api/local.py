@@ -178,7 +178,9 @@ class LocalCluster:
     ) -> Any:
         kind = self._kind(resource)
         how = self._how(field_manager)
-        document = msgspec.json.decode(msgspec.json.encode(patch))
+        # Merging copies what it takes over, and makes it plain; all other ways of patching are given a plain copy.
+        merging = type == "merge" and isinstance(patch, dict)
+        document = patch if merging else msgspec.json.decode(msgspec.json.encode(patch))
         if type == "apply":
             entry = await self._apply(kind, namespace, name, document, how, subresource=subresource, force=force)
             return self._decoder(kind, as_)(entry)

@@ -91,7 +91,9 @@ def _check_type(result: Object, current: Object, shape: Shape) -> None:
 
 # --- RFC 7386 ---------------------------------------------------------------------------------------
 
-_CONTAINERS = frozenset((dict, list))
+_SCALARS = frozenset((str, int, bool, float, type(None)))
+_SEQUENCES = frozenset((list, tuple))
+_PLAIN = _SCALARS | _SEQUENCES | {dict}
 
 
 def merge_patch(document: Any, current: Object) -> Object:
@@ -107,6 +109,8 @@ def merge_patch(document: Any, current: Object) -> Object:
 def _merged(target: Object, document: Object) -> Object:
     out = dict(target)
     for key, value in document.items():
+        if type(value) not in _PLAIN:
+            value = msgspec.to_builtins(value)
         if value is None:
             out.pop(key, None)
         elif isinstance(value, dict) and isinstance(out.get(key), dict):
@@ -117,17 +121,17 @@ def _merged(target: Object, document: Object) -> Object:
 
 
 def _pruned(value: Any) -> Any:
-    """A copy without the nulls of objects: there is nothing for them to remove."""
+    """A copy without the nulls of objects, which have nothing to remove here, and plain where a caller's is typed."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
     # Whether there is something to prune is asked here, because a call for every text and number would cost more.
-    if value.__class__ is dict:
-        return {
-            key: _pruned(item) if item.__class__ in _CONTAINERS else item
-            for key, item in value.items()
-            if item is not None
-        }
-    if value.__class__ is list:
-        return [_pruned(item) if item.__class__ in _CONTAINERS else item for item in value]
-    return value
+    if kind is dict:
+        pairs = value.items()
+        return {k: item if type(item) in _SCALARS else _pruned(item) for k, item in pairs if item is not None}
+    if kind in _SEQUENCES:
+        return [item if type(item) in _SCALARS else _pruned(item) for item in value]
+    return _pruned(msgspec.to_builtins(value))
 
 
 # --- RFC 6902 ---------------------------------------------------------------------------------------

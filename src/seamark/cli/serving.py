@@ -104,7 +104,7 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
     async def is_up(running: Daemon) -> None:
         progress.done()
         await ready(running)
-        _collect_less()
+        collect_less()
 
     try:
         with progress:
@@ -115,7 +115,7 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
         raise Failure(str(error), 2) from error
 
 
-def _collect_less() -> None:
+def collect_less() -> None:
     """Have Python look for cyclic garbage less often.
 
     Next to nothing here is cyclic, and what is loaded by now stays; walking it again and again took a fourteenth of the
