@@ -237,14 +237,17 @@ async def measure(server: Server, count: int, others: Beside) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--batch", type=float, default=0.0, help="the discovery controllers' batch period in seconds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         env = environment(f"{folder}/compiled")
         others = beside(folder, options.pods, env)
+        settings = folder / "settings.toml"
+        settings.write_text(f"[discovery]\nbatch = {options.batch}\n")
         for state in ("first, compiling", "again"):
             began = time.perf_counter()
-            with seamark_server(folder / "data", "up", "--dns-port", "0", env=env) as server:
+            with seamark_server(folder / "data", "up", "--dns-port", "0", "--config", str(settings), env=env) as server:
                 started(f"seamark up, three nodes, {state}", began, server.pid)
                 if state == "again":
                     uvloop.run(measure(server, options.pods, others))

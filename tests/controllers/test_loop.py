@@ -245,6 +245,40 @@ async def test_a_single_change_does_not_wait_for_a_batch_and_a_burst_is_one():
         assert controller.seen == ["a", "a", "a"]
 
 
+async def test_a_change_is_handled_to_the_end_within_the_batch_period():
+    controller = Recorder()
+    ended = []
+    async with running(controller, batch=1.0) as (loop, clock):
+
+        async def slowly(key):
+            done = asyncio.Event()
+            clock.call_later(0.25, done.set)
+            await done.wait()
+            ended.append(clock.now())
+
+        controller.behave = slowly
+        loop.add_batched("a")
+        await clock.advance(0.5)
+        changed = clock.now()
+        loop.add_batched("a")
+        await clock.advance(0.0)
+        assert len(controller.seen) == 1, "it may still gather company"
+        for _ in range(20):
+            await clock.advance(0.05)
+        assert len(ended) == 2
+        assert ended[1] - changed <= 1.0
+        # The worst moment: just after a handling has begun, which therefore does not know of it.
+        await clock.advance(10)
+        loop.add_batched("a")
+        await settle()
+        changed = clock.now()
+        loop.add_batched("a")
+        for _ in range(30):
+            await clock.advance(0.05)
+        assert len(ended) == 4
+        assert ended[3] - changed <= 1.0 + 1e-9
+
+
 async def test_a_key_that_is_dear_to_handle_may_ask_for_longer_pauses():
     controller = Recorder()
     async with running(controller) as (loop, clock):

@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=float,
         default=0.0,
-        help="let further changes of a Service's Pods wait so long, to be written together (default 0)",
+        help="write further changes of a Service's Pods together, each within this time (default 0: at once)",
     )
     parser.add_argument("--status", metavar="HOST:PORT", default="", help="/health, /ready and /metrics over HTTP")
     add_log_options(parser)

@@ -95,7 +95,7 @@ ABOUT = {
     "nodes.workers": "Writes under way at once, per kind of work.",
     "discovery.workers": "Services handled at once by each discovery controller.",
     "discovery.max_endpoints_per_slice": "Endpoints in one EndpointSlice, 1 to 1000.",
-    "discovery.batch": "Seconds that further changes of a Service's Pods may wait to be written together.",
+    "discovery.batch": "Seconds within which further changes of a Service's Pods are written, together.",
     "surroundings.namespace_contents": "Give namespaces a `default` ServiceAccount (and see `root_certificates`).",
     "surroundings.root_certificates": (
         "Give namespaces the ConfigMap `kube-root-ca.crt` as well. Off by itself with `--nodes 0`: it is for Pods."

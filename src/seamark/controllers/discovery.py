@@ -36,8 +36,8 @@ ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring"
 class DiscoverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the discovery controllers work.
 
-    ``batch`` seconds is how long several changes of Pods of one Service may wait to be written together; the first of
-    them never waits.
+    ``batch`` seconds is how long several changes of Pods of one Service may be gathered to be written together: each is
+    written within that time, if writing does not take half of it by itself; the first of them never waits.
     """
 
     workers: int = 5

@@ -36,6 +36,10 @@ Key = str
 MANY_CONFLICTS = 5
 
 
+# The part of a batch period that is for gathering and writing; the rest is for a busy machine.
+GATHERING = 0.8
+
+
 class Controller(Protocol):
     """Somebody who makes the world as it should be, one key at a time."""
 
@@ -121,6 +125,7 @@ class Queue:
         self._timers: dict[Key, _Timer] = {}
         self._failures: dict[Key, int] = {}
         self._started: dict[Key, float] = {}  # when it was last taken up
+        self._took: dict[Key, float] = {}  # how long that took
         self._longest = batch
         self._sweep_at = 1024
 
@@ -164,15 +169,19 @@ class Queue:
         self._timers[key] = _Timer(due, self._clock.call_later(delay, lambda: self._due(key)))
 
     def add_batched(self, key: Key, *, at_least: float = 0.0) -> None:
-        """Handle the key at once, unless it was taken up less than a batch period ago: then when that is over.
+        """Handle the key at once, unless it was taken up less than a batch period ago: then so that it is done, if it
+        takes as long as the last time, when that period is over.
 
-        A single change is not kept waiting, and a burst of them costs one handling per period.  ``at_least`` is a
-        period for keys that are dear to handle.
+        A single change is not kept waiting, a burst of them costs one handling per period, and none of them waits for
+        longer than the period.  ``at_least`` is a rest between two handlings for keys that are dear to handle.
         """
-        period = max(self._batch, at_least)
-        self._longest = max(self._longest, period)
+        self._longest = max(self._longest, at_least)
         started = self._started.get(key)
-        self.add_after(key, 0.0 if started is None else started + period - self._clock.now())
+        if started is None:
+            self.add(key)
+            return
+        pause = max(self._batch * GATHERING - self._took.get(key, 0.0), at_least)
+        self.add_after(key, started + pause - self._clock.now())
 
     def add_failed(self, key: Key, *, at_least: float = 0.0) -> None:
         """Handle the key again after it failed, later each time it fails in a row."""
@@ -197,6 +206,8 @@ class Queue:
     def done(self, key: Key) -> None:
         """The key has been handled."""
         self._running.discard(key)
+        if self._batch and key in self._started:
+            self._took[key] = self._clock.now() - self._started[key]
         if key in self._again:
             self._again.discard(key)
             self.add(key)
@@ -215,6 +226,7 @@ class Queue:
         """Forget keys whose period is over, now and then: most keys never come back."""
         if len(self._started) >= self._sweep_at:
             self._started = {key: at for key, at in self._started.items() if now - at < self._longest}
+            self._took = {key: took for key, took in self._took.items() if key in self._started}
             self._sweep_at = 2 * len(self._started) + 1024
 
 
