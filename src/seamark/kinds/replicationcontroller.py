@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds import workload
 from seamark.kinds.fields import Errors, required
 from seamark.kinds.podspec_validation import template_mistakes
-from seamark.kinds.replicaset import COLUMNS, COUNTS, counted_mistakes
+from seamark.kinds.replicated import Replicated
 from seamark.kinds.resource import REPLICATION_CONTROLLERS
-from seamark.kinds.times import age
 
 
-class ReplicationControllerKind(workload.Workload):
+class ReplicationControllerKind(Replicated):
     resource = REPLICATION_CONTROLLERS
     singular = "replicationcontroller"
     shape = "io.k8s.api.core.v1.ReplicationController"
     short_names = ("rc",)
     subresources = (workload.SCALE, workload.status_of("ReplicationController"))
-    columns = COLUMNS
-    new_status = {"replicas": 0}  # noqa: RUF012 - declared in the base class
-    counts = COUNTS
     field_names = ("status.replicas",)
 
     def default(self, obj: Object) -> None:
@@ -57,23 +53,11 @@ class ReplicationControllerKind(workload.Workload):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         return self.validate(obj)  # its selector, unlike those of others, may change
 
-    def status_mistakes(self, status: Object) -> Errors:
-        return counted_mistakes(status)
-
     def fields(self, obj: Object) -> Mapping[str, str]:
         return {"status.replicas": str(obj["status"].get("replicas", 0))}
 
-    def row(self, obj: Object, now: float) -> Sequence[Any]:
-        meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
-        return [
-            meta.get("name", ""),
-            spec.get("replicas", 0),
-            status.get("replicas", 0),
-            status.get("readyReplicas", 0),
-            age(now, meta.get("creationTimestamp")),
-            *workload.container_cells(spec.get("template")),
-            workload.labels_cell(spec.get("selector")),
-        ]
+    def selector_cell(self, selector: Any) -> str:
+        return workload.labels_cell(selector)
 
 
 REPLICATION_CONTROLLER = ReplicationControllerKind()
