@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seamark.controllers.loop import Cancellable, Clock
+from seamark.access.clock import Cancellable, Clock
 
 PATIENCE = 30.0
 

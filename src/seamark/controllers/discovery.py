@@ -13,12 +13,13 @@ from typing import Literal
 
 import msgspec
 
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.controllers.endpoints_controller import EndpointsController
 from seamark.controllers.endpointslices_controller import EndpointSlicesController
-from seamark.controllers.loop import Clock, Loop
+from seamark.controllers.loop import Loop
 from seamark.controllers.members import Members
 from seamark.controllers.mirroring_controller import MirroringController
 from seamark.controllers.slices_state import MAX_ENDPOINTS

@@ -9,13 +9,14 @@ from contextlib import suppress
 
 import msgspec
 
+from seamark.access.clock import Clock, SteadyClock
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of, split_key
 from seamark.controllers.confirmations import Confirmations
 from seamark.controllers.endpoints_state import EndpointsState
-from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
+from seamark.controllers.loop import Loop, Retry
 from seamark.controllers.members import Members
 from seamark.controllers.slices_writer import namespace_terminating
 from seamark.controllers.trigger_time import TriggerTimes
@@ -79,7 +80,7 @@ class EndpointsController:
         self._kept: dict[Key, _Kept] = {}
         self._written: dict[Key, _Written] = {}
         self._unsure: set[Key] = set()
-        self._confirmations = Confirmations(clock or SystemClock(), self._missed)
+        self._confirmations = Confirmations(clock or SteadyClock(), self._missed)
         self.loop = Loop(self, workers=workers, retry=Retry(), clock=clock, metrics=metrics, batch=batch)
         members.follow(self)
         endpoints.on_change(self._endpoints_changed)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
+from seamark.access.clock import Clock, SteadyClock
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers import hints
 from seamark.controllers.confirmations import Confirmations
-from seamark.controllers.loop import Clock, Expected, Loop, Retry, SystemClock
+from seamark.controllers.loop import Expected, Loop, Retry
 from seamark.controllers.members import Members
 from seamark.controllers.slices_absent import AbsentSlices
 from seamark.controllers.slices_objects import CONTROLLER
@@ -79,8 +80,8 @@ class EndpointSlicesController:
         self._recorder = recorder
         self._limit = limit
         self._kept: dict[Key, _Kept] = {}
-        self._absent = AbsentSlices(clock or SystemClock())
-        self._store = SliceStore(CONTROLLER, Confirmations(clock or SystemClock(), self._missed))
+        self._absent = AbsentSlices(clock or SteadyClock())
+        self._store = SliceStore(CONTROLLER, Confirmations(clock or SteadyClock(), self._missed))
         self._writer = SliceWriter(cluster, self._store, managed_by=CONTROLLER, name=self.name, metrics=metrics)
         self._shares: dict[str, float] | None = None
         self._shares_known = False

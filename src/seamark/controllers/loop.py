@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
+from seamark.access.clock import Cancellable, Clock, SteadyClock
 from seamark.access.ratelimit import TokenBucket
 from seamark.errors import ApiError, Conflict
 from seamark.metrics import Registry
@@ -65,30 +64,6 @@ class Expected(Exception):
     """Base of a controller's own complaints about a key: worth a line in the log, not a traceback."""
 
 
-class Cancellable(Protocol):
-    def cancel(self) -> object: ...
-
-
-class Clock(Protocol):
-    """Time, so that tests can hold it in their hands."""
-
-    def now(self) -> float:
-        """Seconds that never go back."""
-        ...
-
-    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable: ...
-
-
-class SystemClock:
-    """The running event loop's time."""
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
-        return asyncio.get_running_loop().call_later(delay, call)
-
-
 class Retry(msgspec.Struct, frozen=True):
     """How long a key that failed waits: twice as long each time, from ``base`` to ``cap`` seconds.
 
@@ -115,7 +90,7 @@ class Queue:
 
     def __init__(self, *, retry: Retry | None = None, clock: Clock | None = None, batch: float = 0.0) -> None:
         self._retry = retry or Retry()
-        self._clock = clock or SystemClock()
+        self._clock = clock or SteadyClock()
         self._batch = batch
         self._bucket = TokenBucket(rate=self._retry.rate, burst=self._retry.burst, clock=self._clock.now)
         self._ready: asyncio.Queue[Key] = asyncio.Queue()
@@ -246,7 +221,7 @@ class Loop:
     ) -> None:
         self.controller = controller
         self._workers = workers
-        self._clock = clock or SystemClock()
+        self._clock = clock or SteadyClock()
         self._queue = Queue(retry=retry, clock=self._clock, batch=batch)
         self._grace = grace
         self._stopping = asyncio.Event()

@@ -5,13 +5,14 @@ What to write is :mod:`seamark.controllers.mirroring`; this follows the cluster 
 
 from __future__ import annotations
 
+from seamark.access.clock import Clock, SteadyClock
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers import mirroring
 from seamark.controllers.confirmations import Confirmations
-from seamark.controllers.loop import Clock, Loop, Retry, SystemClock
+from seamark.controllers.loop import Loop, Retry
 from seamark.controllers.slices_absent import AbsentSlices
 from seamark.controllers.slices_store import SliceStore
 from seamark.controllers.slices_writer import Outrun, SliceWriter
@@ -46,8 +47,8 @@ class MirroringController:
         self._endpoints = endpoints
         self._recorder = recorder
         self._batch = batch
-        self._absent = AbsentSlices(clock or SystemClock())
-        self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock or SystemClock(), self._missed))
+        self._absent = AbsentSlices(clock or SteadyClock())
+        self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock or SteadyClock(), self._missed))
         self._writer = SliceWriter(
             cluster, self._store, managed_by=mirroring.CONTROLLER, name=self.name, metrics=metrics
         )

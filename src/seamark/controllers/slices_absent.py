@@ -6,7 +6,8 @@ slice for one its informer has yet to show and leaves the Service alone until it
 
 from __future__ import annotations
 
-from seamark.controllers.loop import Again, Clock
+from seamark.access.clock import Clock
+from seamark.controllers.loop import Again
 
 Key = str
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from seamark import errors
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Index, Informer
@@ -14,7 +15,7 @@ from seamark.kinds.resource import PODS
 from seamark.nodes.kubelet import node_of, reference
 from seamark.nodes.tolerance import eviction_time
 from seamark.nodes.views import Condition, Node, Pod
-from seamark.nodes.work import Clock, Key, Work
+from seamark.nodes.work import Key, Work
 
 
 class Evictions:

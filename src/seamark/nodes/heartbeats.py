@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seamark import errors
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
 from seamark.errors import Object
 from seamark.kinds import times
@@ -10,7 +11,7 @@ from seamark.kinds.resource import LEASES
 from seamark.nodes.registration import LEASE_NAMESPACE
 from seamark.nodes.roster import Member, Roster
 from seamark.nodes.settings import NodeSettings
-from seamark.nodes.work import Clock, Key, Work
+from seamark.nodes.work import Key, Work
 
 
 class Heartbeats:

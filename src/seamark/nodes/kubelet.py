@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from seamark import errors
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Index, Informer
@@ -20,7 +21,7 @@ from seamark.nodes.pod_life import Moments, Place, Rules, Step
 from seamark.nodes.roster import Member, Roster
 from seamark.nodes.settings import NodeSettings
 from seamark.nodes.views import Pod, PodStatus
-from seamark.nodes.work import Clock, Key, Work
+from seamark.nodes.work import Key, Work
 
 
 def node_of(pod: Pod) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from seamark import errors
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Index, Informer
@@ -19,7 +20,7 @@ from seamark.nodes import node_objects
 from seamark.nodes.kubelet import node_of, reference
 from seamark.nodes.settings import NodeSettings
 from seamark.nodes.views import Condition, Lease, Node, Pod
-from seamark.nodes.work import Clock, Key, Work
+from seamark.nodes.work import Key, Work
 
 MANAGER = "node-controller"
 

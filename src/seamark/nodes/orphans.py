@@ -7,6 +7,7 @@ time to come back.  Pods of a Node that was never there are left alone: they are
 from __future__ import annotations
 
 from seamark import errors
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
 from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import NODES, PODS
@@ -14,7 +15,7 @@ from seamark.nodes.evictions import disrupt
 from seamark.nodes.kubelet import node_of
 from seamark.nodes.settings import NodeSettings
 from seamark.nodes.views import Node, Pod
-from seamark.nodes.work import Clock, Key, Work
+from seamark.nodes.work import Key, Work
 
 
 class Orphans:

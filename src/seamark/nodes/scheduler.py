@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from seamark import errors
+from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer
@@ -20,7 +21,7 @@ from seamark.nodes.occupancy import Occupancy, occupant
 from seamark.nodes.schedule import Decision
 from seamark.nodes.settings import NodeSettings
 from seamark.nodes.views import Condition, Namespace, Node, Pod
-from seamark.nodes.work import Clock, Key, Work
+from seamark.nodes.work import Key, Work
 
 Kind = bytes  # what Pods that ask for the same have in common
 

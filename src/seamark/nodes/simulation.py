@@ -17,6 +17,7 @@ import asyncio
 import random as _random
 from collections.abc import Awaitable, Callable
 
+from seamark.access.clock import Clock, WallClock
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
@@ -33,7 +34,7 @@ from seamark.nodes.scheduler import Scheduler
 from seamark.nodes.settings import NodeSettings, check
 from seamark.nodes.tolerance import NOT_READY
 from seamark.nodes.views import Lease, Namespace, Node, Pod
-from seamark.nodes.work import Clock, SystemClock, Work
+from seamark.nodes.work import Work
 
 
 class Simulation:
@@ -49,7 +50,7 @@ class Simulation:
         random: Callable[[], float] = _random.random,
     ) -> None:
         check(settings)
-        clock = clock or SystemClock()
+        clock = clock or WallClock()
         self.ready = asyncio.Event()
         self._cluster = cluster
         self._settings = settings

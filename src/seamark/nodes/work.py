@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
+from seamark.access.clock import Cancellable, Clock
 from seamark.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -24,28 +23,6 @@ Key = str
 FIRST_RETRY = 0.05
 LAST_RETRY = 30.0
 TURN = 100  # keys that needed no waiting before everybody else gets a turn
-
-
-class Cancellable(Protocol):
-    def cancel(self) -> object: ...
-
-
-class Clock(Protocol):
-    """Time, so that tests can hold it in their hands."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable: ...
-
-
-class SystemClock:
-    def now(self) -> float:
-        return time.time()
-
-    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
-        return asyncio.get_running_loop().call_later(delay, call)
 
 
 class Work:
