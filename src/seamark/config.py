@@ -78,6 +78,15 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "memory:" if self.ephemeral else f"sqlite://{Path(self.data_dir).absolute()}/store.db"
 
 
+STORES = ("", "sqlite", "memory", "etcd")
+
+
+def store_scheme(url: str) -> str:
+    """``etcd`` of ``etcd://…``; empty for what is no URL but the path of a file."""
+    scheme, colon, _ = url.partition(":")
+    return scheme.lower() if colon and "/" not in scheme else ""
+
+
 def default_data_dir() -> str:
     """Where state lives unless told otherwise: the XDG state directory."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
@@ -184,10 +193,9 @@ def _check(config: Config) -> None:
             raise ConfigError(f"{flag} {port}: a port is between 0 and 65535")
     if len(config.cluster_domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(config.cluster_domain):
         raise ConfigError(f"--cluster-domain {config.cluster_domain}: not a domain name, such as cluster.local")
-    if config.store and config.store.partition(":")[0] not in ("sqlite", "memory", "etcd"):
-        raise ConfigError(
-            f"--store {config.store}: of no known kind; sqlite:///FILE, memory: or etcd://HOST:PORT/PREFIX"
-        )
+    if store_scheme(config.store) not in STORES:
+        shown = config.store.partition("?")[0]  # the options may hold a password
+        raise ConfigError(f"--store {shown}: of no known kind; sqlite:///FILE, memory: or etcd://HOST:PORT/PREFIX")
     try:
         check_service_network(config.network)
     except ValueError as error:

@@ -148,3 +148,14 @@ def test_the_environment_sets_what_flags_do_not() -> None:
     assert (made.nodes, made.ephemeral, made.api.plain_http, made.dns_port) == ({"count": 4}, True, False, 54)
     for domain in ("cluster.local", "k8s.example.org.", "local"):
         assert from_options({"data_dir": "/d", "cluster_domain": domain}, environ={}).cluster_domain == domain
+
+
+@pytest.mark.parametrize("url", ["/var/lib/seamark/store.db", "./store.db", "SQLITE:///x", "memory:", "etcd://a:1/p"])
+def test_every_store_that_can_be_opened_can_be_asked_for(url: str) -> None:
+    assert from_options({"data_dir": "/d", "store": url}, environ={}).store_url == url
+
+
+def test_a_password_in_an_unknown_store_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as refused:
+        from_options({"data_dir": "/d", "store": "bogus://x?password=secret"}, environ={})
+    assert "secret" not in str(refused.value)

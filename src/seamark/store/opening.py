@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from seamark.config import store_scheme
 from seamark.store.protocol import Store, StoreError
 
 DEFAULT_HISTORY_SECONDS = 300.0
@@ -21,10 +22,9 @@ ETCD_PORT = 2379
 
 def open_store(url: str) -> Store:
     """The engine for a URL, still to be opened; ``StoreError`` says what is wrong with the URL."""
-    scheme, colon, _ = url.partition(":")
     if not url:
         raise StoreError("the store URL is empty")
-    if not colon or "/" in scheme:
+    if not store_scheme(url):
         return _sqlite(url, {})
     shown = url.partition("?")[0]  # the options may hold a password
     try:
