@@ -15,7 +15,7 @@ def check_name(meta: Object, target: Target) -> None:
             f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         )
     _check_same_name(name, target)
-    _check_same_namespace(meta, target)
+    check_namespace(meta, target.namespace)
 
 
 def check_applied(meta: Object, target: Target) -> None:
@@ -23,7 +23,7 @@ def check_applied(meta: Object, target: Target) -> None:
     _check_same_name(meta.get("name", target.name), target)
     meta["name"] = target.name
     if target.kind.resource.namespaced:
-        _check_same_namespace(meta, target)
+        check_namespace(meta, target.namespace)
         meta["namespace"] = target.namespace
 
 
@@ -32,8 +32,9 @@ def _check_same_name(name: str, target: Target) -> None:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
 
 
-def _check_same_namespace(meta: Object, target: Target) -> None:
-    if meta.get("namespace", target.namespace) != target.namespace:
+def check_namespace(meta: Object, namespace: str) -> None:
+    """What names a namespace must name the one of the path."""
+    if meta.get("namespace", namespace) != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 

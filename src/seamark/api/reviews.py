@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from seamark.api.auth import MASTERS, Authenticator, may
 from seamark.api.context import User
+from seamark.api.identity import check_namespace
 from seamark.errors import BadRequest, Object
 from seamark.kinds.fields import Errors, invalid, refuse
 from seamark.kinds.kind import Kind
@@ -56,9 +57,8 @@ def answer(kind: Kind, obj: Object, user: User, authenticator: Authenticator, *,
     """The review with its status filled in."""
     spec = obj.get("spec") or {}
     if kind.resource.namespaced:
-        obj["metadata"].setdefault("namespace", namespace)
-        if obj["metadata"]["namespace"] != namespace:
-            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        check_namespace(obj["metadata"], namespace)
+        obj["metadata"]["namespace"] = namespace
     match kind.resource.kind:
         case "SelfSubjectReview":
             obj["metadata"]["creationTimestamp"] = now

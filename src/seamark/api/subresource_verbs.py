@@ -14,13 +14,14 @@ from seamark.api.negotiate import STORED
 from seamark.api.options import delete_options, patch_options, write_options
 from seamark.api.render import Renderer
 from seamark.errors import Object
+from seamark.kinds import scale as scales
 from seamark.kinds.binding import check_eviction
 
 
 def scale_answer(call: Call, renderer: Renderer, entry: Entry, warnings: list[str] | None = None) -> Answer:
     """The Scale of a workload, in the form asked for."""
-    scale = subresources.scale_of(call.kind, renderer.object(entry))
-    shown = Renderer(subresources.SCALE, renderer.representation, renderer.include, call.clock).shown(scale)
+    scale = scales.of(call.kind, renderer.object(entry))
+    shown = Renderer(scales.SCALE, renderer.representation, renderer.include, call.clock).shown(scale)
     return answers.of_object(renderer, shown, 200, warnings)
 
 
@@ -42,7 +43,7 @@ class SubresourceVerbs:
             options = patch_options(call.query, apply=False)
             document, mistakes = body.read_patch(call.request.body, type, options.field_validation)
             edit = edits.patched(
-                subresources.SCALE,
+                scales.SCALE,
                 type,
                 document,
                 subresource="scale",
@@ -59,9 +60,9 @@ class SubresourceVerbs:
 
         def make(old: Object) -> Object:
             current = edits.shown(kind, old)
-            scale = edit(subresources.scale_of(kind, current))
+            scale = edit(scales.of(kind, current))
             check_name(scale["metadata"], target)
-            return subresources.with_scale(kind, current, scale)
+            return scales.apply(kind, current, scale)
 
         how = call.how(options)
         written = await self._core.writer.change(kind, target.namespace, target.name, make, how, subresource="scale")
@@ -71,11 +72,11 @@ class SubresourceVerbs:
         target, kind = call.target, call.kind
         renderer = call.renderer(STORED)
         options = patch_options(call.query, apply=True)
-        config, warnings = body.read_applied(call.request.body, subresources.SCALE, options.field_validation)
+        config, warnings = body.read_applied(call.request.body, scales.SCALE, options.field_validation)
         check_applied(config["metadata"], target)
         how = call.how(options)
         edit = edits.applied(
-            subresources.SCALE,
+            scales.SCALE,
             config,
             manager=options.field_manager,
             force=options.force,

@@ -31,17 +31,7 @@ class BindingKind(Kind):
 
 
 BINDING = BindingKind()
-SCALE = scale.SCALE
 _REPLICAS: fieldsets.Fields = {"f:spec": {"f:replicas": {}}}
-
-
-def scale_of(kind: Kind, obj: Object) -> Object:
-    return scale.of(kind, obj)
-
-
-def with_scale(kind: Kind, current: Object, given: Object) -> Object:
-    """The workload with the number of replicas a Scale asks for; the Scale's version must be the workload's."""
-    return scale.apply(kind, current, given)
 
 
 def applied_scale(kind: Kind, edit: Callable[[Object | None], Object]) -> Callable[[Object], Object]:
@@ -55,7 +45,7 @@ def applied_scale(kind: Kind, edit: Callable[[Object | None], Object]) -> Callab
         entries = managed.parse(old["metadata"].get("managedFields") or ())
         live = scale.of(kind, current)
         live["metadata"]["managedFields"] = [
-            {**entry, "apiVersion": SCALE.resource.api_version, "fieldsV1": _REPLICAS}
+            {**entry, "apiVersion": scale.SCALES.api_version, "fieldsV1": _REPLICAS}
             for entry in entries
             if fieldsets.intersection(entry["fieldsV1"], _REPLICAS)
         ]
@@ -94,7 +84,7 @@ async def bind(writer: Writer, kinds: Kinds, namespace: str, name: str, binding:
     assert pods is not None, "Pods are always served"
 
     def make(old: Object) -> Object:
-        pod = bindings.bind({"kind": "Pod", "apiVersion": "v1", **old}, binding, how.now)
+        pod = bindings.bind(shown(pods, old), binding, how.now)
         writer.admission.copy_topology(pod, pod["spec"]["nodeName"])
         return pod
 
@@ -111,7 +101,7 @@ async def evict(
 
     def make(old: Object) -> Object:
         deleter.check(where[0], old["metadata"], options, where[2])
-        return bindings.evicted({"kind": "Pod", "apiVersion": "v1", **old}, how.now)
+        return bindings.evicted(shown(where[0], old), how.now)
 
     written = await writer.edit(*where, make, how)
     if options.version:

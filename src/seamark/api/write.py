@@ -23,6 +23,7 @@ from seamark.api import managed
 from seamark.api.admission import Admission
 from seamark.api.cache import Cache, Entry, entry_of, key_of, stored
 from seamark.api.context import Writing
+from seamark.api.identity import check_namespace
 from seamark.api.options import unsigned
 from seamark.api.read import missing, named
 from seamark.api.reserve import Reservations
@@ -164,10 +165,7 @@ class Writer:
         if meta.get("resourceVersion"):
             raise errors.ApiError("resourceVersion should not be set on objects to be created")
         if kind.resource.namespaced:
-            if meta.get("namespace", namespace) != namespace:
-                raise errors.BadRequest(
-                    "the namespace of the provided object does not match the namespace sent on the request"
-                )
+            check_namespace(meta, namespace)
             meta["namespace"] = namespace
 
     def _suffix(self) -> str:

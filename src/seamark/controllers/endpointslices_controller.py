@@ -80,8 +80,9 @@ class EndpointSlicesController:
         self._recorder = recorder
         self._limit = limit
         self._kept: dict[Key, _Kept] = {}
-        self._absent = AbsentSlices(clock or SteadyClock())
-        self._store = SliceStore(CONTROLLER, Confirmations(clock or SteadyClock(), self._missed))
+        clock = clock or SteadyClock()
+        self._absent = AbsentSlices(clock)
+        self._store = SliceStore(CONTROLLER, Confirmations(clock, self._missed))
         self._writer = SliceWriter(cluster, self._store, managed_by=CONTROLLER, name=self.name, metrics=metrics)
         self._shares: dict[str, float] | None = None
         self._shares_known = False

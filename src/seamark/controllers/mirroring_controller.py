@@ -47,8 +47,9 @@ class MirroringController:
         self._endpoints = endpoints
         self._recorder = recorder
         self._batch = batch
-        self._absent = AbsentSlices(clock or SteadyClock())
-        self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock or SteadyClock(), self._missed))
+        clock = clock or SteadyClock()
+        self._absent = AbsentSlices(clock)
+        self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock, self._missed))
         self._writer = SliceWriter(
             cluster, self._store, managed_by=mirroring.CONTROLLER, name=self.name, metrics=metrics
         )
