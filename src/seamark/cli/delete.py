@@ -22,6 +22,7 @@ from seamark.cli.failure import Failure, Refusal
 from seamark.cli.output_formats import Output, OutputFormats
 from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.server_kinds import ServerKind
+from seamark.cli.targets import check_words_or_files, parse_targets, selection
 from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
@@ -107,10 +108,7 @@ def main(arguments: list[str]) -> int:
 def _check(options: argparse.Namespace) -> None:
     """What makes no sense together, before anything is gone."""
     selects = bool(options.selector or options.field_selector)
-    if options.what and options.filename:
-        raise Refusal(
-            "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well", 2
-        )
+    check_words_or_files(options)
     if not options.what and not options.filename:
         if selects or options.all:
             raise Refusal("at least one resource must be specified to use a selector", 2)
@@ -149,20 +147,14 @@ async def run(options: argparse.Namespace) -> int:
 
 
 async def _in_files(server: Server, options: argparse.Namespace) -> AsyncIterator[Doomed]:
-    from seamark.cli.manifests import kind_of, namespace_of, read_all
+    from seamark.cli.manifests import described
 
-    kinds = await server.kinds()
-    for manifest in read_all(options.filename, recursive=options.recursive):
-        kind = kind_of(manifest, kinds)
-        namespace = namespace_of(manifest, kind, asked=options.namespace, default=server.namespace)
-        yield Doomed(kind, manifest.name, namespace, manifest.source)
+    for target, source in described(options, await server.kinds(), default=server.namespace):
+        yield Doomed(target.kind, target.name, target.namespace, source)
 
 
 async def _named(server: Server, options: argparse.Namespace) -> AsyncIterator[Doomed]:
-    from seamark.cli.targets import parse_targets
-
-    query = {"labelSelector": options.selector, "fieldSelector": options.field_selector}
-    query = {key: value for key, value in query.items() if value}
+    query = selection(options)
     targets = parse_targets(options.what, await server.kinds(), warn=server.warn)
     if any(target.name for target in targets):
         if query or options.all:

@@ -86,10 +86,10 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     # Names may stand before and behind flags, which argparse can only do when asked to.
     options = parser().parse_intermixed_args(arguments)
-    if options.what and options.filename:
-        raise Refusal(
-            "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well", 2
-        )
+
+    from seamark.cli.targets import check_words_or_files
+
+    check_words_or_files(options)
     if not options.what and not options.filename:
         raise Refusal("Required resource not specified: what is to be shown? KIND, KIND NAME … or -f FILE", 2)
     watching = options.watch or options.watch_only
@@ -126,20 +126,15 @@ async def run(options: argparse.Namespace) -> int:
 
 async def _targets(server: Server, options: argparse.Namespace) -> list[Target]:
     """What was asked for, by words or by files."""
-    from seamark.cli.targets import Target, parse_targets
-
     kinds = await server.kinds()
     if not options.filename:
+        from seamark.cli.targets import parse_targets
+
         return parse_targets(options.what, kinds, warn=server.warn)
 
-    from seamark.cli.manifests import kind_of, namespace_of, read_all
+    from seamark.cli.manifests import described
 
-    found = []
-    for manifest in read_all(options.filename, recursive=options.recursive):
-        kind = kind_of(manifest, kinds)
-        namespace = namespace_of(manifest, kind, asked=options.namespace, default=server.namespace)
-        found.append(Target(kind, manifest.name, namespace))
-    return found
+    return [target for target, _ in described(options, kinds, default=server.namespace)]
 
 
 # --- asking ----------------------------------------------------------------------------------------
@@ -152,14 +147,10 @@ def namespace_for(server: Server, target: Target, options: argparse.Namespace) -
     return target.namespace or options.namespace or server.namespace
 
 
-def selection(options: argparse.Namespace) -> dict[str, str]:
-    chosen = {"labelSelector": options.selector, "fieldSelector": options.field_selector}
-    return {key: value for key, value in chosen.items() if value}
-
-
 async def _documents(server: Server, target: Target, options: argparse.Namespace, *, accept: str) -> list[Object]:
     """An object, or the pages of a list."""
     from seamark.cli.server import TABLE
+    from seamark.cli.targets import selection
 
     namespace = namespace_for(server, target, options)
     resource = target.kind.resource

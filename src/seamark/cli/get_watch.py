@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from seamark import errors
 from seamark.cli.failure import Refusal
-from seamark.cli.get import namespace_for, selection
+from seamark.cli.get import namespace_for
 from seamark.cli.get_objects import document_writer, objects_in, shown
 from seamark.cli.get_tables import as_table, looks_of
 from seamark.cli.server import TABLE
 from seamark.cli.table_text import APART, Looks, Table, TableText
+from seamark.cli.targets import selection
 from seamark.cli.terminal import colourful
 
 if TYPE_CHECKING:

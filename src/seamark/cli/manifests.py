@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seamark.cli.failure import Refusal
+from seamark.cli.targets import Target
 
 if TYPE_CHECKING:
     from seamark.cli.server_kinds import ServerKind, ServerKinds
@@ -148,3 +150,11 @@ def namespace_of(manifest: Manifest, kind: ServerKind, *, asked: str | None, def
             f"the namespace \"{asked}\". You must pass '--namespace={manifest.namespace}' to perform this operation."
         )
     return manifest.namespace or asked or default
+
+
+def described(options: argparse.Namespace, kinds: ServerKinds, *, default: str) -> Iterator[tuple[Target, str]]:
+    """What the files of ``-f`` describe, one after the other, and which file it was; ``default`` is the namespace."""
+    for manifest in read_all(options.filename, recursive=options.recursive):
+        kind = kind_of(manifest, kinds)
+        namespace = namespace_of(manifest, kind, asked=options.namespace, default=default)
+        yield Target(kind, manifest.name, namespace), manifest.source

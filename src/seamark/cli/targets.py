@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -18,6 +19,20 @@ class Target(msgspec.Struct, frozen=True):
     kind: ServerKind
     name: str = ""
     namespace: str = ""
+
+
+def check_words_or_files(options: argparse.Namespace) -> None:
+    """Objects are named by words or by files; both would leave open which is meant."""
+    if options.what and options.filename:
+        raise Refusal(
+            "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well", 2
+        )
+
+
+def selection(options: argparse.Namespace) -> dict[str, str]:
+    """The selectors given, as a server is asked for them."""
+    chosen = {"labelSelector": options.selector, "fieldSelector": options.field_selector}
+    return {key: value for key, value in chosen.items() if value}
 
 
 def parse_targets(words: Sequence[str], kinds: ServerKinds, warn: Warn = lambda text: None) -> list[Target]:
