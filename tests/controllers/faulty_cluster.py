@@ -3,6 +3,19 @@
 import asyncio
 
 
+def each_once(coming):
+    """A fault for each (verb, resource, fault) of this list, which is empty once all of them have happened."""
+
+    def fault(verb, resource, name):
+        found = next((entry for entry in coming if entry[:2] == (verb, resource)), None)
+        if found is None:
+            return None
+        coming.remove(found)
+        return found[2]
+
+    return fault
+
+
 class FaultyCluster:
     """Hands everything on to another cluster, as far as its faults allow.
 

@@ -1,6 +1,6 @@
 """DaemonSets at work on a real API server: nodes come and go, updates, Pods that fail."""
 
-from faulty_cluster import FaultyCluster
+from faulty_cluster import FaultyCluster, each_once
 from virtual_time import VirtualClock
 from workload_world import world
 
@@ -184,14 +184,7 @@ async def test_faults_are_got_over_and_nothing_is_made_twice():
         ("delete", PODS, ("after", errors.ServiceUnavailable("connection reset"))),
     ]
 
-    def fault(verb, resource, name):
-        found = next((entry for entry in coming if entry[:2] == (verb, resource)), None)
-        if found is None:
-            return None
-        coming.remove(found)
-        return found[2]
-
-    async with world(through=lambda cluster: FaultyCluster(cluster, fault)) as here:
+    async with world(through=lambda cluster: FaultyCluster(cluster, each_once(coming))) as here:
         await make_nodes(here, "a", "b", "c")
         await here.create("DaemonSet", "agent", spec())
         await here.until(lambda: number_of_pods(here), 3)
@@ -209,7 +202,5 @@ async def test_at_rest_nothing_is_written():
         await here.until(lambda: number_of_pods(here), 2)
         await here.until(lambda: settled(here))
         before = await here.quiet()
-        for loop in here.controllers.loops:
-            if loop.controller.name == "daemonset-controller":
-                loop.add("default/agent")
+        here.controllers.nudge("daemonset-controller", "default/agent")
         assert await here.quiet() == before

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from faulty_cluster import FaultyCluster
+from faulty_cluster import FaultyCluster, each_once
 from virtual_time import VirtualClock
 from workload_world import world
 
@@ -260,17 +260,10 @@ async def test_conflicts_lost_answers_and_late_news_are_got_over():
         ("patch", REPLICA_SETS, ("after", errors.ServiceUnavailable("connection reset"))),
     ]
 
-    def fault(verb, resource, name):
-        found = next((entry for entry in coming if entry[:2] == (verb, resource)), None)
-        if found is None:
-            return None
-        coming.remove(found)
-        return found[2]
-
     faulty = {}
 
     def through(cluster):
-        faulty["cluster"] = FaultyCluster(cluster, fault)
+        faulty["cluster"] = FaultyCluster(cluster, each_once(coming))
         return faulty["cluster"]
 
     async with world(through=through) as here:
@@ -292,9 +285,7 @@ async def test_at_rest_nothing_is_written():
         await here.create("Deployment", "web", spec())
         await here.until(lambda: complete(here))
         before = await here.quiet()
-        for loop in here.controllers.loops:
-            if loop.controller.name == "deployment-controller":
-                loop.add("default/web")
+        here.controllers.nudge("deployment-controller", "default/web")
         assert await here.quiet() == before
 
 

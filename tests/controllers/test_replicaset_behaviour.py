@@ -168,11 +168,9 @@ async def test_at_rest_nothing_is_written():
         await here.create("ReplicaSet", "web", SPEC)
         await here.until(ready(here), 3)
         before = await here.quiet()
-        for loop in here.controllers.loops:
-            if loop.controller.name == "replicaset-controller":
-                for _ in range(3):
-                    loop.add("default/web")
-                    await asyncio.sleep(0.02)
+        for _ in range(3):
+            here.controllers.nudge("replicaset-controller", "default/web")
+            await asyncio.sleep(0.02)
         assert await here.quiet() == before
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from faulty_cluster import FaultyCluster
+from faulty_cluster import FaultyCluster, each_once
 from virtual_time import VirtualClock
 from workload_world import world
 
@@ -218,14 +218,7 @@ async def test_faults_are_got_over_and_nothing_is_made_twice():
         ("delete", PODS, errors.ServiceUnavailable("no answer")),
     ]
 
-    def fault(verb, resource, name):
-        found = next((entry for entry in coming if entry[:2] == (verb, resource)), None)
-        if found is None:
-            return None
-        coming.remove(found)
-        return found[2]
-
-    async with world(through=lambda cluster: FaultyCluster(cluster, fault)) as here:
+    async with world(through=lambda cluster: FaultyCluster(cluster, each_once(coming))) as here:
         await here.create("StatefulSet", "db", spec())
         await here.until(lambda: settled(here))
         await set_image(here, "app:2")
@@ -240,7 +233,5 @@ async def test_at_rest_nothing_is_written():
         await here.create("StatefulSet", "db", spec())
         await here.until(lambda: settled(here))
         before = await here.quiet()
-        for loop in here.controllers.loops:
-            if loop.controller.name == "statefulset-controller":
-                loop.add("default/db")
+        here.controllers.nudge("statefulset-controller", "default/db")
         assert await here.quiet() == before

@@ -68,6 +68,11 @@ class Controllers:
         await controller.synced()
         await loop.run()
 
+    def nudge(self, controller, key):
+        """Have a controller look at something, though nothing has changed."""
+        [loop] = [loop for loop in self.loops if loop.controller.name == controller]
+        loop.add(key)
+
     @contextlib.asynccontextmanager
     async def running(self):
         tasks = [asyncio.create_task(work) for work in self._work]
