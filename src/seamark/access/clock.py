@@ -20,21 +20,22 @@ class Clock(Protocol):
     def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable: ...
 
 
-class SteadyClock:
+class _LoopClock:
+    """What is to be done later, the event loop does."""
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
+        return asyncio.get_running_loop().call_later(delay, call)
+
+
+class SteadyClock(_LoopClock):
     """For durations: it never goes back."""
 
     def now(self) -> float:
         return time.monotonic()
 
-    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
-        return asyncio.get_running_loop().call_later(delay, call)
 
-
-class WallClock:
+class WallClock(_LoopClock):
     """For moments that are written down: seconds since the epoch."""
 
     def now(self) -> float:
         return time.time()
-
-    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
-        return asyncio.get_running_loop().call_later(delay, call)

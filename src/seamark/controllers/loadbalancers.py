@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder
 from seamark.access.informer import key_of
 from seamark.access.informers import Informers
@@ -186,8 +186,8 @@ class LoadBalancerController:
         ingress = [{"ip": address, "ipMode": "VIP"} for address in addresses]
         patch = {"metadata": {"uid": meta.uid}, "status": {"loadBalancer": {"ingress": ingress}}}
         try:
-            answer = await self._cluster.patch(
-                SERVICES, meta.name, patch, namespace=meta.namespace, subresource="status"
+            given = await self._cluster.patch(
+                SERVICES, meta.name, patch, namespace=meta.namespace, subresource="status", as_=Receipt
             )
         except errors.ApiError as error:
             self._written.pop(key, None)
@@ -197,7 +197,7 @@ class LoadBalancerController:
             self._say(service, "Warning", "SyncLoadBalancerFailed", _failed(str(error)))
             raise
         if key in self._written:
-            self._written[key] = _Written(addresses, int(answer["metadata"]["resourceVersion"]))
+            self._written[key] = _Written(addresses, int(given.version))
             self._hold(key, self._services.by_key(key))
         self._say(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
 

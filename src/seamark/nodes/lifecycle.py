@@ -10,7 +10,7 @@ import msgspec
 
 from seamark import errors
 from seamark.access.clock import Clock
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Index, Informer
 from seamark.errors import Object
@@ -98,8 +98,10 @@ class Lifecycle:
             if conditions != node.status.conditions:
                 patch = {**version, "status": {"conditions": msgspec.to_builtins(conditions)}}
                 manager = "kubelet" if alive else MANAGER
-                written = await self._cluster.patch(NODES, key, patch, subresource="status", field_manager=manager)
-                version = {"metadata": {"resourceVersion": written["metadata"]["resourceVersion"]}}
+                written = await self._cluster.patch(
+                    NODES, key, patch, subresource="status", field_manager=manager, as_=Receipt
+                )
+                version = {"metadata": {"resourceVersion": written.version}}
                 self._announce(node, alive=alive)
             if taints != node.spec.taints:
                 patch = {**version, "spec": {"taints": msgspec.to_builtins(taints) or None}}
