@@ -23,13 +23,14 @@ import msgspec
 
 from seamark.access.events import EventRecorder
 from seamark.access.informer import key_of
-from seamark.controllers import endpoints, endpointslices
-from seamark.controllers.endpoints_controller import EndpointsController
-from seamark.controllers.endpointslices_controller import EndpointSlicesController
-from seamark.controllers.members import Members
-from seamark.controllers.views import Endpoints, EndpointSlice
+from seamark.controllers.discovery.endpoints_controller import EndpointsController
+from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
+from seamark.controllers.discovery.members import Members
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
-from seamark.membership import Node, Pod, Service, selects
+from seamark.rules import endpoints
+from seamark.rules.membership import Node, Pod, Service, selects
+from seamark.rules.slices import planning as endpointslices
+from seamark.rules.written import Endpoints, EndpointSlice
 
 NAMESPACE = "bench"
 

@@ -16,8 +16,8 @@ from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
-from seamark.controllers.views import EndpointSlice
 from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS, SERVICES
+from seamark.rules.written import EndpointSlice
 
 NODE = "bench-node"
 AT_ONCE = 32

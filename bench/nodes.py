@@ -26,8 +26,8 @@ from seamark.config import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.metrics import Registry
-from seamark.nodes.settings import NodeSettings
-from seamark.nodes.simulation import Simulation
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.nodes.simulated.simulation import Simulation
 from seamark.nodes.views import Pod
 from seamark.store.opening import open_store
 

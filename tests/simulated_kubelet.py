@@ -12,8 +12,8 @@ from seamark.access import kubeconfig
 from seamark.access.informer import Informer
 from seamark.access.remote import RemoteCluster
 from seamark.errors import Conflict, NotFound
-from seamark.kinds import times
 from seamark.kinds.resource import PODS
+from seamark.kinds.values import times
 
 
 class SimulatedKubelet:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from controllers.worlds import node, pod, service
-from seamark.membership import Pod, Port, Reason, Service, Standing, WrongLabel, judge, parse_ip, selects
+from seamark.rules.membership import Pod, Port, Reason, Service, Standing, WrongLabel, judge, parse_ip, selects
 
 NODE = node()
 HTTP = {"name": "http", "containerPort": 8080, "protocol": "TCP"}

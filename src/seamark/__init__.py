@@ -7,7 +7,7 @@ The tour, from a request to an answer:
 - :mod:`seamark.store`, a revisioned key-value log on SQLite or etcd, whose changes flow back into the API server's
   memory and on to every watcher.
 - :mod:`seamark.access` is how everyone else sees a cluster, this one or any other: the verbs, informers, kubeconfig.
-- :mod:`seamark.membership` decides whether a Pod is an endpoint of a Service, and why;
+- :mod:`seamark.rules.membership` decides whether a Pod is an endpoint of a Service, and why;
 - :mod:`seamark.controllers` write Endpoints and EndpointSlices by it, and run what feeds Services: Deployments and the
   rest;
 - :mod:`seamark.dns` answers names straight from that state;

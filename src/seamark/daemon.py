@@ -24,16 +24,16 @@ from seamark import __version__, sections
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
-from seamark.api.allocate import first_address
+from seamark.api.allocation.allocate import first_address
 from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.context import User
 from seamark.api.server import ApiServer
 from seamark.config import Config, ConfigError
-from seamark.controllers.standalone import Work, housekeeping
-from seamark.kinds import times
+from seamark.controllers.housekeeping.standalone import Work, housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.table import KINDS
+from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
 from seamark.store.opening import open_store
@@ -163,7 +163,7 @@ class Daemon:
             work += housekeeping(self.api.cluster, resources, self.metrics, settings=around, authority=authority)
             work += self.api.repairs()
         if "discovery" in self.parts:
-            from seamark.controllers.discovery import Discovery
+            from seamark.controllers.discovery.discovery import Discovery
 
             settings = sections.discovery(self.config)
             cluster = self.api.cluster("endpoint-controllers")
@@ -180,7 +180,7 @@ class Daemon:
         if not settings.count and not self.api.cache.of(NODES).entries:
             return []
 
-        from seamark.nodes.simulation import Simulation
+        from seamark.nodes.simulated.simulation import Simulation
 
         # Without a count it only takes away what an earlier start left.
         nodes = Simulation(self.api.cluster("nodes"), settings=settings)

@@ -10,18 +10,18 @@ import msgspec
 from seamark.config import Config, ConfigError
 
 if TYPE_CHECKING:
-    from seamark.controllers.discovery import DiscoverySettings
-    from seamark.controllers.surroundings import SurroundingsSettings
+    from seamark.controllers.discovery.discovery import DiscoverySettings
+    from seamark.controllers.housekeeping.surroundings import SurroundingsSettings
     from seamark.dns.config import DnsConfig
-    from seamark.nodes.settings import NodeSettings
+    from seamark.nodes.simulated.settings import NodeSettings
 
 T = TypeVar("T")
 
 
 def dns(config: Config) -> DnsConfig:
     """DNS for this cluster: where ``dns_host`` and ``dns_port`` say and for its zone, unless the section says more."""
-    from seamark.dns.addresses import parse_listen
     from seamark.dns.config import REVERSE_ZONES, DnsConfig
+    from seamark.dns.sockets.addresses import parse_listen
 
     host = f"[{config.dns_host}]" if ":" in config.dns_host else config.dns_host
     zone = {"zones": [config.cluster_domain, *REVERSE_ZONES], "pods": "verified"}
@@ -40,7 +40,7 @@ def dns(config: Config) -> DnsConfig:
 
 
 def nodes(config: Config) -> NodeSettings:
-    from seamark.nodes.settings import NodeSettings, check
+    from seamark.nodes.simulated.settings import NodeSettings, check
 
     settings = _converted(config.nodes, NodeSettings, "nodes")
     try:
@@ -51,13 +51,13 @@ def nodes(config: Config) -> NodeSettings:
 
 
 def discovery(config: Config) -> DiscoverySettings:
-    from seamark.controllers.discovery import DiscoverySettings
+    from seamark.controllers.discovery.discovery import DiscoverySettings
 
     return _converted(config.discovery, DiscoverySettings, "discovery")
 
 
 def surroundings(config: Config) -> SurroundingsSettings:
-    from seamark.controllers.surroundings import SurroundingsSettings
+    from seamark.controllers.housekeeping.surroundings import SurroundingsSettings
 
     section = config.surroundings
     if not nodes(config).count:

@@ -6,7 +6,7 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Change, Listing
-from seamark.kinds.selectors import parse_labels
+from seamark.kinds.values.selectors import parse_labels
 
 
 class SmallCluster:

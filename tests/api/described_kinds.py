@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seamark.kinds import resource as r
-from seamark.kinds import shapes
 from seamark.kinds.kind import ALL_VERBS, Kind, Subresource
+from seamark.kinds.language import shapes
 from seamark.kinds.resource import Resource
 
 CHANGE = ("get", "patch", "update")

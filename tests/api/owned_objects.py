@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from seamark.kinds.shape import Field, ListOf, MapOf, Scalar, Shape, Zero
+from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Zero
 
 STRING, INTEGER = Scalar("string"), Scalar("int32")
 

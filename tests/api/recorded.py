@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from seamark.kinds import shapes
-from seamark.kinds.shape import Shape
+from seamark.kinds.language import shapes
+from seamark.kinds.language.shape import Shape
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
 

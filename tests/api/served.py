@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from seamark.api import bootstrap
-from seamark.api.cache import PORTS_PREFIX, entry_of
 from seamark.api.context import User
-from seamark.api.http import Request, Response, Streaming
+from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.server import ApiServer
+from seamark.api.state.cache import PORTS_PREFIX, entry_of
 from seamark.config import ServiceNetwork
 from seamark.metrics import Registry
 from seamark.store.opening import open_store
@@ -52,7 +52,7 @@ class Answer:
 
 
 class Lines:
-    """A stream that keeps what is written to it; stands where :class:`seamark.api.http.Stream` stands."""
+    """A stream that keeps what is written to it; stands where :class:`seamark.api.http.protocol.Stream` stands."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

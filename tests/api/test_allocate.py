@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.allocate import Allocation, first_address, plan, release
-from seamark.api.bands import address_range
+from seamark.api.allocation.allocate import Allocation, first_address, plan, release
+from seamark.api.allocation.bands import address_range
 from seamark.config import ServiceNetwork, check_service_network
 from seamark.errors import ApiError, InternalError, Invalid, Object, status
-from seamark.kinds.service import SERVICE
+from seamark.kinds.service.service import SERVICE
 
 NETWORK = ServiceNetwork()
 SMALL = ServiceNetwork(ranges=("10.0.0.0/29", "fd00::/125"), node_ports=(30000, 30003))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_requests import requests
 from served import ADMIN, OTHER, Answer, served
 
-from seamark.api import application
-from seamark.api.http import MAX_BODY, Response, Streaming
+from seamark.api.http import application
+from seamark.api.http.protocol import MAX_BODY, Response, Streaming
 from seamark.store.protocol import Unavailable
 
 BASE = "/api/v1/namespaces/default/configmaps"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from owned_objects import THING, things
 from recorded import cases, place, shape_of
 
-from seamark.api import fieldsets, managed, merging
-from seamark.api.apply import LAST_APPLIED, apply
+from seamark.api.fields import fieldsets, managed, merging
+from seamark.api.fields.apply import LAST_APPLIED, apply
 from seamark.errors import ApiError, BadRequest, Conflict, status
-from seamark.kinds import shapes
-from seamark.kinds.decode import conform
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import conform
 
 NOW, LATER = "2025-01-01T00:00:00Z", "2025-01-01T00:00:01Z"
 

@@ -6,7 +6,7 @@ from served import ADMIN, OTHER, TOKENS
 from seamark.api.auth import ANONYMOUS, AUTHENTICATED, Authenticator, acting_as, may, read_token_file
 from seamark.api.certificates import Authority
 from seamark.api.context import User
-from seamark.api.http import Request
+from seamark.api.http.protocol import Request
 from seamark.errors import BadRequest, Forbidden, Unauthorized
 
 MASTER = User("root", ("system:masters", AUTHENTICATED))

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark import errors
-from seamark.api import body, edits
-from seamark.api.http import Request
-from seamark.kinds import json_scan, shapes
+from seamark.api.fields import edits
+from seamark.api.http import body
+from seamark.api.http.protocol import Request
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import json_scan, shapes
 from seamark.kinds.resource import CONFIGMAPS, ENDPOINT_SLICES, EVENTS, LEASES, NEW_EVENTS, SECRETS, SERVICES, Resource
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"

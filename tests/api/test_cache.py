@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.cache import PORTS_PREFIX, Cache, entry_of, key_of, prefix_of, restamped, stored
+from seamark.api.state.cache import PORTS_PREFIX, Cache, entry_of, key_of, prefix_of, restamped, stored
 from seamark.kinds.resource import CONFIGMAPS, EVENTS, NAMESPACES, NEW_EVENTS, NODES
 from seamark.kinds.table import KINDS
 from seamark.store.opening import open_store
@@ -91,7 +91,7 @@ def test_the_cache_is_what_the_log_says(log, after, namespace):
 
 
 def test_only_so_much_is_remembered(monkeypatch):
-    monkeypatch.setattr("seamark.api.cache.RECENT_EVENTS", 10)
+    monkeypatch.setattr("seamark.api.state.cache.RECENT_EVENTS", 10)
     cache = Cache(Quiet(), KINDS)
     for revision in range(1, 26):
         cache.apply(Batch([Change(key_of(CONFIGMAPS, "d", "a"), value(revision), None, revision)], revision))
@@ -199,7 +199,7 @@ async def test_who_waits_is_told_when_the_store_is_lost():
 
 
 async def test_loading_in_pages_and_following(monkeypatch):
-    monkeypatch.setattr("seamark.api.cache.LOAD_PAGE", 7)
+    monkeypatch.setattr("seamark.api.state.cache.LOAD_PAGE", 7)
     store = open_store("memory:")
     await store.open()
     for number in range(40):

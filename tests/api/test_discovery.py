@@ -12,8 +12,8 @@ from described_kinds import KINDS
 from replay_paths import lookup, remove
 
 from seamark import errors
-from seamark.api import discovery
-from seamark.api.http import Request, Response
+from seamark.api.http.protocol import Request, Response
+from seamark.api.openapi import discovery
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
 

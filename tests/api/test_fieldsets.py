@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_objects import THING, things
 
-from seamark.api import fieldsets, merging, typed
-from seamark.api.fieldsets import LEAF, Fields, Malformed
-from seamark.kinds import shapes
+from seamark.api.fields import fieldsets, merging, typed
+from seamark.api.fields.fieldsets import LEAF, Fields, Malformed
+from seamark.kinds.language import shapes
 
 steps = st.sampled_from(["f:a", "f:b", "f:name", 'k:{"port":80,"protocol":"TCP"}', 'v:"x"', "v:7", "i:3"])
 path_sets = st.sets(st.lists(steps, min_size=1, max_size=3).map(tuple), max_size=8)

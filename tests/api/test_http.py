@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from seamark.api import http
-from seamark.api.http import Connection, Response, Streaming, frame
+from seamark.api.http import protocol as http
+from seamark.api.http.protocol import Connection, Response, Streaming, frame
 
 
 class Transport:

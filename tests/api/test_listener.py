@@ -7,10 +7,10 @@ import ssl
 import pytest
 import uvloop
 
-from seamark.api import http
 from seamark.api.certificates import Authority
-from seamark.api.http import Response, Streaming, frame
-from seamark.api.listener import HALF_REQUEST_SECONDS, IDLE_SECONDS, STALLED_SECONDS, Listener
+from seamark.api.http import protocol as http
+from seamark.api.http.listener import HALF_REQUEST_SECONDS, IDLE_SECONDS, STALLED_SECONDS, Listener
+from seamark.api.http.protocol import Response, Streaming, frame
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 

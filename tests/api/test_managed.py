@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from owned_objects import THING, things
 from recorded import case
 
-from seamark.api import fieldsets, managed
-from seamark.api.patch import apply_patch
-from seamark.kinds import shapes
-from seamark.kinds.decode import conform
+from seamark.api.fields import fieldsets, managed
+from seamark.api.fields.patch import apply_patch
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import conform
 
 CONFIGMAP = shapes.of("io.k8s.api.core.v1.ConfigMap")
 NOW, LATER = "2025-01-01T00:00:00Z", "2025-01-01T00:00:01Z"

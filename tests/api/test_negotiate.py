@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.negotiate import NONE, PLAIN, STORED, STREAMED, Representation, negotiate, parse_accept
+from seamark.api.http.negotiate import NONE, PLAIN, STORED, STREAMED, Representation, negotiate, parse_accept
 from seamark.errors import NotAcceptable
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -14,9 +14,10 @@ from protobuf_wire import members
 from replay_paths import lookup
 
 from seamark import errors
-from seamark.api import field_docs, openapi
-from seamark.api.http import Request, Response
-from seamark.kinds import shapes
+from seamark.api.http.protocol import Request, Response
+from seamark.api.openapi import documents as openapi
+from seamark.api.openapi import field_docs
+from seamark.kinds.language import shapes
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api" / "discovery.json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"

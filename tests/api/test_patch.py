@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import case, patches, place, shape_of
 
-from seamark.api.patch import MOST_OPERATIONS, apply_patch, merge_patch, unusable
+from seamark.api.fields.patch import MOST_OPERATIONS, apply_patch, merge_patch, unusable
 from seamark.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge, status
-from seamark.kinds import shapes
+from seamark.kinds.language import shapes
 
 CONFIGMAP = shapes.of("io.k8s.api.core.v1.ConfigMap")
 TYPES = {

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from seamark.api.cache import PORTS_PREFIX, key_of, stored
-from seamark.api.repair import ROUNDS_BEFORE_FREED, Findings, PortRepair, User, examine
+from seamark.api.allocation.repair import ROUNDS_BEFORE_FREED, Findings, PortRepair, User, examine
 from seamark.api.server import ApiServer
+from seamark.api.state.cache import PORTS_PREFIX, key_of, stored
 from seamark.config import ServiceNetwork
 from seamark.errors import Invalid
 from seamark.kinds.resource import NAMESPACES, SERVICES

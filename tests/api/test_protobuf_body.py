@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from protobuf_wire import envelope, member, members, varint
 
 from seamark import errors
-from seamark.api import body, reviews
-from seamark.api.http import Request
-from seamark.api.negotiate import NONE, negotiate
-from seamark.kinds import protobuf, shapes, times
+from seamark.api import reviews
+from seamark.api.http import body
+from seamark.api.http.negotiate import NONE, negotiate
+from seamark.api.http.protocol import Request
 from seamark.kinds.kind import Kind
-from seamark.kinds.shape import ListOf, MapOf, Scalar, Shape, Type, Zero
+from seamark.kinds.language import protobuf, shapes
+from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type, Zero
 from seamark.kinds.table import KINDS
+from seamark.kinds.values import times
 
 CORE = "io.k8s.api.core.v1."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."

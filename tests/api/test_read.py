@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served import served
 
-from seamark.api.continuation import Continue
+from seamark.api.state.continuation import Continue
 
 BASE = "/api/v1/namespaces/default/configmaps"
 
@@ -158,7 +158,7 @@ async def test_tokens_lead_nowhere_else(api, start):
 
 
 async def test_versions_to_come(api, monkeypatch):
-    monkeypatch.setattr("seamark.api.read.PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr("seamark.api.state.read.PATIENCE_SECONDS", 0.02)
     current = api.api.cache.revision
     waiting = asyncio.ensure_future(api.ask("GET", f"{BASE}?resourceVersion={current + 1}"))
     await asyncio.sleep(0)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from owned_objects import THING, things
 
-from seamark.api.patch import apply_patch
+from seamark.api.fields.patch import apply_patch
 from seamark.errors import ApiError, BadRequest, Invalid
-from seamark.kinds import shapes
+from seamark.kinds.language import shapes
 
 POD = shapes.of("io.k8s.api.core.v1.Pod")
 SERVICE = shapes.of("io.k8s.api.core.v1.Service")

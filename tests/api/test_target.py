@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seamark.api.http.target import parse
 from seamark.api.subresources import BINDING
-from seamark.api.target import parse
 from seamark.errors import NotFound
 from seamark.kinds.table import KINDS, Kinds
 

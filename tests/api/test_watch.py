@@ -7,8 +7,8 @@ import sys
 import pytest
 from served import Lines, served
 
-from seamark.api import watch as watching
-from seamark.api.http import Streaming
+from seamark.api.http.protocol import Streaming
+from seamark.api.state import watch as watching
 
 BASE = "/api/v1/namespaces/default/configmaps"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
@@ -66,7 +66,7 @@ async def test_a_watch_list_ends_its_beginning_with_a_bookmark(api):
 
 
 async def test_a_watch_list_waits_for_its_version_and_gives_up(api, monkeypatch):
-    monkeypatch.setattr("seamark.api.read.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("seamark.api.state.read.PATIENCE_SECONDS", 0.05)
     version = int((await api.get(BASE))["metadata"]["resourceVersion"])
     lines = await api.watch(f"{BASE}?{INITIAL}&resourceVersion={version + 1}")
     await asyncio.sleep(0)
@@ -214,7 +214,7 @@ async def test_a_reader_too_slow_for_the_beginning_is_cut_off(api, monkeypatch):
 
 
 async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):
-    from seamark.api.render import Renderer
+    from seamark.api.state.render import Renderer
 
     calls = []
     event = Renderer.event

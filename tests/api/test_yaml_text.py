@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from seamark.api.yaml_body import read
-from seamark.api.yaml_text import dump
+from seamark.kinds.language.yaml_body import read
+from seamark.kinds.language.yaml_text import dump
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seamark.cli import VERBS, verb_first
-from seamark.nodes import orders
+from seamark.nodes.simulated import orders
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "deploy" / "README.md"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seamark.api import discovery
+from seamark.api.openapi import discovery
 from seamark.cli.failure import Failure
 from seamark.cli.server_kinds import ServerKind, ServerKinds, aggregated, unaggregated
 from seamark.cli.targets import Target, parse_targets

@@ -11,7 +11,7 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Change, Listing
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.kinds.selectors import parse_labels
+from seamark.kinds.values.selectors import parse_labels
 
 RESOURCES = {"Service": SERVICES, "Pod": PODS, "Node": NODES, "Endpoints": ENDPOINTS, "EndpointSlice": ENDPOINT_SLICES}
 

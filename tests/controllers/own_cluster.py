@@ -10,15 +10,15 @@ from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.config import ServiceNetwork
-from seamark.controllers.everything import Everything
-from seamark.controllers.garbage import GarbageCollector
-from seamark.controllers.loop import Loop
-from seamark.controllers.namespaces import NamespaceController
-from seamark.controllers.surroundings import Surroundings, SurroundingsSettings
+from seamark.controllers.housekeeping.everything import Everything
+from seamark.controllers.housekeeping.garbage import GarbageCollector
+from seamark.controllers.housekeeping.namespaces import NamespaceController
+from seamark.controllers.housekeeping.surroundings import Surroundings, SurroundingsSettings
 from seamark.errors import NotFound
 from seamark.kinds.resource import EVENTS
 from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
+from seamark.runtime.loop import Loop
 from seamark.store.opening import open_store
 
 

@@ -7,9 +7,9 @@ controller may be as far behind the others as it likes.
 import msgspec
 from workload_objects import deployment, pod
 
-from seamark.controllers import replicas, rollout
-from seamark.controllers.replicas import ReplicaSet
-from seamark.kinds import times
+from seamark.controllers.workloads import replicas, rollout
+from seamark.controllers.workloads.replicas import ReplicaSet
+from seamark.kinds.values import times
 
 
 class Model:

@@ -6,7 +6,7 @@ import contextlib
 from virtual_time import VirtualClock
 
 from seamark.access.informers import Informers
-from seamark.controllers.discovery import ALL, Discovery
+from seamark.controllers.discovery.discovery import ALL, Discovery
 from seamark.metrics import Registry
 
 

@@ -1,10 +1,12 @@
 """Objects as users send them, and whether a cluster is as it should be."""
 
-from seamark.controllers import endpoints, endpointslices, hints, mirroring, slices_objects
-from seamark.controllers.slices_state import Topology
-from seamark.controllers.views import Endpoints, EndpointSlice, identity
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.membership import Node, Pod, Service, judge, selects
+from seamark.rules import endpoints, hints, mirroring
+from seamark.rules.membership import Node, Pod, Service, judge, selects
+from seamark.rules.slices import objects as slices_objects
+from seamark.rules.slices import planning as endpointslices
+from seamark.rules.slices.state import Topology
+from seamark.rules.written import Endpoints, EndpointSlice, identity
 
 NS = "default"
 RESOURCES = {resource.kind: resource for resource in (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)}

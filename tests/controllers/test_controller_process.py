@@ -8,7 +8,7 @@ from memory_cluster import MemoryCluster
 from scenery import NS, node, pod, put, service
 
 from seamark.access.leader import Timing
-from seamark.controllers.process import ControllerProcess, ElectionSettings
+from seamark.controllers.discovery.process import ControllerProcess, ElectionSettings
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, LEASES, PODS
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workload_objects import daemon_set, node, pod, template
 
-from seamark.controllers.daemonset import by_node, count, new_pod, plan
-from seamark.controllers.daemonset_nodes import Verdict, judge, with_tolerations
-from seamark.kinds import times
+from seamark.controllers.workloads.daemonset import by_node, count, new_pod, plan
+from seamark.controllers.workloads.daemonset_nodes import Verdict, judge, with_tolerations
+from seamark.kinds.values import times
 
 NOW = 1_000_000.0
 RUN, STAY, LEAVE = Verdict(True, True), Verdict(False, True), Verdict(False, False)

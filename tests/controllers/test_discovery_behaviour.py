@@ -7,7 +7,7 @@ from running import running
 from scenery import NS, assert_right, flip, hand_made, node, pod, put, service
 
 from seamark.access.informers import Informers
-from seamark.controllers.discovery import Discovery, DiscoverySettings
+from seamark.controllers.discovery.discovery import Discovery, DiscoverySettings
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, EVENTS, NODES, PODS, SERVICES
 
 

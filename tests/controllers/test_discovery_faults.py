@@ -10,7 +10,7 @@ from running import running
 from scenery import NS, assert_right, flip, hand_made, node, pod, put, service
 
 from seamark import errors
-from seamark.controllers.discovery import DiscoverySettings
+from seamark.controllers.discovery.discovery import DiscoverySettings
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, EVENTS, PODS, SERVICES
 
 

@@ -9,7 +9,7 @@ from own_cluster import own_cluster
 from scenery import NS, flip, node, pod, put, report, service
 
 from seamark.access.informers import Informers
-from seamark.controllers.discovery import Discovery
+from seamark.controllers.discovery.discovery import Discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, PODS
 
 

@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import pod, pods, service, services
 
-from seamark.controllers import endpoints, endpoints_state
-from seamark.controllers.endpoints_state import EndpointsState
-from seamark.controllers.endpoints_subsets import repack
-from seamark.controllers.views import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, ObjectReference
-from seamark.membership import judge, selects
+from seamark.rules import endpoints, endpoints_state
+from seamark.rules.endpoints_state import EndpointsState
+from seamark.rules.membership import judge, selects
+from seamark.rules.subsets import repack
+from seamark.rules.written import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, ObjectReference
 
 
 def stored(changes, version="v1"):

@@ -7,10 +7,17 @@ import pytest_asyncio
 from own_cluster import own_cluster
 
 from seamark.access.informers import Informers
-from seamark.controllers.event_expiry import LONGEST_SLEEP, PAUSE_SECONDS, STEP, Event, EventExpiry, last_change
+from seamark.controllers.housekeeping.event_expiry import (
+    LONGEST_SLEEP,
+    PAUSE_SECONDS,
+    STEP,
+    Event,
+    EventExpiry,
+    last_change,
+)
 from seamark.errors import ServiceUnavailable
-from seamark.kinds import times
 from seamark.kinds.resource import EVENTS
+from seamark.kinds.values import times
 
 
 @pytest_asyncio.fixture

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import NODES, Slices, node, pod, service
 
-from seamark.controllers import hints
-from seamark.controllers.slices_state import SlicesState, Topology
-from seamark.controllers.views import Conditions, Endpoint, Hints, Target
+from seamark.rules import hints
+from seamark.rules.slices.state import SlicesState, Topology
+from seamark.rules.written import Conditions, Endpoint, Hints, Target
 
 AUTO = {"service.kubernetes.io/topology-mode": "Auto"}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seamark.controllers.loadbalancer_pool import EXAMPLE_POOL, Pool, address_range, check_pool
+from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, Pool, address_range, check_pool
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import msgspec
 import pytest_asyncio
 from own_cluster import own_cluster
 
-from seamark.controllers.loadbalancer_pool import Pool
-from seamark.controllers.loadbalancers import FINALIZER, Plan, plan, wanted
-from seamark.controllers.network_views import Service
+from seamark.controllers.housekeeping.loadbalancer_pool import Pool
+from seamark.controllers.housekeeping.loadbalancers import FINALIZER, Plan, plan, wanted
+from seamark.controllers.housekeeping.network_views import Service
 from seamark.kinds.resource import SERVICES
 
 POOL = ("192.0.2.10-192.0.2.11", "2001:db8::10-2001:db8::11")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from virtual_time import VirtualClock, settle
 
 from seamark import errors
-from seamark.controllers.loop import Again, Expected, Loop, Queue, Retry
 from seamark.metrics import Registry
+from seamark.runtime.loop import Again, Expected, Loop, Queue, Retry
 
 
 class Recorder:

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Slices, service
 
-from seamark.controllers import mirroring
-from seamark.controllers.views import Endpoints, Hints, Target
+from seamark.rules import mirroring
+from seamark.rules.written import Endpoints, Hints, Target
 
 EXTERNAL = service("ext", selector={})
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest_asyncio
 from own_cluster import own_cluster
 
-from seamark.controllers.namespace_contents import (
+from seamark.controllers.housekeeping.namespace_contents import (
     DEFAULT_ACCOUNT,
     DESCRIPTION,
     Held,

@@ -15,7 +15,7 @@ from scenery import NS, flip, hand_made, node, pod, put, service
 from recording_cluster import RecordingCluster
 from seamark.access.leader import Timing
 from seamark.cli.controllers import add_options, settings_of
-from seamark.controllers.process import ControllerProcess, ElectionSettings
+from seamark.controllers.discovery.process import ControllerProcess, ElectionSettings
 from seamark.errors import Conflict, Forbidden
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, LEASES, NODES, PODS, SERVICES
 

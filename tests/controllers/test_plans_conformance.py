@@ -9,12 +9,14 @@ import pytest
 from memory_cluster import MemoryCluster
 from recordings import NS, check, load, observe, play, steps
 
-from seamark.controllers import endpoints, endpointslices, mirroring, slices_objects
-from seamark.controllers.hints import zone_shares
-from seamark.controllers.slices_state import Topology
-from seamark.controllers.views import LEADER_ANNOTATION, Endpoints, EndpointSlice
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.membership import Node, Pod, Service, selects
+from seamark.rules import endpoints, mirroring
+from seamark.rules.hints import zone_shares
+from seamark.rules.membership import Node, Pod, Service, selects
+from seamark.rules.slices import objects as slices_objects
+from seamark.rules.slices import planning as endpointslices
+from seamark.rules.slices.state import Topology
+from seamark.rules.written import LEADER_ANNOTATION, Endpoints, EndpointSlice
 
 # A slice taken out of the controller's hands is not made up for at once: the controller's patience, not the plan's.
 NOT_THE_PLANS = ("slices/managed-by-taken-away",)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from workload_objects import pod, replica_set
 
 from seamark.access.informer import Informer
-from seamark.controllers.workload_hash import ALPHABET, short_hash
-from seamark.controllers.workload_owners import Dependants, Owners, claim
-from seamark.controllers.workload_pods import name_prefix, pod_from
-from seamark.controllers.workload_shares import resolve
-from seamark.controllers.workload_views import Pod
-from seamark.controllers.workload_writes import OwnWrites, difference
+from seamark.controllers.workloads.hashes import ALPHABET, short_hash
+from seamark.controllers.workloads.owners import Dependants, Owners, claim
+from seamark.controllers.workloads.pods import name_prefix, pod_from
+from seamark.controllers.workloads.shares import resolve
+from seamark.controllers.workloads.views import Pod
+from seamark.controllers.workloads.writes import OwnWrites, difference
 from seamark.kinds.resource import PODS, REPLICA_SETS
 
 

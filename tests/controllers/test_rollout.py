@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from rollout_model import Model
 from workload_objects import deployment, replica_set
 
-from seamark.controllers import rollout_sizes
-from seamark.controllers.deployment import revised_annotations
-from seamark.controllers.rollout import plan, split
-from seamark.controllers.rollout_status import complete
-from seamark.controllers.workload_views import condition_of
-from seamark.kinds import times
+from seamark.controllers.workloads import rollout_sizes
+from seamark.controllers.workloads.deployment import revised_annotations
+from seamark.controllers.workloads.rollout import plan, split
+from seamark.controllers.workloads.rollout_status import complete
+from seamark.controllers.workloads.views import condition_of
+from seamark.kinds.values import times
 
 NOW = 1_000_000.0
 DESIRED = "deployment.kubernetes.io/desired-replicas"

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import NODES, Slices, node, pod, pods, service, services
 
-from seamark.controllers import endpointslices, hints
-from seamark.controllers.slices_state import SlicesState, Topology
-from seamark.controllers.views import Endpoint, identity, port_key
-from seamark.membership import judge, selects
+from seamark.rules import hints
+from seamark.rules.membership import judge, selects
+from seamark.rules.slices import planning as endpointslices
+from seamark.rules.slices.state import SlicesState, Topology
+from seamark.rules.written import Endpoint, identity, port_key
 
 SHARES = hints.zone_shares(NODES.values())
 LIMIT = 4

@@ -5,10 +5,10 @@ from virtual_time import VirtualClock
 from worlds import Slices, pod, service
 from worlds import node as make_node
 
-from seamark.controllers.confirmations import Confirmations
-from seamark.controllers.slices_objects import CONTROLLER
-from seamark.controllers.slices_state import SlicesState
-from seamark.controllers.slices_store import SliceStore
+from seamark.controllers.discovery.slices_store import SliceStore
+from seamark.rules.slices.objects import CONTROLLER
+from seamark.rules.slices.state import SlicesState
+from seamark.runtime.confirmations import Confirmations
 
 KEY = "default/web"
 

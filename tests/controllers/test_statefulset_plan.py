@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workload_objects import pod, stateful_set, template
 
-from seamark.controllers.statefulset import Creation, Revisions, count, new_pod, ordinal, plan
-from seamark.kinds import times
+from seamark.controllers.workloads.statefulset import Creation, Revisions, count, new_pod, ordinal, plan
+from seamark.kinds.values import times
 
 NOW = 1_000_000.0
 SAME = Revisions("web-a", "web-a")

@@ -2,13 +2,13 @@
 
 import msgspec
 
-from seamark.controllers.daemonset import DaemonSet
-from seamark.controllers.daemonset_nodes import Node
-from seamark.controllers.deployment import Deployment
-from seamark.controllers.replicas import ReplicaSet
-from seamark.controllers.statefulset import StatefulSet
-from seamark.controllers.workload_views import Pod
-from seamark.kinds import times
+from seamark.controllers.workloads.daemonset import DaemonSet
+from seamark.controllers.workloads.daemonset_nodes import Node
+from seamark.controllers.workloads.deployment import Deployment
+from seamark.controllers.workloads.replicas import ReplicaSet
+from seamark.controllers.workloads.statefulset import StatefulSet
+from seamark.controllers.workloads.views import Pod
+from seamark.kinds.values import times
 
 
 def template(image="app:1", **labels):

@@ -7,12 +7,10 @@ from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.config import ServiceNetwork
-from seamark.controllers.everything import Everything
-from seamark.controllers.garbage import GarbageCollector
-from seamark.controllers.loop import Loop
-from seamark.controllers.namespaces import NamespaceController
-from seamark.controllers.workload_controllers import Workloads
-from seamark.kinds import times
+from seamark.controllers.housekeeping.everything import Everything
+from seamark.controllers.housekeeping.garbage import GarbageCollector
+from seamark.controllers.housekeeping.namespaces import NamespaceController
+from seamark.controllers.workloads.controllers import Workloads
 from seamark.kinds.resource import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
@@ -25,7 +23,9 @@ from seamark.kinds.resource import (
     STATEFUL_SETS,
 )
 from seamark.kinds.table import KINDS
+from seamark.kinds.values import times
 from seamark.metrics import Registry
+from seamark.runtime.loop import Loop
 from seamark.store.opening import open_store
 from simulated_kubelet import simulated_kubelet
 

@@ -3,8 +3,8 @@
 import msgspec
 from hypothesis import strategies as st
 
-from seamark.controllers.views import EndpointSlice
-from seamark.membership import Node, Pod, Service
+from seamark.rules.membership import Node, Pod, Service
+from seamark.rules.written import EndpointSlice
 
 NS = "default"
 

@@ -10,16 +10,16 @@ import dns.message
 import dns.rcode
 import msgspec
 
-from seamark.dns.answers import Answer, Authority
 from seamark.dns.config import ZoneConfig
 from seamark.dns.measures import Measures
-from seamark.dns.objects import Endpoints, EndpointSlice, Namespace, Pod, Service
 from seamark.dns.ready import ReadyAnswers
-from seamark.dns.records import Question, Type, spell
-from seamark.dns.replies import write_answer
 from seamark.dns.responder import Responder
-from seamark.dns.wire import Query
-from seamark.dns.zone import ClusterZone, Touched
+from seamark.dns.wire.message import Query
+from seamark.dns.wire.replies import write_answer
+from seamark.dns.zone.answers import Answer, Authority
+from seamark.dns.zone.objects import Endpoints, EndpointSlice, Namespace, Pod, Service
+from seamark.dns.zone.records import Question, Type, spell
+from seamark.dns.zone.state import ClusterZone, Touched
 from seamark.metrics import Registry
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from seamark.dns.config import ZoneConfig
-from seamark.dns.objects import EndpointSlice, Pod, Service
-from seamark.dns.zone import ClusterZone
+from seamark.dns.zone.objects import EndpointSlice, Pod, Service
+from seamark.dns.zone.state import ClusterZone
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
 FILES = sorted((CONFORMANCE / "dns").glob("*.json"))

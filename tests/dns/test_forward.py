@@ -13,11 +13,11 @@ import pytest
 from asking import query_packet
 from scripted_upstream import ScriptedUpstream
 
-from seamark.dns import wire
 from seamark.dns.config import ForwardConfig, Route
-from seamark.dns.forward import Forwarder
-from seamark.dns.records import Question, Type, presented, spell
-from seamark.dns.upstream import parse_upstream, system_upstreams
+from seamark.dns.forwarding.forward import Forwarder
+from seamark.dns.forwarding.upstream import parse_upstream, system_upstreams
+from seamark.dns.wire import message as wire
+from seamark.dns.zone.records import Question, Type, presented, spell
 from seamark.metrics import Registry
 
 DEAD = "127.0.0.1:1"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.dns import names
-from seamark.dns.names import (
+from seamark.dns.zone import names
+from seamark.dns.zone.names import (
     Apex,
     BranchName,
     NamespaceName,

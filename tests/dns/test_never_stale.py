@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from watched_cluster import endpoint, namespace, service, slice_of
 
 from seamark.dns.config import ZoneConfig
-from seamark.dns.records import Type
-from seamark.dns.zone import SERIAL, ClusterZone
+from seamark.dns.zone.records import Type
+from seamark.dns.zone.state import SERIAL, ClusterZone
 
 _SERVICES = ("a", "b")
 _ADDRESSES = ("10.1.0.1", "10.1.0.2", "fd00::1")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from watched_cluster import endpoint, service, slice_of
 
 from seamark.dns.ready import ReadyAnswers
-from seamark.dns.records import Type
+from seamark.dns.zone.records import Type
 from seamark.metrics import Value
 
 

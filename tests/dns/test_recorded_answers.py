@@ -8,10 +8,10 @@ import pytest
 import recorded_cluster
 from recorded_cluster import RecordedCluster, packet_of, replay, zone_config
 
-from seamark.dns.answers import Authority
 from seamark.dns.measures import Measures
 from seamark.dns.ready import ReadyAnswers
 from seamark.dns.responder import Responder
+from seamark.dns.zone.answers import Authority
 from seamark.metrics import Registry
 
 

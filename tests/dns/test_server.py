@@ -16,10 +16,10 @@ from asking import query_packet
 from scripted_upstream import ScriptedUpstream
 from watched_cluster import WatchedCluster, endpoint, service, slice_of
 
-from seamark.dns import mmsg
 from seamark.dns.config import ForwardConfig, Route, ZoneConfig
-from seamark.dns.records import Type
 from seamark.dns.server import DnsServer, ListenError, bind
+from seamark.dns.sockets import mmsg
+from seamark.dns.zone.records import Type
 from seamark.kinds.resource import ENDPOINT_SLICES
 
 
@@ -205,7 +205,7 @@ async def test_static_records_win(serve: Any, cluster: WatchedCluster) -> None:
 
 @pytest.mark.parametrize("line", ["192.0.2.1", "x y", "192.0.2.1 a..b"])
 def test_what_is_no_static_record_is_refused(cluster: WatchedCluster, line: str) -> None:
-    from seamark.dns.static import StaticRecords
+    from seamark.dns.zone.static import StaticRecords
 
     with pytest.raises(ValueError, match="static record"):
         StaticRecords([line])

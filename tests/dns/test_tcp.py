@@ -13,10 +13,10 @@ from asking import query_packet, zone_of
 from scripted_upstream import ScriptedUpstream
 from watched_cluster import WatchedCluster, endpoint, service, slice_of
 
-from seamark.dns.answers import Authority
 from seamark.dns.config import ForwardConfig, Route, ZoneConfig
-from seamark.dns.records import Question, Type
-from seamark.dns.transfer import ZoneTransfers
+from seamark.dns.wire.transfer import ZoneTransfers
+from seamark.dns.zone.answers import Authority
+from seamark.dns.zone.records import Question, Type
 
 QUERY = query_packet("web.default.svc.cluster.local", Type.A)
 

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from watched_cluster import endpoint, service, slice_of
 
-from seamark.dns import wire
 from seamark.dns.config import ZoneConfig
-from seamark.dns.records import Type
+from seamark.dns.wire import message as wire
+from seamark.dns.zone.records import Type
 
 ZONE = zone_of(
     [

@@ -10,7 +10,7 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Change, Listing
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Resource
-from seamark.kinds.selectors import parse_labels
+from seamark.kinds.values.selectors import parse_labels
 
 RESOURCES = {r.kind: r for r in (NAMESPACES, SERVICES, ENDPOINT_SLICES, ENDPOINTS, PODS)}
 

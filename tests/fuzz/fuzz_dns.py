@@ -11,10 +11,12 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["seamark.dns"]):
-    from seamark.dns.answers import Authority
     from seamark.dns.config import ZoneConfig
     from seamark.dns.measures import Measures
-    from seamark.dns.objects import (
+    from seamark.dns.ready import ReadyAnswers
+    from seamark.dns.responder import Responder
+    from seamark.dns.zone.answers import Authority
+    from seamark.dns.zone.objects import (
         SERVICE_NAME_LABEL,
         EndpointSlice,
         Metadata,
@@ -24,9 +26,7 @@ with atheris.instrument_imports(include=["seamark.dns"]):
         SliceEndpoint,
         SliceMetadata,
     )
-    from seamark.dns.ready import ReadyAnswers
-    from seamark.dns.responder import Responder
-    from seamark.dns.zone import ClusterZone
+    from seamark.dns.zone.state import ClusterZone
     from seamark.metrics import Registry
 
 ENTRIES = 100

@@ -12,7 +12,7 @@ from seamark_process import Seamark
 from controllers import scenery
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
-from seamark.controllers import discovery
+from seamark.controllers.discovery import discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, PODS
 
 Start = Callable[..., Seamark]

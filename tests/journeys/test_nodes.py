@@ -20,8 +20,8 @@ from seamark.access import kubeconfig
 from seamark.access.remote import RemoteCluster
 from seamark.errors import Object
 from seamark.kinds.resource import NODES, PODS
-from seamark.nodes.settings import NodeSettings
-from seamark.nodes.simulation import Simulation
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.nodes.simulated.simulation import Simulation
 
 Start = Callable[..., Seamark]
 Kubectl = Callable[..., str]

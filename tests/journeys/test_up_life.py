@@ -202,7 +202,7 @@ def test_one_that_waits_for_its_store_can_be_interrupted(
 def test_a_part_that_dies_takes_all_with_it_and_is_named(seamark: Command) -> None:
     program = (
         "import asyncio, sys\n"
-        "from seamark.controllers.discovery import Discovery\n"
+        "from seamark.controllers.discovery.discovery import Discovery\n"
         "async def run(self): raise ValueError('it\\nbroke')\n"
         "Discovery.run = run\n"
         "from seamark.cli import main\n"

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from seamark.errors import Invalid, Object
-from seamark.kinds import metadata, shapes
-from seamark.kinds.decode import conform
-from seamark.kinds.fields import Errors, refuse
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import conform
 from seamark.kinds.table import Kinds
+from seamark.kinds.values import metadata
+from seamark.kinds.values.fields import Errors, refuse
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "api"
 NAMESPACE = "ns"

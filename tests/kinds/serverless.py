@@ -14,16 +14,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from seamark.api import allocate
+from seamark.api.allocation import allocate
 from seamark.config import ServiceNetwork
 from seamark.errors import ApiError, Object, status
-from seamark.kinds import metadata, shapes, times
-from seamark.kinds.decode import conform
-from seamark.kinds.endpoints import ENDPOINTS_KIND
-from seamark.kinds.endpointslice import ENDPOINT_SLICE
-from seamark.kinds.fields import refuse
 from seamark.kinds.kind import Kind
-from seamark.kinds.service import SERVICE
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import conform
+from seamark.kinds.service.endpoints import ENDPOINTS_KIND
+from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
+from seamark.kinds.service.service import SERVICE
+from seamark.kinds.values import metadata, times
+from seamark.kinds.values.fields import refuse
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 KINDS: dict[str, Kind] = {kind.resource.plural: kind for kind in (SERVICE, ENDPOINTS_KIND, ENDPOINT_SLICE)}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.kinds.addresses import (
+from seamark.kinds.values.addresses import (
     both_families,
     canonical,
     canonical_cidr_mistakes,

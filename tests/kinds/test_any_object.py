@@ -10,11 +10,11 @@ import pytest
 from kind_rules import NOW, change, create, shaped
 
 from seamark.errors import ApiError, Object
-from seamark.kinds import shapes
 from seamark.kinds.kind import Kind
-from seamark.kinds.shape import ListOf, MapOf, Scalar, Shape, Type
+from seamark.kinds.language import shapes
+from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type
 from seamark.kinds.table import KINDS
-from seamark.kinds.times import parse
+from seamark.kinds.values.times import parse
 
 WORDS = [
     "",

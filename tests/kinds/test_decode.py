@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.kinds import shapes
-from seamark.kinds.decode import DecodeError, conform
-from seamark.kinds.shape import ListOf, MapOf, Scalar, Shape, Type
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import DecodeError, conform
+from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type
 
 CORE = "io.k8s.api.core.v1."
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seamark.errors import Object
-from seamark.kinds.endpoints import ENDPOINTS_KIND
-from seamark.kinds.times import parse
+from seamark.kinds.service.endpoints import ENDPOINTS_KIND
+from seamark.kinds.values.times import parse
 
 BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seamark.errors import Object
-from seamark.kinds.endpointslice import ENDPOINT_SLICE
+from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
 
 
 def slice_of(*endpoints: Object, address_type: str = "IPv4", ports: list[Object] | None = None) -> Object:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kind_rules import NOW, Recorded, change, check, create, merged, recorded_creations, sentences, shaped
 
 from seamark.errors import Invalid, Object
-from seamark.kinds.event import EVENT, NEW_EVENT, from_events_v1, to_events_v1
+from seamark.kinds.core.event import EVENT, NEW_EVENT, from_events_v1, to_events_v1
 from seamark.kinds.kind import Kind
-from seamark.kinds.times import parse
+from seamark.kinds.values.times import parse
 
 ABOUT = {"kind": "Pod", "name": "p", "namespace": "ns"}
 WHOLE = {

@@ -8,8 +8,8 @@ import pytest
 from kind_rules import Recorded, check, create, recorded_creations, sentences
 
 from seamark.errors import Forbidden, Invalid, Object
-from seamark.kinds.pod import POD
-from seamark.kinds.podspec_defaults import pull_policy
+from seamark.kinds.pod.defaults import pull_policy
+from seamark.kinds.pod.pod import POD
 
 
 @pytest.mark.parametrize("recorded", recorded_creations("pods"), ids=str)

@@ -8,8 +8,8 @@ import pytest
 from kind_rules import NOW
 
 from seamark.errors import Object
-from seamark.kinds.pod import POD
-from seamark.kinds.times import parse
+from seamark.kinds.pod.pod import POD
+from seamark.kinds.values.times import parse
 
 
 def pod(*, inits: list[Object] | None = None, meta: Object | None = None, **status: Any) -> Object:

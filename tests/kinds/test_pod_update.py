@@ -8,8 +8,8 @@ import pytest
 from kind_rules import NOW, change, create, merged, sentences
 
 from seamark.errors import ApiError, BadRequest, Conflict, Invalid, Object
-from seamark.kinds.binding import bind, check_eviction
-from seamark.kinds.pod import POD
+from seamark.kinds.pod.binding import bind, check_eviction
+from seamark.kinds.pod.pod import POD
 
 ONLY = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_decode import KINDS, values
 
-from seamark.kinds import protobuf, shapes, times
-from seamark.kinds.decode import conform
-from seamark.kinds.protobuf import ProtobufError
-from seamark.kinds.shape import ListOf, MapOf, Scalar, Shape, Type
+from seamark.kinds.language import protobuf, shapes
+from seamark.kinds.language.decode import conform
+from seamark.kinds.language.protobuf import ProtobufError
+from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type
+from seamark.kinds.values import times
 
 CORE = "io.k8s.api.core.v1."
 

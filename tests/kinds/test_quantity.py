@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.kinds import quantity
-from seamark.kinds.quantity import QuantityError, amount, canonical, parse
+from seamark.kinds.values import quantity
+from seamark.kinds.values.quantity import QuantityError, amount, canonical, parse
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.errors import BadRequest
-from seamark.kinds.selectors import (
+from seamark.kinds.values.selectors import (
     EVERYTHING,
     NOTHING,
     FieldTerm,

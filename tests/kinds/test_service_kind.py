@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seamark.errors import Object
-from seamark.kinds.service import SERVICE
+from seamark.kinds.service.service import SERVICE
 
 
 def service(annotations: dict[str, str] | None = None, **spec: Any) -> Object:

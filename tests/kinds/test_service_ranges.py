@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from seamark.errors import Object
-from seamark.kinds import shapes
-from seamark.kinds.decode import conform
-from seamark.kinds.ipaddress import IP_ADDRESS, ip_address_object
-from seamark.kinds.servicecidr import SERVICE_CIDR, usable_ranges
-from seamark.kinds.times import parse
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import conform
+from seamark.kinds.service.ipaddress import IP_ADDRESS, ip_address_object
+from seamark.kinds.service.servicecidr import SERVICE_CIDR, usable_ranges
+from seamark.kinds.values.times import parse
 
 NOW = "2030-01-01T00:00:00Z"
 IMMUTABLE = "field is immutable"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from seamark.kinds import shapes
-from seamark.kinds.decode import conform
-from seamark.kinds.shape import ListOf, MapOf, Scalar, Shape, Zero
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import conform
+from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Zero
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
 

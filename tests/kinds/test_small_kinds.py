@@ -15,14 +15,14 @@ from cryptography.x509.oid import NameOID
 from kind_rules import NOW, Recorded, change, check, create, merged, recorded_creations, sentences
 
 from seamark.errors import Forbidden, Invalid, Object
-from seamark.kinds.configmap import CONFIG_MAP, MAX_SIZE, decoded_size
+from seamark.kinds.core.configmap import CONFIG_MAP, MAX_SIZE, decoded_size
+from seamark.kinds.core.lease import LEASE
+from seamark.kinds.core.namespace import NAMESPACE
+from seamark.kinds.core.node import NODE
+from seamark.kinds.core.secret import SECRET
+from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
-from seamark.kinds.lease import LEASE
-from seamark.kinds.namespace import NAMESPACE
-from seamark.kinds.node import NODE
-from seamark.kinds.secret import SECRET
-from seamark.kinds.serviceaccount import SERVICE_ACCOUNT
-from seamark.kinds.times import parse
+from seamark.kinds.values.times import parse
 
 PLURALS = ("configmaps", "secrets", "serviceaccounts", "leases", "namespaces", "nodes")
 

@@ -9,9 +9,10 @@ import pytest
 from kind_rules import KINDS, RECORDINGS
 
 from seamark.errors import Object
-from seamark.kinds import resource, shapes
+from seamark.kinds import resource
 from seamark.kinds.kind import Kind
-from seamark.kinds.pod import POD
+from seamark.kinds.language import shapes
+from seamark.kinds.pod.pod import POD
 from seamark.kinds.resource import Resource
 from seamark.kinds.table import KINDS as ROWS
 from seamark.kinds.table import Kinds

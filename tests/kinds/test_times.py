@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.kinds import times
+from seamark.kinds.values import times
 
 
 def test_writing_and_reading() -> None:

@@ -8,15 +8,15 @@ import pytest
 from kind_rules import NOW, Recorded, change, check, create, merged, recorded_creations, sentences
 
 from seamark.errors import Invalid, Object
-from seamark.kinds import scale
-from seamark.kinds.controllerrevision import CONTROLLER_REVISION
-from seamark.kinds.daemonset import DAEMON_SET, TEMPLATE_GENERATION
-from seamark.kinds.deployment import DEPLOYMENT
 from seamark.kinds.kind import Kind
-from seamark.kinds.replicaset import REPLICA_SET
-from seamark.kinds.replicationcontroller import REPLICATION_CONTROLLER
-from seamark.kinds.statefulset import STATEFUL_SET
-from seamark.kinds.times import parse
+from seamark.kinds.values.times import parse
+from seamark.kinds.workloads import scale
+from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
+from seamark.kinds.workloads.daemonset import DAEMON_SET, TEMPLATE_GENERATION
+from seamark.kinds.workloads.deployment import DEPLOYMENT
+from seamark.kinds.workloads.replicaset import REPLICA_SET
+from seamark.kinds.workloads.replicationcontroller import REPLICATION_CONTROLLER
+from seamark.kinds.workloads.statefulset import STATEFUL_SET
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "example/app:1"}]}}
 SELECTOR = {"matchLabels": {"app": "a"}}

@@ -12,8 +12,8 @@ from seamark.config import ServiceNetwork
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS, LEASES, NODES, PODS
 from seamark.metrics import Registry
-from seamark.nodes.settings import NodeSettings
-from seamark.nodes.simulation import Simulation
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.nodes.simulated.simulation import Simulation
 from seamark.store.opening import open_store
 
 BEGINNING = 1_800_000_000.0

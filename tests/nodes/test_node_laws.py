@@ -9,7 +9,7 @@ from simulated import ready
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
-from seamark.nodes import control
+from seamark.nodes.simulated import control
 
 NAMES = st.sampled_from([f"pod-{n}" for n in range(6)])
 OURS = st.sampled_from(["node-1", "node-2"])

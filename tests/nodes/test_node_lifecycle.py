@@ -7,7 +7,7 @@ from simulated import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import LEASES, NODES, PODS
-from seamark.nodes import control
+from seamark.nodes.simulated import control
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seamark.nodes import requests, tolerance
-from seamark.nodes.occupancy import Occupancy, occupant
-from seamark.nodes.schedule import choose
+from seamark.nodes.scheduling import requests, tolerance
+from seamark.nodes.scheduling.occupancy import Occupancy, occupant
+from seamark.nodes.scheduling.schedule import choose
 from seamark.nodes.views import Node, Pod, Taint, Toleration
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

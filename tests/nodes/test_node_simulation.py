@@ -8,8 +8,8 @@ from simulated import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
-from seamark.nodes import simulation
-from seamark.nodes.settings import NodeSettings
+from seamark.nodes.simulated import simulation
+from seamark.nodes.simulated.settings import NodeSettings
 
 
 async def nodes(world):

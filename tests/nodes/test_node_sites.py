@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.nodes import node_objects
-from seamark.nodes.settings import NodeSettings, check
-from seamark.nodes.sites import NoRoom, Sites
+from seamark.nodes.simulated import node_objects
+from seamark.nodes.simulated.settings import NodeSettings, check
+from seamark.nodes.simulated.sites import NoRoom, Sites
 from seamark.nodes.views import Node
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from seamark.nodes.addresses import Addresses
+from seamark.nodes.simulated.addresses import Addresses
 
 V4, V6 = "10.244.1.0/28", "fd00:10:244:1::/64"
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seamark.kinds import times
-from seamark.nodes import orders, pod_life
-from seamark.nodes.pod_life import Place, Rules
+from seamark.kinds.values import times
+from seamark.nodes.simulated import orders, pod_life
+from seamark.nodes.simulated.pod_life import Place, Rules
 from seamark.nodes.views import Pod
 
 T0 = 1_800_000_000.0

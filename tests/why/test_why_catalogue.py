@@ -5,7 +5,7 @@ import pytest
 from memory_cluster import MemoryCluster
 from running import running
 
-from seamark.kinds import times
+from seamark.kinds.values import times
 from seamark.why.codes import Code
 from seamark.why.look import look_at_all, look_at_service
 

@@ -10,8 +10,8 @@ from scenery import flip, node, pod, put, service
 from seamark import errors
 from seamark.cli.failure import Failure
 from seamark.cli.why_history import seconds_of
-from seamark.kinds import times
 from seamark.kinds.resource import PODS, SERVICES
+from seamark.kinds.values import times
 from seamark.why.chronicle import chronicle, render
 from seamark.why.observe import observe_service
 from seamark.why.recall import recall

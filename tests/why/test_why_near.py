@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.why.near import SHOWN, Kind, distance, misspelt, near_miss, near_misses, related
+from seamark.why.checks.near import SHOWN, Kind, distance, misspelt, near_miss, near_misses, related
 from seamark.why.views import Pod
 from seamark.why.world import Shape
 

@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.membership import Reason, Standing, judge
-from seamark.why.pods import trouble
+from seamark.rules.membership import Reason, Standing, judge
+from seamark.why.checks.pods import trouble
 from seamark.why.views import Node, Pod, Service
 
 NOW = 1_790_000_000.0

@@ -8,16 +8,18 @@ from hypothesis import strategies as st
 from test_why_catalogue import PATHS, build, now
 from worlds import node
 
-from seamark.controllers import hints, mirroring, slices_objects
-from seamark.controllers import views as written_views
 from seamark.dns.config import ForwardConfig, ZoneConfig
-from seamark.dns.resolve import asking
+from seamark.dns.zone.resolve import asking
 from seamark.kinds.resource import NAMESPACES
-from seamark.why import views, zoning
+from seamark.rules import hints, mirroring
+from seamark.rules import written as written_views
+from seamark.rules.slices import objects as slices_objects
+from seamark.why import views
 from seamark.why.case import Case
-from seamark.why.names import answer
+from seamark.why.checks import zoning
+from seamark.why.checks.names import answer
+from seamark.why.checks.policies import CONTROL_PLANE_LABELS
 from seamark.why.observe import observe
-from seamark.why.policies import CONTROL_PLANE_LABELS
 
 nodes = st.builds(
     lambda number, zone, cpu, ready, role: node(

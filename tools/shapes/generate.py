@@ -11,7 +11,7 @@ Three inputs, none kept here:
 - ``--descriptors``: the unpacked PyPI package ``armada-client``, whose compiled protobuf descriptors of the core group
   have the numbers of fields younger than that source.
 
-Fields the Go source does not know yet are decided in ``newer.py``.  ``seamark.kinds.shapes`` describes the output.
+Fields the Go source does not know yet are decided in ``newer.py``.  ``language.shapes`` describes the output.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def target(schema: Schema) -> str:
 
 
 def type_text(schema: Schema) -> str:
-    """A type in the notation of ``seamark.kinds.shapes``: ``int32``, ``[]string``, ``{}quantity``, a shape's name."""
+    """A type in the notation of ``language.shapes``: ``int32``, ``[]string``, ``{}quantity``, a shape's name."""
     if "$ref" in schema:
         return SCALARS.get(target(schema), target(schema))
     kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
@@ -118,7 +118,7 @@ def category(text: str) -> str:
 
 
 def zero(field: str, text: str, go: GoField | None, *, required: bool) -> str:
-    """What becomes of the empty value: see ``seamark.kinds.shape.Zero``."""
+    """What becomes of the empty value: see ``seamark.kinds.language.shape.Zero``."""
     if field in newer.EXCEPTIONS:
         return newer.EXCEPTIONS[field]
     kind = category(text)

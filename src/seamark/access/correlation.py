@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from seamark.access.ratelimit import TokenBucket
-from seamark.kinds.metadata import dns_subdomain
+from seamark.kinds.values.metadata import dns_subdomain
 
 V = TypeVar("V")
 

@@ -29,7 +29,7 @@ from seamark.errors import (
     Timeout,
 )
 from seamark.kinds.resource import EVENTS
-from seamark.kinds.times import text
+from seamark.kinds.values.times import text
 
 __all__ = ["EventRecorder", "Reference", "reference"]
 

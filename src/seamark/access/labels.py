@@ -2,7 +2,7 @@
 
 Both are kept per namespace and change by change: the cost of one change depends on its labels, never on how many
 objects or selectors there are.  They know equality selectors only (``{"app": "web"}``, a Service's); selectors in full
-are :mod:`seamark.kinds.selectors`.  An empty selector means every object: leave out those that mean none.
+are :mod:`seamark.kinds.values.selectors`.  An empty selector means every object: leave out those that mean none.
 
 Mappings handed in are kept, not copied, and must not change afterwards.
 """

@@ -21,7 +21,7 @@ from seamark.access.backoff import Random
 from seamark.access.cluster import Cluster
 from seamark.errors import ApiError, NotFound, Object
 from seamark.kinds.resource import LEASES
-from seamark.kinds.times import micro_text
+from seamark.kinds.values.times import micro_text
 
 log = logging.getLogger(__name__)
 

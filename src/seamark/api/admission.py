@@ -6,8 +6,8 @@ Admission runs on every write, whoever makes it; the in-process cluster does not
 from __future__ import annotations
 
 from seamark import errors
-from seamark.api.cache import Cache
-from seamark.api.read import missing, named
+from seamark.api.state.cache import Cache
+from seamark.api.state.read import missing, named
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES, NODES, PODS

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from seamark import errors
 from seamark.api.context import User
-from seamark.api.http import Request
-from seamark.api.read import named
-from seamark.api.target import Target
+from seamark.api.http.protocol import Request
+from seamark.api.http.target import Target
+from seamark.api.state.read import named
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 MASTERS = "system:masters"

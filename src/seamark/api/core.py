@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from seamark.api.cache import Cache
 from seamark.api.delete import Deleter
-from seamark.api.read import Reader
-from seamark.api.watch import Watches
+from seamark.api.state.cache import Cache
+from seamark.api.state.read import Reader
+from seamark.api.state.watch import Watches
 from seamark.api.write import Writer
 from seamark.kinds.table import Kinds
 

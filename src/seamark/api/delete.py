@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import msgspec
 
-from seamark.api.cache import Cache, Entry, key_of, stored
-from seamark.api.cache import entry_of as make_entry
+from seamark.api.allocation.reserve import Reservations
 from seamark.api.context import Writing
-from seamark.api.options import DeleteOptions
-from seamark.api.read import missing
-from seamark.api.reserve import Reservations
+from seamark.api.http.options import DeleteOptions
+from seamark.api.state.cache import Cache, Entry, key_of, stored
+from seamark.api.state.cache import entry_of as make_entry
+from seamark.api.state.read import missing
 from seamark.api.write import CONFLICT_ATTEMPTS, conflict
 from seamark.errors import Conflict, Object
-from seamark.kinds import times
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import EVENTS, NAMESPACES, NEW_EVENTS, REPLICATION_CONTROLLERS
+from seamark.kinds.values import times
 from seamark.store.protocol import Mismatch, Store, Write
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from seamark.api.target import Target
+from seamark.api.http.target import Target
 from seamark.errors import BadRequest, Object
-from seamark.kinds.fields import invalid, refuse
 from seamark.kinds.kind import Kind
+from seamark.kinds.values.fields import invalid, refuse
 
 
 def check_name(meta: Object, target: Target) -> None:

@@ -15,17 +15,18 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Change, Listing, PatchType, Propagation
 from seamark.api import subresources
-from seamark.api.cache import Collection, Entry, Event
 from seamark.api.context import User, Writing
 from seamark.api.core import Core
-from seamark.api.edits import applied, patched, shown
-from seamark.api.options import DeleteOptions, ListOptions
-from seamark.api.select import Selection, select
-from seamark.api.watch import Watches, seen
+from seamark.api.fields.edits import applied, patched, shown
+from seamark.api.http.options import DeleteOptions, ListOptions
+from seamark.api.state.cache import Collection, Entry, Event
+from seamark.api.state.select import Selection, select
+from seamark.api.state.watch import Watches, seen
 from seamark.errors import Object
-from seamark.kinds import decode, shapes, times
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import decode, shapes
 from seamark.kinds.resource import Resource
+from seamark.kinds.values import times
 from seamark.store.protocol import Compacted, StoreError
 
 # A reader in the same process that lets this many events wait is not coming back.

@@ -11,9 +11,9 @@ from seamark.api.auth import MASTERS, Authenticator, may
 from seamark.api.context import User
 from seamark.api.identity import check_namespace
 from seamark.errors import BadRequest, Object
-from seamark.kinds.fields import Errors, invalid, refuse
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
+from seamark.kinds.values.fields import Errors, invalid, refuse
 
 
 class ReviewKind(Kind):

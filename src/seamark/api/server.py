@@ -14,30 +14,30 @@ from itertools import chain
 from typing import Any
 
 from seamark.access.events import EventRecorder
-from seamark.api.application import Application
+from seamark.api.allocation.repair import PortRepair
+from seamark.api.allocation.reserve import Reservations
 from seamark.api.auth import Authenticator
-from seamark.api.bookmark import bookmark
-from seamark.api.cache import Cache
 from seamark.api.context import User
 from seamark.api.core import Core
 from seamark.api.delete import Deleter
-from seamark.api.describe import Descriptions
-from seamark.api.documents import Check, Documents
-from seamark.api.listener import Listener
+from seamark.api.http.application import Application
+from seamark.api.http.documents import Check, Documents
+from seamark.api.http.listener import Listener
+from seamark.api.http.subresource_verbs import SubresourceVerbs
+from seamark.api.http.verbs import Verbs
 from seamark.api.local import LocalCluster
-from seamark.api.read import Reader
-from seamark.api.repair import PortRepair
-from seamark.api.reserve import Reservations
+from seamark.api.openapi.describe import Descriptions
 from seamark.api.reviews import REVIEWS
-from seamark.api.subresource_verbs import SubresourceVerbs
+from seamark.api.state.bookmark import bookmark
+from seamark.api.state.cache import Cache
+from seamark.api.state.read import Reader
+from seamark.api.state.watch import Watches
 from seamark.api.subresources import BINDING
-from seamark.api.verbs import Verbs
-from seamark.api.watch import Watches
 from seamark.api.write import Writer
 from seamark.config import ServiceNetwork
-from seamark.kinds import times
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import KINDS, Kinds
+from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.store.metered import MeteredStore
 from seamark.store.protocol import Store

@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from seamark.api import fieldsets, managed
 from seamark.api.context import Writing
 from seamark.api.delete import Deleter
-from seamark.api.edits import shown
-from seamark.api.managed import Entries
-from seamark.api.options import DeleteOptions
+from seamark.api.fields import fieldsets, managed
+from seamark.api.fields.edits import shown
+from seamark.api.fields.managed import Entries
+from seamark.api.http.options import DeleteOptions
 from seamark.api.write import Writer
 from seamark.errors import Object
-from seamark.kinds import binding as bindings
-from seamark.kinds import scale
 from seamark.kinds.kind import Kind
+from seamark.kinds.pod import binding as bindings
 from seamark.kinds.resource import PODS, Resource
 from seamark.kinds.table import Kinds
+from seamark.kinds.workloads import scale
 
 
 class BindingKind(Kind):

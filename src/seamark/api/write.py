@@ -19,20 +19,21 @@ from os import urandom
 import msgspec
 
 from seamark import errors
-from seamark.api import managed
 from seamark.api.admission import Admission
-from seamark.api.cache import Cache, Entry, entry_of, key_of, stored
+from seamark.api.allocation.reserve import Reservations
 from seamark.api.context import Writing
+from seamark.api.fields import managed
+from seamark.api.http.options import unsigned
 from seamark.api.identity import check_namespace
-from seamark.api.options import unsigned
-from seamark.api.read import missing, named
-from seamark.api.reserve import Reservations
+from seamark.api.state.cache import Cache, Entry, entry_of, key_of, stored
+from seamark.api.state.read import missing, named
 from seamark.api.turns import Turns
 from seamark.errors import Object
-from seamark.kinds import metadata, shapes
-from seamark.kinds.fields import refuse, required
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import shapes
 from seamark.kinds.resource import NAMESPACES, Resource
+from seamark.kinds.values import metadata
+from seamark.kinds.values.fields import refuse, required
 from seamark.store.protocol import Mismatch, Store, Write
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"

@@ -13,8 +13,8 @@ from seamark.cli.parsing import verb_parser
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
-    from seamark.controllers.discovery import DiscoverySettings, Name
-    from seamark.controllers.process import ControllerProcess, ElectionSettings
+    from seamark.controllers.discovery.discovery import DiscoverySettings, Name
+    from seamark.controllers.discovery.process import ControllerProcess, ElectionSettings
 
 EXAMPLES = """\
 seamark controllers --kubeconfig data/kubeconfig --no-leader-elect
@@ -92,8 +92,8 @@ def settings_of(
 ) -> tuple[tuple[Name, ...], DiscoverySettings, ElectionSettings | None]:
     """Which controllers, how they work, and how a leader is found, as the flags say."""
     from seamark.access.leader import Timing
-    from seamark.controllers.discovery import ALL, DiscoverySettings
-    from seamark.controllers.process import ElectionSettings
+    from seamark.controllers.discovery.discovery import ALL, DiscoverySettings
+    from seamark.controllers.discovery.process import ElectionSettings
 
     asked = [name.strip() for name in options.controllers.split(",") if name.strip()]
     unknown = [name for name in asked if name not in ALL]
@@ -124,7 +124,7 @@ def settings_of(
 
 
 def _listen(status: str) -> list[tuple[str, int]]:
-    from seamark.dns.addresses import parse_listen
+    from seamark.dns.sockets.addresses import parse_listen
 
     try:
         return parse_listen(status) if status else []
@@ -135,7 +135,7 @@ def _listen(status: str) -> list[tuple[str, int]]:
 async def _run(connection: Connection, listen: list[tuple[str, int]], **settings: Any) -> None:
     from seamark.access.remote import RemoteCluster
     from seamark.access.status import StatusServer
-    from seamark.controllers.process import ControllerProcess
+    from seamark.controllers.discovery.process import ControllerProcess
 
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -106,8 +106,8 @@ def main(arguments: list[str]) -> int:
 
 def config_of(options: argparse.Namespace) -> DnsConfig:
     """The configuration that the flags describe."""
-    from seamark.dns.addresses import parse_listen
     from seamark.dns.config import DnsConfig
+    from seamark.dns.sockets.addresses import parse_listen
 
     try:
         config = DnsConfig(
@@ -155,7 +155,7 @@ def zone_of(options: argparse.Namespace, *, ttl: int = 5) -> ZoneConfig:
 
 def forward_of(options: argparse.Namespace, *, stale: float = 0.0, cache: int = 10_000) -> ForwardConfig:
     from seamark.dns.config import ForwardConfig, Route
-    from seamark.dns.upstream import parse_upstream
+    from seamark.dns.forwarding.upstream import parse_upstream
 
     routes = []
     for text in options.forward or ["/etc/resolv.conf"]:
@@ -201,7 +201,7 @@ async def _serve_here(config: DnsConfig, kubeconfig: str, context: str) -> None:
     from seamark.access.kubeconfig import load
     from seamark.access.remote import RemoteCluster
     from seamark.dns.server import DnsServer
-    from seamark.dns.worker import freeze_when_synced
+    from seamark.dns.sockets.worker import freeze_when_synced
 
     ended = _until_signalled()
     async with RemoteCluster(load(kubeconfig or None, context=context), agent="seamark-dns") as cluster:
@@ -218,7 +218,7 @@ async def _serve_here(config: DnsConfig, kubeconfig: str, context: str) -> None:
 
 async def _serve_in_workers(config: DnsConfig, kubeconfig: str, context: str) -> None:
     from seamark.access.kubeconfig import load
-    from seamark.dns.workers import WorkerPool
+    from seamark.dns.sockets.workers import WorkerPool
 
     load(kubeconfig or None, context=context)  # a mistake in it is better told once than by every worker
     ended = _until_signalled()

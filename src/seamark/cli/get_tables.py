@@ -13,7 +13,7 @@ from seamark.cli.get import each_document, told
 from seamark.cli.server import TABLE
 from seamark.cli.table_text import Looks, Table, TableText, plain_table, table_of
 from seamark.cli.terminal import colourful
-from seamark.kinds import times
+from seamark.kinds.values import times
 
 if TYPE_CHECKING:
     from seamark.cli.server import Server

@@ -101,7 +101,7 @@ def _fetched(url: str) -> str:
 
 def parse(text: str, source: str) -> Iterator[Manifest]:
     """The objects in a text."""
-    from seamark.api.yaml_body import YamlFault, read
+    from seamark.kinds.language.yaml_body import YamlFault, read
 
     for document in _NEXT_DOCUMENT.split(text):
         try:

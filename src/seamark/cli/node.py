@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
 
     from seamark.errors import ApiError
-    from seamark.nodes.control import NotSimulated
+    from seamark.nodes.simulated.control import NotSimulated
 
     try:
         asyncio.run(_switch(options))
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 async def _switch(options: argparse.Namespace) -> None:
     from seamark.access.remote import RemoteCluster
-    from seamark.nodes import control
+    from seamark.nodes.simulated import control
 
     async with RemoteCluster(_connection(options), agent="seamark") as cluster:
         await (control.stop if options.action == "stop" else control.start)(cluster, options.name)

@@ -13,7 +13,7 @@ def json_document(value: Mapping[str, Any]) -> str:
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:
-    from seamark.api.yaml_text import dump
+    from seamark.kinds.language.yaml_text import dump
 
     return dump(value).decode().rstrip("\n")
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from seamark.cli.failure import Refusal
 from seamark.cli.jsonpath import JsonPathError, evaluate, relaxed
-from seamark.kinds import quantity
+from seamark.kinds.values import quantity
 
 T = TypeVar("T")
 

@@ -117,6 +117,6 @@ def _print_text(directory: Path, found: Presence | None, reason: str, objects: d
 
 
 def _since(started: str) -> str:
-    from seamark.kinds import times
+    from seamark.kinds.values import times
 
     return f", up {times.age(time.time(), started)} since {started}" if started else ""

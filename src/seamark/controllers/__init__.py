@@ -3,7 +3,7 @@
 What Services are found by comes about like this:
 
 - ``members``: which Pods each Service selects, kept current by label indexes
-- :mod:`seamark.membership`: whether and how each of them is an endpoint, and why
+- :mod:`seamark.rules.membership`: whether and how each of them is an endpoint, and why
 - ``endpoints`` (``endpoints_subsets``, ``endpoints_state``): what an Endpoints should be; pure, and incremental
 - ``endpointslices`` (``slices_objects``, ``slices_packing``, ``slices_group``, ``slices_state``, ``hints``): what the
   slices should be; pure, and incremental

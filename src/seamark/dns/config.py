@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from seamark.dns.names import Labels, is_reverse_zone, labels_of, within
+from seamark.dns.zone.names import Labels, is_reverse_zone, labels_of, within
 
 PodMode = Literal["disabled", "insecure", "verified"]
 EndpointSource = Literal["auto", "endpointslices", "endpoints"]
@@ -118,6 +118,6 @@ class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if network != "*":
                 ipaddress.ip_network(network, strict=False)
         if self.hosts:
-            from seamark.dns.static import StaticRecords
+            from seamark.dns.zone.static import StaticRecords
 
             StaticRecords(self.hosts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from seamark.dns.names import Labels
-from seamark.dns.records import Rcode, Type
+from seamark.dns.zone.names import Labels
+from seamark.dns.zone.records import Rcode, Type
 from seamark.metrics import Registry, Value
 
 _BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from seamark.dns.zone import SERIAL, ClusterZone, Fact
+from seamark.dns.zone.state import SERIAL, ClusterZone, Fact
 from seamark.metrics import Value
 
 # A query that is longer than a name, a question and ordinary EDNS can be is not worth remembering.

@@ -11,15 +11,16 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from seamark.dns import replies, wire
-from seamark.dns.answers import Answer, Authority
 from seamark.dns.measures import Measures
-from seamark.dns.names import Labels
 from seamark.dns.ready import ReadyAnswers
-from seamark.dns.records import IN, Question, Rcode, Record, Type
-from seamark.dns.static import StaticRecords
-from seamark.dns.wire import Query
-from seamark.dns.zone import SERIAL
+from seamark.dns.wire import message as wire
+from seamark.dns.wire import replies
+from seamark.dns.wire.message import Query
+from seamark.dns.zone.answers import Answer, Authority
+from seamark.dns.zone.names import Labels
+from seamark.dns.zone.records import IN, Question, Rcode, Record, Type
+from seamark.dns.zone.state import SERIAL
+from seamark.dns.zone.static import StaticRecords
 from seamark.metrics import Value
 
 Reply = bytes | Sequence[bytes] | None  # a zone transfer is several messages
@@ -30,7 +31,7 @@ _SERIAL_FROM_END = 20
 
 
 class Upstream(Protocol):
-    """What the responder needs of :mod:`seamark.dns.forward`."""
+    """What the responder needs of :mod:`seamark.dns.forwarding.forward`."""
 
     @property
     def asks(self) -> bool:
@@ -51,7 +52,7 @@ class Upstream(Protocol):
 
 
 class Transfers(Protocol):
-    """What the responder needs of :mod:`seamark.dns.transfer`."""
+    """What the responder needs of :mod:`seamark.dns.wire.transfer`."""
 
     def messages(self, query: Query, zone: Labels, client: str) -> Sequence[bytes] | None:
         """The whole zone, or None if this client may not have it."""

@@ -14,19 +14,19 @@ from functools import partial
 from seamark.access.cluster import Cluster
 from seamark.access.informers import Informers
 from seamark.access.status import Page, StatusServer
-from seamark.dns.addresses import Address, own_addresses, parse_listen
-from seamark.dns.answers import Authority
 from seamark.dns.config import DnsConfig
-from seamark.dns.feed import ZoneFeed
-from seamark.dns.forward import Forwarder
+from seamark.dns.forwarding.forward import Forwarder
 from seamark.dns.measures import Measures
 from seamark.dns.ready import ReadyAnswers
 from seamark.dns.responder import Responder
-from seamark.dns.static import StaticRecords
-from seamark.dns.tcp import TcpListener, bind_tcp
-from seamark.dns.transfer import ZoneTransfers
-from seamark.dns.udp import UdpListener, bind_udp
-from seamark.dns.zone import ClusterZone, Touched
+from seamark.dns.sockets.addresses import Address, own_addresses, parse_listen
+from seamark.dns.sockets.tcp import TcpListener, bind_tcp
+from seamark.dns.sockets.udp import UdpListener, bind_udp
+from seamark.dns.wire.transfer import ZoneTransfers
+from seamark.dns.zone.answers import Authority
+from seamark.dns.zone.feed import ZoneFeed
+from seamark.dns.zone.state import ClusterZone, Touched
+from seamark.dns.zone.static import StaticRecords
 from seamark.metrics import Registry
 
 log = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from seamark.errors import Object
-from seamark.kinds import metadata
-from seamark.kinds.fields import Errors
 from seamark.kinds.resource import Resource
+from seamark.kinds.values import metadata
+from seamark.kinds.values.fields import Errors
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from seamark.kinds.configmap import CONFIG_MAP
-from seamark.kinds.controllerrevision import CONTROLLER_REVISION
-from seamark.kinds.daemonset import DAEMON_SET
-from seamark.kinds.deployment import DEPLOYMENT
-from seamark.kinds.endpoints import ENDPOINTS_KIND
-from seamark.kinds.endpointslice import ENDPOINT_SLICE
-from seamark.kinds.event import EVENT, NEW_EVENT
-from seamark.kinds.ipaddress import IP_ADDRESS
+from seamark.kinds.core.configmap import CONFIG_MAP
+from seamark.kinds.core.event import EVENT, NEW_EVENT
+from seamark.kinds.core.lease import LEASE
+from seamark.kinds.core.namespace import NAMESPACE
+from seamark.kinds.core.node import NODE
+from seamark.kinds.core.secret import SECRET
+from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
-from seamark.kinds.lease import LEASE
-from seamark.kinds.namespace import NAMESPACE
-from seamark.kinds.node import NODE
-from seamark.kinds.pod import POD
-from seamark.kinds.replicaset import REPLICA_SET
-from seamark.kinds.replicationcontroller import REPLICATION_CONTROLLER
-from seamark.kinds.secret import SECRET
-from seamark.kinds.service import SERVICE
-from seamark.kinds.serviceaccount import SERVICE_ACCOUNT
-from seamark.kinds.servicecidr import SERVICE_CIDR
-from seamark.kinds.statefulset import STATEFUL_SET
+from seamark.kinds.pod.pod import POD
+from seamark.kinds.service.endpoints import ENDPOINTS_KIND
+from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
+from seamark.kinds.service.ipaddress import IP_ADDRESS
+from seamark.kinds.service.service import SERVICE
+from seamark.kinds.service.servicecidr import SERVICE_CIDR
+from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
+from seamark.kinds.workloads.daemonset import DAEMON_SET
+from seamark.kinds.workloads.deployment import DEPLOYMENT
+from seamark.kinds.workloads.replicaset import REPLICA_SET
+from seamark.kinds.workloads.replicationcontroller import REPLICATION_CONTROLLER
+from seamark.kinds.workloads.statefulset import STATEFUL_SET
 
 KINDS: tuple[Kind, ...] = (
     # core

@@ -4,6 +4,6 @@
 Service's case before every check: ``selecting`` (the selector, with ``near`` misses), ``members`` (its Pods, each with
 the one fact ``pods`` finds behind it), ``porting``, ``stacks`` (address families), ``written`` (what the controllers
 wrote), ``handmade`` (what people wrote), ``external``, ``names``, ``policies``, ``zoning`` and ``standing``.  Whether a
-Pod is an endpoint is never decided here: :func:`seamark.membership.judge` does, as it does for the controllers.  What
+Pod is an endpoint is never decided here: ``membership.judge`` does, as it does for the controllers.  What
 the checks find is ranked into a ``report``, which ``render`` shows to people and ``machine`` to programs.
 """

@@ -12,6 +12,7 @@ import msgspec
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
 from seamark.why.case import Case, listed
+from seamark.why.checks.written import edited_by, endpoints_content, in_endpoints, in_slices, slices_content
 from seamark.why.views import (
     LEADER_ANNOTATION,
     MANAGED_BY_LABEL,
@@ -25,7 +26,6 @@ from seamark.why.views import (
     Service,
 )
 from seamark.why.world import World
-from seamark.why.written import edited_by, endpoints_content, in_endpoints, in_slices, slices_content
 
 
 class Defect(Enum):

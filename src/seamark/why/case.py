@@ -7,9 +7,9 @@ from functools import cached_property
 
 import msgspec
 
-from seamark.membership import Reason, Standing, Verdict, judge
-from seamark.why.near import NearMiss, near_misses
-from seamark.why.pods import Trouble, trouble
+from seamark.rules.membership import Reason, Standing, Verdict, judge
+from seamark.why.checks.near import NearMiss, near_misses
+from seamark.why.checks.pods import Trouble, trouble
 from seamark.why.views import SLICE_CONTROLLER, Endpoints, EndpointSlice, Key, Node, Pod, Service
 from seamark.why.world import World
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from seamark.kinds import times
+from seamark.kinds.values import times
 from seamark.why.case import Case, plural
 from seamark.why.history import Moment, lasted, moments
 from seamark.why.recall import Memory

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from seamark.membership import Reason, Standing
-from seamark.why import (
+from seamark.rules.membership import Reason, Standing
+from seamark.why.case import Candidate, Case, listed, pairs, plural
+from seamark.why.checks import (
     external,
     handmade,
     members,
@@ -18,10 +19,9 @@ from seamark.why import (
     written,
     zoning,
 )
-from seamark.why.case import Candidate, Case, listed, pairs, plural
+from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, ranked
-from seamark.why.near import misspelt
 from seamark.why.report import Health, PodRow, Report, Table, health_of
 from seamark.why.views import Key, ServicePort
 from seamark.why.world import World

@@ -8,9 +8,9 @@ from itertools import groupby
 import msgspec
 
 from seamark.why.case import listed
+from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity
-from seamark.why.near import misspelt
 from seamark.why.report import Health, Report, Table
 from seamark.why.views import Key, Service
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from seamark.why import porting
 from seamark.why.case import Case, listed, pairs, plural
+from seamark.why.checks import porting
+from seamark.why.checks.near import misspelt, near_miss
+from seamark.why.checks.pods import trouble
 from seamark.why.codes import Code
 from seamark.why.explain import reason_of
 from seamark.why.finding import Finding, Fix, Severity, ranked
-from seamark.why.near import misspelt, near_miss
-from seamark.why.pods import trouble
 from seamark.why.report import Health, Report, Table, health_of
 from seamark.why.views import Key, Pod
 from seamark.why.world import Shape, World

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from seamark.kinds import times
-from seamark.membership import View, selects
+from seamark.kinds.values import times
+from seamark.rules.membership import View, selects
 from seamark.why import views
 from seamark.why.case import pairs
 from seamark.why.views import EndpointSlice, Manager, Pod, Service

@@ -31,7 +31,7 @@ from seamark.kinds.resource import (
     Resource,
 )
 from seamark.why.case import Case, pairs
-from seamark.why.external import in_cluster_target
+from seamark.why.checks.external import in_cluster_target
 from seamark.why.views import (
     SERVICE_NAME_LABEL,
     Endpoints,

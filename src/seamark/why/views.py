@@ -1,6 +1,6 @@
 """Objects as ``why`` reads them: what membership is decided by, and what tells a person why it is so.
 
-Services, Pods and Nodes extend the views of :mod:`seamark.membership`, whose ``judge`` takes them as
+Services, Pods and Nodes extend the views of :mod:`seamark.rules.membership`, whose ``judge`` takes them as
 they are.  Nothing here is ever written back.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from seamark import membership
-from seamark.membership import View
+from seamark.rules import membership
+from seamark.rules.membership import View
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"

@@ -13,7 +13,7 @@ import msgspec
 
 from seamark.access.labels import ObjectsByLabels
 from seamark.kinds.resource import Resource
-from seamark.membership import NodeMetadata
+from seamark.rules.membership import NodeMetadata
 from seamark.why.views import (
     Endpoints,
     EndpointSlice,

@@ -1,0 +1,286 @@
+"""Who set which field: ``metadata.managedFields`` after ordinary writes (server-side apply is in :mod:`.apply`).
+
+There is one entry per manager, operation, apiVersion and subresource.  A create or update gives its manager every field
+it added or changed and takes those fields from everybody else; removed fields leave all entries.
+
+:func:`track` compares what the client asked for with what was there, so it belongs after defaulting and *before* what
+the server decides by itself: addresses, generation, status and whatever else a client may not set belong to nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from seamark.api.fields import fieldsets
+from seamark.api.fields.fieldsets import Fields
+from seamark.api.fields.typed import Struct, struct
+from seamark.errors import Object
+from seamark.kinds.language.shape import Shape
+
+LONGEST_MANAGER = 128  # bytes
+MOST_UPDATERS = 10
+ANCIENT = "ancient-changes"
+
+Entries = list[Object]
+
+# The system's own fields; no manager is ever said to own them.
+_NEVER_OWNED = (
+    ("apiVersion",),
+    ("kind",),
+    *(
+        ("metadata", name)
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    ),
+)
+
+# What a write to a subresource ("": the object itself) cannot change, because the kind carries the old value over.
+_RESET: dict[str, tuple[tuple[str, ...], ...]] = {"": (("status",),), "status": (("spec",),)}
+_RESET_BY_KIND: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("Pod", "status"): (("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
+    ("Deployment", "status"): (("spec",), ("metadata", "labels")),
+    # Kubernetes declares these under a group name that does not exist, so they have no effect.
+    ("ServiceCIDR", ""): (),
+    ("ServiceCIDR", "status"): (),
+}
+
+# The other way round: all that a write to these can change.
+_EDITED: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("Pod", "ephemeralcontainers"): (("spec", "ephemeralContainers"),),
+    ("Pod", "resize"): tuple(
+        ("spec", containers, "*", field)
+        for containers in ("containers", "initContainers")
+        for field in ("resources", "resizePolicy")
+    ),
+}
+
+_EVENT_VERSIONS = ("v1", "events.k8s.io/v1")
+
+_plans: dict[tuple[int, str], Struct] = {}
+
+
+def plan(shape: Shape, subresource: str) -> Struct:
+    """The shape as managers see it when they write to this subresource."""
+    known = _plans.get((id(shape), subresource))
+    if known is None:
+        kind = shape.go_name, subresource
+        if kind in _EDITED:
+            known = struct(shape).only(*_EDITED[kind])
+        else:
+            reset = _RESET_BY_KIND.get(kind, _RESET.get(subresource, _RESET[""]))
+            known = struct(shape).less(*_NEVER_OWNED, *reset)
+        _plans[id(shape), subresource] = known
+    return known
+
+
+def manager_name(user_agent: str, field_manager: str) -> str:
+    """``fieldManager`` if given, else what stands before the first slash of the user agent."""
+    if field_manager:
+        return field_manager
+    name = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
+    return name.encode()[:LONGEST_MANAGER].decode(errors="ignore") or "unknown"
+
+
+# --- updates ----------------------------------------------------------------------------------------
+
+
+def track(
+    new: Object,
+    old: Object | None,
+    *,
+    shape: Shape,
+    api_version: str,
+    manager: str,
+    subresource: str,
+    now: str,
+) -> None:
+    """Sets ``new["metadata"]["managedFields"]`` for a write other than apply; ``old`` is None for a creation.
+
+    Clients may edit managedFields themselves; ``[]`` and ``[{}]`` turn tracking off until the object is next applied.
+    """
+    meta = new["metadata"]
+    kept: Entries = [] if old is None else old["metadata"].get("managedFields") or []
+    entries = _sent_or_kept(meta.pop("managedFields", None), kept, subresource)
+    if old is None or entries:
+        known = plan(shape, subresource)
+        changed: Fields = {}
+        removed: Fields = {}
+        known.compare(known.zero if old is None else old, new, changed, removed)
+        if changed or removed:
+            who = identity(manager, "Update", api_version, subresource)
+            entries = _updated(entries, changed, removed, who, now)
+    if entries:
+        meta["managedFields"] = list(entries)
+
+
+def _sent_or_kept(sent: Any, kept: Entries, subresource: str) -> Entries:
+    """The entries to start from: those sent, if they are any good, else those of the object as it is."""
+    if sent is None or subresource or sent == kept:
+        return kept
+    if not sent or sent == [{}]:
+        return []
+    try:
+        return parse(sent) or kept
+    except fieldsets.Malformed:
+        return kept
+
+
+def _updated(entries: Entries, changed: Fields, removed: Fields, who: Object, now: str) -> Entries:
+    """``entries`` after the manager ``who`` changed and removed these fields."""
+    mine: Fields = {}
+    out: Entries = []
+    for entry in usable(entries, who["apiVersion"]):
+        fields = entry["fieldsV1"]
+        rest = fieldsets.difference(fieldsets.difference(fields, changed), removed)
+        if changed and _same_identity(entry, who):
+            mine = rest
+        elif rest is fields:
+            out.append(entry)
+        elif rest:
+            out.append({**entry, "fieldsV1": rest})
+    if changed:
+        out.append(entry_of(who, fieldsets.union(mine, changed), now))
+        if len(out) > MOST_UPDATERS:
+            out = _capped(out)
+    return arranged(out)
+
+
+def usable(entries: Entries, api_version: str) -> Entries:
+    """Without those of versions the kind does not have.  Kinds have one each, but events are in two groups."""
+    siblings = _EVENT_VERSIONS if api_version in _EVENT_VERSIONS else (api_version,)
+    return [entry for entry in entries if entry["apiVersion"] in siblings]
+
+
+def _capped(entries: Entries) -> Entries:
+    """At most ten updaters: the oldest are merged into one entry per apiVersion."""
+    updates = [entry for entry in entries if entry["operation"] == "Update"]
+    surplus = len(updates) - MOST_UPDATERS
+    if surplus <= 0:
+        return entries
+    updates.sort(key=lambda entry: (entry.get("time", ""), identifier(entry)))
+    buckets: dict[str, Object] = {e["apiVersion"]: e for e in updates if e["manager"] == ANCIENT}
+    first: dict[str, Object] = {}
+    gone: list[Object] = []
+    for entry in updates:
+        version = entry["apiVersion"]
+        if surplus <= 0:
+            break
+        if version not in first:
+            first[version] = entry
+            continue
+        into = buckets.get(version, first[version])
+        gone += [entry, into]
+        fields = fieldsets.union(entry["fieldsV1"], into["fieldsV1"])
+        who = identity(ANCIENT, "Update", version, "")
+        buckets[version] = first[version] = entry_of(who, fields, entry.get("time"))
+        surplus -= 1
+    left = [entry for entry in entries if not any(entry is other for other in gone)]
+    return left + [bucket for bucket in buckets.values() if not any(bucket is other for other in left + gone)]
+
+
+def keep_times(new: Object, old: Object) -> None:
+    """Takes back the new times of managedFields if nothing else changed: a write without effect leaves no trace.
+
+    For the end of the write path, where it is known what defaulting and preparation made of the object.
+    """
+    entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if not entries or not before or len(entries) != len(before) or entries == before:
+        return
+    if _timeless(entries) != _timeless(before):
+        return
+    if _unmanaged(new) == _unmanaged(old):
+        new["metadata"]["managedFields"] = before
+
+
+def _timeless(entries: Entries) -> dict[str, Object]:
+    """By identity, because their order depends on the times."""
+    return {identifier(entry): {k: v for k, v in entry.items() if k != "time"} for entry in entries}
+
+
+def _unmanaged(obj: Object) -> Object:
+    rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+    return {**rest, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
+
+
+# --- entries ----------------------------------------------------------------------------------------
+
+
+def identity(manager: str, operation: str, api_version: str, subresource: str) -> Object:
+    """What tells one entry from another."""
+    who = {"manager": manager, "operation": operation, "apiVersion": api_version}
+    if subresource:
+        who["subresource"] = subresource
+    return who
+
+
+def entry_of(who: Object, fields: Fields, time: str | None) -> Object:
+    entry = {"manager": who["manager"], "operation": who["operation"], "apiVersion": who["apiVersion"]}
+    if time is not None:
+        entry["time"] = time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = fields
+    if "subresource" in who:
+        entry["subresource"] = who["subresource"]
+    return entry
+
+
+def _same_identity(entry: Object, who: Object) -> bool:
+    return (
+        entry["manager"] == who["manager"]
+        and entry["operation"] == who["operation"]
+        and entry["apiVersion"] == who["apiVersion"]
+        and entry.get("subresource") == who.get("subresource")
+    )
+
+
+def identifier(entry: Object) -> str:
+    """An entry's identity as text.  An applier keeps its identity from one apiVersion to the next."""
+    who: Object = {"manager": entry["manager"], "operation": entry["operation"]}
+    if entry["operation"] != "Apply":
+        who["apiVersion"] = entry["apiVersion"]
+    if entry.get("subresource"):
+        who["subresource"] = entry["subresource"]
+    return msgspec.json.encode(who).decode()
+
+
+def arranged(entries: Entries) -> Entries:
+    """In the order Kubernetes keeps them: appliers first, then the oldest."""
+    return sorted(entries, key=_order)
+
+
+def _order(entry: Object) -> tuple[str, str, str, str, str]:
+    return (
+        entry["operation"],
+        entry.get("time", ""),
+        entry["manager"],
+        entry["apiVersion"],
+        entry.get("subresource", ""),
+    )
+
+
+def parse(sent: Any) -> Entries:
+    """Entries as a client sent them; raises :class:`fieldsets.Malformed`.  Of twins the last counts."""
+    entries: dict[str, Object] = {}
+    for number, entry in enumerate(sent):
+        if entry.get("operation") not in ("Apply", "Update"):
+            raise fieldsets.Malformed("operation must be `Apply` or `Update`")
+        if not entry.get("apiVersion"):
+            raise fieldsets.Malformed("apiVersion must not be empty")
+        if entry.get("fieldsType") != "FieldsV1":
+            raise fieldsets.Malformed(f"invalid fieldsType in managed fields entry {number}")
+        who = identity(
+            entry.get("manager", ""), entry["operation"], entry["apiVersion"], entry.get("subresource") or ""
+        )
+        fields = fieldsets.parse(entry.get("fieldsV1"))
+        entries[identifier(who)] = entry_of(who, fields, entry.get("time"))
+    return arranged(list(entries.values()))

@@ -1,0 +1,255 @@
+"""Discovery: which groups, versions and resources there are, as one document each and in the aggregated form.
+
+Pure functions from kinds to documents; :func:`answer` puts them under their paths:
+
+    /                      every path that is worth a look
+    /api  /apis            the versions of the core group, all other groups; aggregated if the client asks for that
+    /apis/GROUP            one group
+    /api/v1  /apis/G/V     the resources of one version
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from seamark.api.http.negotiate import NONE, negotiate, not_acceptable, parse_accept
+from seamark.api.http.protocol import Request, Response
+from seamark.errors import Object
+from seamark.kinds.kind import Kind, Subresource
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_AGGREGATED_PARAMETERS = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+
+# Kubernetes lists groups by priority; where two serve the same name, clients take the first.
+_GROUP_ORDER = (
+    "",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "networking.k8s.io",
+    "policy",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+)
+
+# What is served beside objects and their discovery.
+_OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+
+ByVersion = dict[str, dict[str, list[Kind]]]
+
+
+def by_version(kinds: Iterable[Kind]) -> ByVersion:
+    """Kinds by group and version: groups by priority, kinds by name."""
+    found: ByVersion = {}
+    for kind in sorted(kinds, key=lambda kind: (_priority(kind.resource.group), kind.resource.plural)):
+        found.setdefault(kind.resource.group, {}).setdefault(kind.resource.version, []).append(kind)
+    return found
+
+
+def _priority(group: str) -> tuple[int, str]:
+    return (_GROUP_ORDER.index(group) if group in _GROUP_ORDER else len(_GROUP_ORDER), group)
+
+
+def paths(kinds: Iterable[Kind]) -> Object:
+    """``/``"""
+    found = {"/apis", *_OTHER_PATHS}
+    for group, versions in by_version(kinds).items():
+        root = f"/apis/{group}" if group else "/api"
+        found |= {root, *(f"{root}/{version}" for version in versions)}
+    return {"paths": sorted(found)}
+
+
+# --- the old form ----------------------------------------------------------------------------------
+
+
+def core_versions(kinds: Iterable[Kind], address: str) -> Object:
+    """``/api``; ``address`` is where the client reached us."""
+    return {
+        "kind": "APIVersions",
+        "versions": list(by_version(kinds).get("", {})),
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
+
+
+def group_list(kinds: Iterable[Kind]) -> Object:
+    """``/apis``"""
+    groups = [_group(name, versions) for name, versions in by_version(kinds).items() if name]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def group(kinds: Iterable[Kind], name: str) -> Object | None:
+    """``/apis/GROUP``, None if there is no such group."""
+    versions = by_version(kinds).get(name)
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if name and versions else None
+
+
+def _group(name: str, versions: Iterable[str]) -> Object:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def resource_list(kinds: Iterable[Kind], group: str, version: str) -> Object | None:
+    """``/api/v1``, ``/apis/GROUP/VERSION``; None if there is no such version."""
+    members = by_version(kinds).get(group, {}).get(version)
+    if members is None:
+        return None
+    resources: list[Object] = []
+    for kind in members:
+        resources.append(_resource(kind))
+        resources += [_subresource(kind, sub) for sub in sorted(kind.subresources, key=lambda sub: sub.name)]
+    document: Object = {"kind": "APIResourceList"}
+    if group:
+        document["apiVersion"] = "v1"
+    return document | {"groupVersion": f"{group}/{version}" if group else version, "resources": resources}
+
+
+def _resource(kind: Kind) -> Object:
+    resource = kind.resource
+    entry: Object = {
+        "name": resource.plural,
+        "singularName": kind.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": sorted(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    return entry
+
+
+def _subresource(kind: Kind, sub: Subresource) -> Object:
+    entry: Object = {
+        "name": f"{kind.resource.plural}/{sub.name}",
+        "singularName": "",
+        "namespaced": kind.resource.namespaced,
+        "kind": sub.kind,
+        "verbs": sorted(sub.verbs),
+    }
+    if sub.group is not None and sub.version is not None:
+        entry |= {"group": sub.group, "version": sub.version}
+    return entry
+
+
+# --- the aggregated form ---------------------------------------------------------------------------
+
+
+def aggregated(kinds: Iterable[Kind], *, core: bool) -> Object:
+    """Everything at once: the core group's part (``/api``) or that of all others (``/apis``)."""
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": [
+            {
+                "metadata": {"name": name} if name else {},
+                "versions": [
+                    {
+                        "version": version,
+                        "resources": [_aggregated_resource(kind) for kind in members],
+                        "freshness": "Current",
+                    }
+                    for version, members in versions.items()
+                ],
+            }
+            for name, versions in by_version(kinds).items()
+            if core == (name == "")
+        ],
+    }
+
+
+def _aggregated_resource(kind: Kind) -> Object:
+    resource = kind.resource
+    entry: Object = {
+        "resource": resource.plural,
+        "responseKind": _response_kind(resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": sorted(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": _response_kind(sub.kind, sub.group or "", sub.version or ""),
+                "verbs": sorted(sub.verbs),
+            }
+            for sub in sorted(kind.subresources, key=lambda sub: sub.name)
+        ]
+    return entry
+
+
+def _response_kind(kind: str, group: str = "", version: str = "") -> Object:
+    """Group and version are left empty where they are the resource's own."""
+    return {"group": group, "version": version, "kind": kind}
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+
+def wants_aggregated(accept: str) -> bool:
+    """Whether aggregated discovery is the best answer to this Accept header; 406 if no form is acceptable."""
+    for media in parse_accept(accept):
+        if media.quality <= 0:
+            continue
+        plain = "as" not in media.parameters
+        if plain and media.type in ("application/json", "application/yaml", "application/*", "*/*"):
+            return False
+        # "profile" tells aggregating servers from others, which we are not.
+        wanted = {name: value for name, value in media.parameters.items() if name != "profile"}
+        if media.type == "application/json" and wanted == _AGGREGATED_PARAMETERS:
+            return True
+    if accept.strip():
+        raise not_acceptable()
+    return False
+
+
+def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
+    """The answer to a discovery path, None for any other."""
+    accept = request.headers.get("accept", "")
+    match request.path.strip("/").split("/"):
+        case [""]:
+            return Response(200, msgspec.json.format(msgspec.json.encode(paths(kinds))))
+        case ["api" | "apis" as root]:
+            if wants_aggregated(accept):
+                return _respond(request, aggregated(kinds, core=root == "api"), AGGREGATED)
+            if root == "api":
+                document: Object | None = core_versions(kinds, request.headers.get("host", ""))
+            else:
+                document = group_list(kinds)
+        case ["apis", name]:
+            document = group(kinds, name)
+        case ["api", version]:
+            document = resource_list(kinds, "", version)
+        case ["apis", name, version]:
+            document = resource_list(kinds, name, version) if name else None
+        case _:
+            return None
+    if document is None:
+        return None
+    return _respond(request, document, negotiate(accept, NONE).content_type)
+
+
+def _respond(request: Request, document: Object, content_type: str) -> Response:
+    if content_type == "application/yaml":
+        from seamark.kinds.language import yaml_text
+
+        body = yaml_text.dump(document)
+    else:
+        body = msgspec.json.encode(document)
+    tag = f'"{hashlib.sha256(body).hexdigest()}"'
+    headers = (("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public"))
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, b"", content_type, headers)
+    return Response(200, body, content_type, headers)

@@ -1,0 +1,150 @@
+"""Shapes as JSON schemas, in the dialects of OpenAPI v2 and v3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from seamark.api.openapi.field_docs import describe
+from seamark.errors import Object
+from seamark.kinds.language import shapes
+from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Type
+
+Dialect = Literal["v2", "v3"]
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+DELETE_OPTIONS = META + "DeleteOptions"
+STATUS = META + "Status"
+PATCH = META + "Patch"
+
+_TIME = META + "Time"
+_MICRO_TIME = META + "MicroTime"
+_FIELDS = META + "FieldsV1"
+_RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+
+# Scalars that are definitions of their own.
+_NAMED = {"time": _TIME, "microtime": _MICRO_TIME, "quantity": _QUANTITY, "int-or-string": _INT_OR_STRING, "any": _RAW}
+
+_PLAIN: dict[str, Object] = {
+    "string": {"type": "string"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "float64": {"type": "number", "format": "double"},
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+}
+
+_ROOT = {"v2": "#/definitions/", "v3": "#/components/schemas/"}
+
+
+def definitions(names: Iterable[str], dialect: Dialect, group_versions: Iterable[tuple[str, str]]) -> Object:
+    """These shapes and all they refer to.  ``group_versions`` are those served: each has its own DeleteOptions."""
+    everything = shapes.load()
+    found: Object = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in everything:
+            continue
+        shape = everything[name]
+        found[name] = _struct(shape, dialect, list(group_versions))
+        waiting += references(shape)
+    if found:
+        found |= _named_scalars(dialect)
+    return dict(sorted(found.items()))
+
+
+def references(shape: Shape) -> Iterator[str]:
+    """The names of the shapes this one's fields have."""
+    for field in shape.fields.values():
+        of = field.type
+        while isinstance(of, ListOf | MapOf):
+            of = of.of
+        if isinstance(of, Shape):
+            yield of.name
+
+
+def reference(name: str, dialect: Dialect) -> Object:
+    return {"$ref": _ROOT[dialect] + name}
+
+
+def _struct(shape: Shape, dialect: Dialect, group_versions: list[tuple[str, str]]) -> Object:
+    words = describe(shape.name)
+    schema: Object = {"description": words.text, "type": "object"}
+    required = [name for name, field in shape.fields.items() if field.required]
+    if required:
+        schema["required"] = required
+    schema["properties"] = {
+        name: _field(name, field, words.fields.get(name, ""), dialect) for name, field in shape.fields.items()
+    }
+    if shape.atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    if kinds := _kinds(shape.name, group_versions):
+        schema["x-kubernetes-group-version-kind"] = kinds
+    return schema
+
+
+def _kinds(name: str, group_versions: list[tuple[str, str]]) -> list[Object]:
+    group, version = shapes.group_version(name)
+    kind = name.rsplit(".", 1)[-1]
+    if name == DELETE_OPTIONS:
+        return [{"group": group, "kind": kind, "version": version} for group, version in group_versions]
+    known = shapes.load().kinds.get((f"{group}/{version}" if group else version, kind))
+    return [{"group": group, "kind": kind, "version": version}] if known == name else []
+
+
+def _field(name: str, field: Field, description: str, dialect: Dialect) -> Object:
+    schema = _schema(field.type, dialect)
+    if name == "fieldsV1":
+        schema = reference(_FIELDS, dialect)
+    if dialect == "v3" and "$ref" in schema:
+        # Nothing may stand beside a reference in v3 but inside allOf.
+        schema = {"allOf": [schema]}
+    schema = {"description": description, **schema}
+    if field.default is not None:
+        schema["default"] = field.default
+    if isinstance(field.type, ListOf):
+        schema["x-kubernetes-list-type"] = field.type.type
+        if field.type.keys:
+            schema["x-kubernetes-list-map-keys"] = list(field.type.keys)
+    if isinstance(field.type, MapOf) and field.type.atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    if field.merge_key:
+        schema["x-kubernetes-patch-merge-key"] = field.merge_key
+    if field.patch_strategy:
+        schema["x-kubernetes-patch-strategy"] = field.patch_strategy
+    return schema
+
+
+def _schema(type_: Type, dialect: Dialect) -> Object:
+    if isinstance(type_, ListOf):
+        return {"type": "array", "items": _schema(type_.of, dialect)}
+    if isinstance(type_, MapOf):
+        return {"type": "object", "additionalProperties": _schema(type_.of, dialect)}
+    if isinstance(type_, Scalar):
+        if type_.name in _NAMED:
+            return reference(_NAMED[type_.name], dialect)
+        return dict(_PLAIN[type_.name])
+    return reference(type_.name, dialect)
+
+
+def _named_scalars(dialect: Dialect) -> Object:
+    number_or_text: dict[str, Any]
+    if dialect == "v3":
+        quantity: Object = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+        number_or_text = {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}
+    else:
+        quantity = {"type": "string"}
+        number_or_text = {"type": "string", "format": "int-or-string"}
+    time = {"type": "string", "format": "date-time"}
+    return {
+        _TIME: {"description": "A moment in RFC 3339, in whole seconds.", **time},
+        _MICRO_TIME: {"description": "A moment in RFC 3339, in microseconds.", **time},
+        _QUANTITY: {"description": "A number with an optional suffix, such as 100m, 1.5Gi or 1e3.", **quantity},
+        _INT_OR_STRING: {"description": "A number or a text.", **number_or_text},
+        _FIELDS: {"description": "A set of fields, in the format of managedFields.", "type": "object"},
+        _RAW: {"description": "Any value.", "type": "object"},
+        PATCH: {"description": "Changes to an object, in the format its media type says.", "type": "object"},
+    }

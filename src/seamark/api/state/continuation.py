@@ -1,0 +1,86 @@
+"""Continue tokens: where the next page of a list begins, in words only the server reads."""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+import re
+from typing import Any
+
+import msgspec
+
+from seamark.errors import BadRequest
+from seamark.kinds.language import json_scan
+from seamark.kinds.language.decode import found
+
+VERSION = "meta.k8s.io/v1"
+
+_NOT_VALID = "continue key is not valid"
+_outside = re.compile(r"[^A-Za-z0-9_\-]")
+_FIELDS = (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string"))
+
+
+class Continue(msgspec.Struct):
+    """A continue token: begin at ``start`` (a path below the list's prefix) in the state of revision ``rv``."""
+
+    v: str
+    rv: int
+    start: str
+
+    def encode(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+
+def decode(token: str) -> Continue:
+    """Raises :class:`BadRequest`, with Go's words about what cannot be read."""
+    begin = _read(_unwrapped(token))
+    if begin.v != VERSION:
+        raise _invalid(f"{_NOT_VALID}: server does not recognize this encoded version {begin.v}")
+    if begin.rv == 0:
+        raise _invalid(f"{_NOT_VALID}: incorrect encoded start resourceVersion (version {VERSION})")
+    if not begin.start:
+        raise _invalid(f"{_NOT_VALID}: encoded start key empty (version {VERSION})")
+    path = "/" + begin.start.removeprefix("/")
+    if posixpath.normpath(path) != path or path.startswith("//"):
+        raise _invalid(f"{_NOT_VALID}: {begin.start}")
+    return begin
+
+
+def _unwrapped(token: str) -> bytes:
+    text = token.replace("\r", "").replace("\n", "")
+    if wrong := _outside.search(text):
+        raise _invalid(f"{_NOT_VALID}: illegal base64 data at input byte {wrong.start()}")
+    if len(text) % 4 == 1:
+        raise _invalid(f"{_NOT_VALID}: illegal base64 data at input byte {len(text) - 1}")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _read(raw: bytes) -> Continue:
+    try:
+        json_scan.check(raw)
+        value = msgspec.json.decode(raw)
+    except json_scan.SyntaxFault as fault:
+        raise _invalid(f"{_NOT_VALID}: {fault}") from fault
+    except msgspec.DecodeError as error:  # texts that are not UTF-8, which no token of ours has
+        raise _invalid(_NOT_VALID) from error
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise _invalid(
+            f"{_NOT_VALID}: json: cannot unmarshal {found(value)} into Go value of type storage.continueToken"
+        )
+    fields: dict[str, Any] = {}
+    for name, type, go_type in _FIELDS:
+        given = value.get(name)
+        if given is not None and given.__class__ is not type:
+            number = f" {given}" if isinstance(given, float) else ""
+            raise _invalid(
+                f"{_NOT_VALID}: json: cannot unmarshal {found(given)}{number} into Go struct field "
+                f"continueToken.{name} of type {go_type}"
+            )
+        fields[name] = type() if given is None else given
+    return Continue(**fields)
+
+
+def _invalid(why: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: {why}")

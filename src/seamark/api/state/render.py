@@ -1,0 +1,168 @@
+"""Objects, lists and events as the bytes a client asked for.
+
+The plain case never decodes: an object is its kind's head and its kept tail, a list is tails joined.  Everything else
+(YAML, Tables, metadata only, a view of a kind stored under another name) decodes and is built from dicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from seamark import errors
+from seamark.api.http.negotiate import Representation
+from seamark.api.state.cache import Entry
+from seamark.errors import Object
+from seamark.kinds.kind import Kind
+
+INCLUDE = ("", "None", "Metadata", "Object")
+
+
+class Renderer:
+    """How one kind's objects look to one kind of client.  Stateless but for what it was made for."""
+
+    def __init__(self, kind: Kind, representation: Representation, include: str, clock: Callable[[], float]) -> None:
+        if representation.as_ == "Table" and include not in INCLUDE:
+            raise errors.BadRequest(
+                f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": '
+                "must be 'Metadata', 'Object', 'None', or empty"
+            )
+        resource = kind.resource
+        self.kind = kind
+        self.representation = representation
+        self.include = include or "Metadata"
+        self.clock = clock
+        self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
+        self.direct = representation.plain and kind.stored_as is None
+        # What tells two encodings of one event apart.
+        self.key = (resource.group, representation.as_, representation.version, self.include)
+
+    # --- one object --------------------------------------------------------------------------------
+
+    def object(self, entry: Entry) -> Object:
+        """The whole object as a dict, in this kind's own version."""
+        decoded = self.kind.from_stored(entry.decode())
+        return {"kind": self.kind.resource.kind, "apiVersion": self.kind.resource.api_version, **decoded}
+
+    def one(self, entry: Entry) -> bytes:
+        """The answer to a read of one object."""
+        if self.direct:
+            return self.head + entry.tail
+        return self.encode(self.shown(self.object(entry)))
+
+    def shown(self, obj: Object) -> Object:
+        """One object under the representation asked for."""
+        match self.representation.as_:
+            case "Table":
+                meta = obj["metadata"]
+                listing = {"resourceVersion": meta["resourceVersion"]} if "resourceVersion" in meta else {}
+                return self._table([self._row(obj)], listing)
+            case "PartialObjectMetadata":
+                return self._metadata(obj)
+            case "PartialObjectMetadataList":
+                raise self._other_form("not a list", obj["kind"])
+            case _:
+                return obj
+
+    def encode(self, value: Any) -> bytes:
+        if self.representation.yaml:
+            from seamark.kinds.language import yaml_text
+
+            return yaml_text.dump(value)
+        return msgspec.json.encode(value)
+
+    # --- lists -------------------------------------------------------------------------------------
+
+    def many(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
+        """The answer to a list, in pieces; ``listing`` is its metadata."""
+        if self.direct:
+            resource = self.kind.resource
+            head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'.encode()
+            if not entries:
+                return [head, msgspec.json.encode(listing), b',"items":[]}\n']
+            items = b",{".join([entry.tail for entry in entries])
+            return [head, msgspec.json.encode(listing), b',"items":[{', items, b"]}\n"]
+        objects = map(self.object, entries)
+        match self.representation.as_:
+            case "Table":
+                answer = self._table([self._row(obj) for obj in objects], listing)
+            case "PartialObjectMetadataList":
+                answer = {
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": f"meta.k8s.io/{self.representation.version}",
+                    "metadata": listing,
+                    "items": [self._metadata(obj) for obj in objects],
+                }
+            case "PartialObjectMetadata":
+                raise self._other_form("a list", f"{self.kind.resource.kind}List")
+            case _:
+                answer = self._list(objects, listing)
+        return [self.encode(answer)]
+
+    def _list(self, objects: Iterable[Object], listing: Object) -> Object:
+        resource = self.kind.resource
+        items = [{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")} for obj in objects]
+        return {
+            "kind": f"{resource.kind}List",
+            "apiVersion": resource.api_version,
+            "metadata": listing,
+            "items": items,
+        }
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def event(self, type: str, entry: Entry, *, first: bool) -> bytes:
+        """One line of a watch; a Table names its columns in the first one only."""
+        if self.direct:
+            return b'{"type":"%b","object":%b%b}\n' % (type.encode(), self.head, entry.tail)
+        shown = self.in_watch(self.object(entry), first=first)
+        return msgspec.json.encode({"type": type, "object": shown}) + b"\n"
+
+    def in_watch(self, obj: Object, *, first: bool) -> Object:
+        """One object of a watch under the representation asked for."""
+        shown = self.shown(obj)
+        if not first and self.representation.as_ == "Table":
+            shown["columnDefinitions"] = None
+        return shown
+
+    # --- parts -------------------------------------------------------------------------------------
+
+    def _other_form(self, noun: str, type: str) -> errors.NotAcceptable:
+        # Kubernetes names the Go type it has the object in.
+        package = (self.kind.stored_as or self.kind.resource).group.partition(".")[0] or "core"
+        return errors.NotAcceptable(
+            f"you requested {self.representation.as_}, but the requested object is {noun} (*{package}.{type})"
+        )
+
+    def _metadata(self, obj: Object) -> Object:
+        version = self.representation.version or "v1"
+        return {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"meta.k8s.io/{version}",
+            "metadata": obj["metadata"],
+        }
+
+    def _row(self, obj: Object) -> Object:
+        match self.include:
+            case "None":
+                shown = None
+            case "Object":
+                shown = obj
+            case _:
+                shown = self._metadata(obj)
+        row: Object = {"cells": list(self.kind.row(obj, self.clock()))}
+        if conditions := self.kind.row_conditions(obj):
+            row["conditions"] = list(conditions)
+        row["object"] = shown
+        return row
+
+    def _table(self, rows: Sequence[Object], listing: Object) -> Object:
+        return {
+            "kind": "Table",
+            "apiVersion": f"meta.k8s.io/{self.representation.version}",
+            "metadata": listing,
+            "columnDefinitions": [msgspec.to_builtins(column) for column in self.kind.columns],
+            "rows": rows,
+        }

@@ -1,0 +1,155 @@
+"""Which Pods each Service selects, kept current change by change, for all who build on it.
+
+Followers are told which Pod of which Service to judge again, and whether that is worth waking up for.  Looking a change
+up costs what the change's labels cost, never what the namespace holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from seamark.access.informer import Informer, key_of
+from seamark.access.labels import ObjectsByLabels, SelectorsByLabels
+from seamark.rules.membership import Node, Pod, Service, selects
+
+Key = str
+
+
+class Follower(Protocol):
+    """Somebody who keeps something per Service."""
+
+    def service_changed(self, key: Key) -> None:
+        """The Service is new, different or gone."""
+        ...
+
+    def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
+        """This Pod joined, left or changed; without ``wake`` it can wait until the Service is looked at anyway."""
+        ...
+
+
+class Members:
+    """Services, Pods and Nodes, and who belongs to whom."""
+
+    def __init__(self, *, services: Informer[Service], pods: Informer[Pod], nodes: Informer[Node]) -> None:
+        self._services = services
+        self._pods = pods
+        self._nodes = nodes
+        self._followers: list[Follower] = []
+        self._by_labels: ObjectsByLabels[str] = ObjectsByLabels()
+        self._by_selector: SelectorsByLabels[Key] = SelectorsByLabels()
+        self._by_node: dict[str, set[tuple[str, str]]] = {}
+        services.on_change(self._service_changed)
+        pods.on_change(self._pod_changed)
+        nodes.on_change(self._node_changed)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def follow(self, follower: Follower) -> None:
+        """Tell this one too, from now on and of what is already there."""
+        self._followers.append(follower)
+        for service in self._services.objects():
+            follower.service_changed(key_of(service.metadata.namespace, service.metadata.name))
+
+    def service(self, key: Key) -> Service | None:
+        return self._services.by_key(key)
+
+    def pod(self, service: Service, name: str) -> Pod | None:
+        """The Pod of that name, if the Service selects it."""
+        found = self._pods.get(name, service.metadata.namespace)
+        return found if found is not None and selects(service, found) else None
+
+    def pods(self, service: Service) -> Iterator[Pod]:
+        """All Pods the Service selects."""
+        namespace = service.metadata.namespace
+        if not service.spec.selector:
+            return
+        for name in self._by_labels.select(namespace, service.spec.selector):
+            found = self._pods.get(name, namespace)
+            if found is not None:
+                yield found
+
+    def node_of(self, pod: Pod | None) -> Node | None:
+        return self._nodes.by_key(pod.spec.node_name) if pod is not None and pod.spec.node_name else None
+
+    # --- following ---------------------------------------------------------------------------------
+
+    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+        present = new if new is not None else old
+        assert present is not None  # an informer never tells nothing about nothing
+        meta = present.metadata
+        key = key_of(meta.namespace, meta.name)
+        if new is not None and new.spec.selector:
+            self._by_selector.put(meta.namespace, key, new.spec.selector)
+        else:
+            self._by_selector.remove(meta.namespace, key)
+        for follower in self._followers:
+            follower.service_changed(key)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        present = new if new is not None else old
+        assert present is not None
+        namespace, name = present.metadata.namespace, present.metadata.name
+        before = self._selectors_of(old)
+        after = before if old is not None and new is not None and _same_labels(old, new) else self._selectors_of(new)
+        if new is None:
+            self._by_labels.remove(namespace, name)
+        else:
+            self._by_labels.put(namespace, name, new.metadata.labels)
+        self._file(old, new)
+        woken = _woken(old, new, before, after)
+        for key in before | after:
+            for follower in self._followers:
+                follower.pod_changed(key, name, wake=key in woken)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        """A Node came, went or moved to another zone: its Pods read differently the next time they are looked at."""
+        if old is not None and new is not None and old.zone == new.zone:
+            return
+        present = new if new is not None else old
+        assert present is not None
+        for namespace, name in self._by_node.get(present.metadata.name, ()):
+            for key in self._selectors_of(self._pods.get(name, namespace)):
+                for follower in self._followers:
+                    follower.pod_changed(key, name, wake=False)
+
+    def _selectors_of(self, pod: Pod | None) -> set[Key]:
+        if pod is None:
+            return set()
+        return self._by_selector.matching(pod.metadata.namespace, pod.metadata.labels)
+
+    def _file(self, old: Pod | None, new: Pod | None) -> None:
+        before = old.spec.node_name if old is not None else ""
+        after = new.spec.node_name if new is not None else ""
+        if before == after:
+            return
+        if old is not None and before:
+            pods = self._by_node[before]
+            pods.discard((old.metadata.namespace, old.metadata.name))
+            if not pods:
+                del self._by_node[before]
+        if new is not None and after:
+            self._by_node.setdefault(after, set()).add((new.metadata.namespace, new.metadata.name))
+
+
+def _same_labels(old: Pod, new: Pod) -> bool:
+    return old.metadata.labels == new.metadata.labels
+
+
+def _woken(old: Pod | None, new: Pod | None, before: set[Key], after: set[Key]) -> set[Key]:
+    """The Services for which a Pod's change is reason enough to look: Kubernetes' rules, phases not among them.
+
+    A Pod that only changed its labels concerns the Services it joined or left; those it stays in would see the same.
+    """
+    if old is None or new is None:
+        return before | after
+    gone = new.metadata.deletion_timestamp
+    changed = gone is not None or old.metadata.deletion_timestamp is not None
+    changed = changed or old.ready != new.ready or old.ips != new.ips
+    relabelled = not _same_labels(old, new) or (old.spec.hostname, old.spec.subdomain) != (
+        new.spec.hostname,
+        new.spec.subdomain,
+    )
+    if changed:
+        return before | after if relabelled else after
+    return before ^ after if relabelled else set()

@@ -1,0 +1,154 @@
+"""The discovery controllers as a process of their own, against any cluster: elected, observed, politely ended.
+
+Of several processes one works; the others wait for its lease and hold nothing, so that a second replica costs the API
+server next to nothing.  Who takes over lists everything afresh: only then is it certain that what the last leader wrote
+is known, and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Collection
+from uuid import uuid4
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
+from seamark.access.events import EventRecorder
+from seamark.access.informers import Informers
+from seamark.access.leader import LeaderElection, Timing
+from seamark.controllers.discovery.discovery import ALL, Discovery, DiscoverySettings, Name
+from seamark.kinds.resource import LEASES
+from seamark.metrics import Registry, Value
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "seamark-controllers"
+
+# Not the name that a Seamark with a cluster of its own elects by: the two do different work and may run side by side.
+LEASE = "seamark-discovery"
+
+
+class ElectionSettings(msgspec.Struct, frozen=True):
+    """Which Lease the processes compete for, and how patient they are."""
+
+    namespace: str = "kube-system"
+    name: str = LEASE
+    identity: str = ""  # empty: made up, and certainly nobody else's
+    timing: Timing = Timing()
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """Whether the process does what it should, and one line about what that is just now."""
+
+    ready: bool
+    text: str
+
+
+class ControllerProcess:
+    """What ``seamark controllers`` runs.  Without ``election`` it works at once, and must be the only one."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        which: Collection[Name] = ALL,
+        settings: DiscoverySettings | None = None,
+        election: ElectionSettings | None = None,
+        metrics: Registry | None = None,
+    ) -> None:
+        self.settled = asyncio.Event()  # at work, or certain that somebody else is
+        self.metrics = metrics or Registry()
+        self._cluster = cluster
+        self._which = tuple(which)
+        self._settings = settings or DiscoverySettings()
+        self._informers: Informers | None = None
+        self._discovery: Discovery | None = None
+        self._recorder = EventRecorder(cluster, component=COMPONENT)
+        self._election: LeaderElection | None = None
+        self._led: Value | None = None
+        if election is not None:
+            self._election = self._stand(election)
+            # The name under which client-go's processes say it.
+            status = "leader_election_master_status"
+            self._led = self.metrics.gauge(status, "1 for the leader.", election.name, labels=("name",))
+        self.metrics.measured(
+            "seamark_controllers_lag_seconds",
+            "For how long the API server has been out of sight.",
+            lambda: self._informers.lag if self._informers is not None else 0.0,
+        )
+
+    def _stand(self, asked: ElectionSettings) -> LeaderElection:
+        lease = Reference(kind=LEASES.kind, name=asked.name, namespace=asked.namespace, api_version=LEASES.api_version)
+
+        def elected(leader: str) -> None:
+            if leader == identity:
+                self._recorder.record(lease, "Normal", reason="LeaderElection", message=f"{identity} became leader")
+            else:
+                log.info("%s leads", leader)
+                self.settled.set()
+
+        identity = asked.identity or f"{socket.gethostname()}_{uuid4()}"
+        return LeaderElection(
+            self._cluster,
+            namespace=asked.namespace,
+            name=asked.name,
+            identity=identity,
+            timing=asked.timing,
+            on_new_leader=elected,
+        )
+
+    # --- looking in ----------------------------------------------------------------------------------
+
+    @property
+    def leading(self) -> bool:
+        """Whether the work is this process's to do."""
+        return self._election is None or self._election.leading
+
+    @property
+    def readiness(self) -> Readiness:
+        working = self._discovery is not None and self._discovery.ready
+        if self._election is None:
+            return Readiness(True, "at work") if working else Readiness(False, "the cluster is not known yet")
+        if self._election.leading:
+            return (
+                Readiness(True, "leading") if working else Readiness(False, "leading, but not everything is known yet")
+            )
+        if self._discovery is not None:
+            return Readiness(False, "no longer leading, finishing what is under way")
+        if self._election.leader:
+            return Readiness(True, f"standing by: {self._election.leader} leads")
+        return Readiness(False, "it is not known yet who leads")
+
+    def metrics_text(self) -> str:
+        if self._led is not None:
+            self._led.set(1.0 if self.leading else 0.0)
+        return self.metrics.text()
+
+    # --- working -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work, or wait to, until cancelled; then the lease is given back for another to take at once."""
+        if self._election is None:
+            await self._work()
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._recorder.run(), name="event recorder")
+            await self._election.run(self._work)
+
+    async def _work(self) -> None:
+        informers = self._informers = Informers(self._cluster)
+        discovery = self._discovery = Discovery(
+            self._cluster, informers, which=self._which, settings=self._settings, metrics=self.metrics
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(informers.run(), name="informers")
+                tasks.create_task(discovery.run(), name="discovery controllers")
+                await informers.synced()
+                self.settled.set()
+        finally:
+            self._informers = self._discovery = None

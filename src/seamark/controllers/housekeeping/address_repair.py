@@ -1,0 +1,248 @@
+"""IPAddresses and the cluster IPs of Services agree: what is missing is made, what belongs to nobody goes.
+
+The API server writes both in one transaction, so there is something to repair only where a person deleted or made an
+IPAddress by hand, or a store was restored.  The two are followed apart from each other and one may be behind; before
+anything is written, the server itself is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+
+import msgspec
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
+from seamark.access.events import EventRecorder
+from seamark.access.informer import key_of
+from seamark.access.informers import Informers
+from seamark.controllers.housekeeping.network_views import (
+    IPAddress,
+    ParentReference,
+    Service,
+    ServiceCIDR,
+    about,
+    covered,
+)
+from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS, SERVICES
+from seamark.kinds.service.ipaddress import FAMILY_LABEL, ip_address_object
+from seamark.kinds.values import times
+from seamark.kinds.values.addresses import family
+from seamark.runtime.loop import Again, Key, Loop
+
+# How long a new IPAddress may wait for its Service.
+ORPHAN_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 0.1
+CERTAIN_SECONDS = 1.0
+
+Said = tuple[tuple[Hashable, str], ...]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What to tell people, all of it warnings."""
+
+    about: Reference
+    reason: str
+    message: str
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """What to do about one address: remove the IPAddress, make one for ``owner``, look again after ``wait`` seconds."""
+
+    remove: IPAddress | None = None
+    owner: Service | None = None
+    wait: float = 0.0
+    notes: tuple[Note, ...] = ()
+    complaints: tuple[Note, ...] = ()  # what only a person can put right
+
+
+def plan(
+    address: str,
+    holders: Sequence[Service],
+    found: IPAddress | None,
+    *,
+    in_range: bool,
+    parent_exists: bool,
+    now: float,
+) -> Repair:
+    """``holders`` are the Services with this cluster IP, ``found`` the IPAddress of its name.
+
+    ``parent_exists`` says whether there is a Service of the name that the IPAddress gives.
+    """
+    if not holders:
+        return _plan_for_nobody(address, found, parent_exists=parent_exists, now=now)
+    shown = f"[{family(address)}]"
+    if not in_range:
+        text = f"Cluster IP {shown}: {address} is not within any configured Service CIDR; please recreate service"
+        return Repair(complaints=tuple(_note(holder, "ClusterIPOutOfRange", text) for holder in holders))
+    parent = found.parent if found is not None else None
+    owner = next((holder for holder in holders if parent is not None and _names(parent, holder)), None)
+    first = owner or min(holders, key=lambda h: (h.metadata.creation_timestamp, h.metadata.namespace, h.metadata.name))
+    text = f"Cluster IP {shown}:{address} was assigned to multiple services; please recreate service"
+    doubles = tuple(_note(h, "ClusterIPAlreadyAllocated", text) for h in holders if h is not first)
+    if found is None:
+        text = f"Cluster IP {shown}: {address} is not allocated; repairing"
+        return Repair(owner=first, notes=(_note(first, "ClusterIPNotAllocated", text),), complaints=doubles)
+    if owner is None:
+        name = key_of(first.metadata.namespace, first.metadata.name)
+        text = f"the ClusterIP {shown}: {address} for Service {name} has a wrong reference; repairing"
+        notes = (_note(first, "ClusterIPNotAllocated", text),)
+        return Repair(remove=found, owner=first, notes=notes, complaints=doubles)
+    if not found.managed or found.metadata.labels.get(FAMILY_LABEL) != family(address):
+        return Repair(remove=found, owner=owner, complaints=doubles)
+    return Repair(complaints=doubles)
+
+
+def _plan_for_nobody(address: str, found: IPAddress | None, *, parent_exists: bool, now: float) -> Repair:
+    if found is None or not found.managed:
+        return Repair()
+    parent = found.parent
+    target = about(IP_ADDRESSES, found.metadata)
+    if not parent.is_service:
+        shown = "/".join(filter(None, (parent.group, parent.resource, parent.namespace, parent.name)))
+        text = f"IPAddress {address} appears to have been modified, not referencing a Service {shown}: cleaning up"
+        return Repair(remove=found, notes=(Note(target, "IPAddressNotAllocated", text),))
+    service = key_of(parent.namespace, parent.name)
+    if parent_exists:
+        text = f"IPAddress: {address} for Service {service} has a wrong reference; cleaning up"
+        return Repair(remove=found, notes=(Note(target, "IPAddressWrongReference", text),))
+    age = now - times.parse(found.metadata.creation_timestamp) if found.metadata.creation_timestamp else ORPHAN_SECONDS
+    if age < ORPHAN_SECONDS:
+        return Repair(wait=ORPHAN_SECONDS - age)
+    text = f"IPAddress: {address} for Service {service} appears to have leaked: cleaning up"
+    return Repair(remove=found, notes=(Note(target, "IPAddressNotAllocated", text),))
+
+
+def _names(parent: ParentReference, service: Service) -> bool:
+    place = (service.metadata.namespace, service.metadata.name)
+    return parent.is_service and (parent.namespace, parent.name) == place
+
+
+def _note(service: Service, reason: str, message: str) -> Note:
+    return Note(about(SERVICES, service.metadata), reason, message)
+
+
+def _addresses_of(service: Service) -> tuple[str, ...]:
+    return service.cluster_addresses
+
+
+class AddressRepair:
+    """Keeps the two in agreement; a key is an address."""
+
+    name = "ipallocator-repair-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        recorder: EventRecorder,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self._now = now
+        self._services = informers.of(SERVICES, as_=Service)
+        self._by_address = self._services.index("cluster addresses", _addresses_of)
+        self._addresses = informers.of(IP_ADDRESSES, as_=IPAddress)
+        self._cidrs = informers.of(SERVICE_CIDRS, as_=ServiceCIDR)
+        self._complained: dict[Key, tuple[Said, bool]] = {}  # what is wrong, and whether it was told
+        self._loop: Loop | None = None
+
+    def attach(self, loop: Loop) -> None:
+        self._loop = loop
+
+        def service_changed(old: Service | None, new: Service | None) -> None:
+            before = old.cluster_addresses if old is not None else ()
+            after = new.cluster_addresses if new is not None else ()
+            if before != after:
+                for address in {*before, *after}:
+                    loop.add(address)
+
+        def address_changed(old: IPAddress | None, new: IPAddress | None) -> None:
+            present = new if new is not None else old
+            assert present is not None
+            loop.add(present.metadata.name)
+
+        def range_changed(_old: ServiceCIDR | None, _new: ServiceCIDR | None) -> None:
+            for address in self._complained:
+                loop.add(address)
+
+        self._services.on_change(service_changed)
+        self._addresses.on_change(address_changed)
+        self._cidrs.on_change(range_changed)
+
+    async def synced(self) -> None:
+        for informer in (self._services, self._addresses, self._cidrs):
+            await informer.synced.wait()
+
+    # --- one address -------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        found = self._addresses.get(key)
+        parent = found.parent if found is not None else ParentReference()
+        exists = parent.is_service and self._services.get(parent.name, parent.namespace) is not None
+        repair = self._plan(key, self._by_address.objects(key), found, exists)
+        if repair.remove is not None or repair.owner is not None:
+            # One informer is behind the other most of the times this is reached: the server itself knows.
+            repair = await self._plan_afresh(key)
+            await self._carry_out(key, repair)
+        self._complain(key, repair.complaints)
+        if repair.wait > 0:
+            raise Again(repair.wait)
+
+    def _plan(self, address: str, holders: Sequence[Service], found: IPAddress | None, parent_exists: bool) -> Repair:
+        in_range = covered(address, self._cidrs.objects())
+        return plan(address, holders, found, in_range=in_range, parent_exists=parent_exists, now=self._now())
+
+    async def _plan_afresh(self, address: str) -> Repair:
+        try:
+            found = await self._cluster.get(IP_ADDRESSES, address, as_=IPAddress)
+        except errors.NotFound:
+            found = None
+        parent = found.parent if found is not None else ParentReference()
+        candidates = {(s.metadata.namespace, s.metadata.name) for s in self._by_address.objects(address)}
+        if parent.is_service:
+            candidates.add((parent.namespace, parent.name))
+        holders, parent_exists = [], False
+        for namespace, name in sorted(candidates):
+            try:
+                service = await self._cluster.get(SERVICES, name, namespace=namespace, as_=Service)
+            except errors.NotFound:
+                continue
+            parent_exists = parent_exists or _names(parent, service)
+            if address in service.cluster_addresses:
+                holders.append(service)
+        return self._plan(address, holders, found, parent_exists)
+
+    async def _carry_out(self, address: str, repair: Repair) -> None:
+        try:
+            if repair.remove is not None:
+                meta = repair.remove.metadata
+                await self._cluster.delete(IP_ADDRESSES, address, uid=meta.uid, version=meta.resource_version)
+            if repair.owner is not None:
+                meta = repair.owner.metadata
+                made = ip_address_object(address, meta.namespace, meta.name, now=times.text(self._now()))
+                await self._cluster.create(IP_ADDRESSES, made)
+        except (errors.NotFound, errors.Conflict):
+            raise Again(LOOK_AGAIN_SECONDS) from None  # somebody else is at it
+        for note in repair.notes:
+            self._recorder.record(note.about, "Warning", reason=note.reason, message=note.message)
+
+    def _complain(self, address: str, complaints: tuple[Note, ...]) -> None:
+        """Say what is wrong once it has been so for a moment, and again if it is something else."""
+        if not complaints:
+            self._complained.pop(address, None)
+            return
+        said = tuple((note.about.identity, note.reason) for note in complaints)
+        before = self._complained.get(address)
+        if before is None or before[0] != said:
+            # A new range may only not have been heard of yet.
+            self._complained[address] = (said, False)
+            raise Again(CERTAIN_SECONDS)
+        if not before[1]:
+            self._complained[address] = (said, True)
+            for note in complaints:
+                self._recorder.record(note.about, "Warning", reason=note.reason, message=note.message)

@@ -1,0 +1,231 @@
+"""Garbage collection by ownerReferences: what nobody owns any more goes.
+
+An object waits in the queue under its own key.  Three things bring it there: it changed, an owner of it changed, or a
+dependant of it went.  Looking at it then answers, in this order:
+
+- being deleted with the ``orphan`` finalizer: take the reference out of its dependants, then let it go
+- being deleted with ``foregroundDeletion``: delete its dependants; let it go when those that block it are gone
+- owned: if no owner is left, delete it; if some are gone, forget those
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import msgspec
+
+from seamark import errors
+from seamark.access.cluster import Cluster, Propagation
+from seamark.access.informer import key_of as path_of
+from seamark.controllers.housekeeping.everything import Everything, Owner, Thing
+from seamark.kinds.resource import Resource
+from seamark.runtime.loop import Key, Loop
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+
+
+class Standing(Enum):
+    """How an owner stands."""
+
+    ALIVE = "alive"
+    WAITING = "waiting for its dependants"  # being deleted in the foreground
+    GONE = "gone"
+
+
+class Duty(msgspec.Struct, frozen=True):
+    """What to do with an owned object; nothing if both are empty."""
+
+    delete: Propagation | None = None
+    forget: tuple[str, ...] = ()  # uids of owners that are gone
+
+
+def duty(owners: Sequence[tuple[Owner, Standing]], *, has_dependants: bool) -> Duty:
+    """The decision, from how each owner stands."""
+    alive = [o for o, standing in owners if standing is Standing.ALIVE]
+    waiting = [o for o, standing in owners if standing is Standing.WAITING]
+    gone = [o for o, standing in owners if standing is Standing.GONE]
+    if alive:
+        dropped = (*gone, *waiting)
+        return Duty(forget=tuple(owner.uid for owner in dropped))
+    if waiting:
+        # Its own dependants have to go first, for the owner waits for all that is below it.
+        return Duty(delete="Foreground" if has_dependants else "Background")
+    return Duty(delete="Background") if gone else Duty()
+
+
+class GarbageCollector:
+    """Deletes what no one owns any more."""
+
+    name = "garbage-collector"
+
+    def __init__(self, cluster: Cluster, everything: Everything) -> None:
+        self._cluster = cluster
+        self._everything = everything
+        self._resources = {resource.qualified: resource for resource in everything.resources}
+        self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
+        self._keys: dict[str, Key] = {}  # by uid
+        self._loop: Loop | None = None
+
+    def attach(self, loop: Loop) -> None:
+        self._loop = loop
+        for resource in self._everything.resources:
+            self._follow(resource)
+
+    async def synced(self) -> None:
+        await self._everything.synced()
+
+    def _follow(self, resource: Resource) -> None:
+        def changed(old: Thing | None, new: Thing | None) -> None:
+            self._changed(resource, old, new)
+
+        self._everything.of(resource).on_change(changed)
+
+    def _key(self, resource: Resource, thing: Thing) -> Key:
+        return f"{resource.qualified}|{path_of(thing.metadata.namespace, thing.metadata.name)}"
+
+    def _changed(self, resource: Resource, old: Thing | None, new: Thing | None) -> None:
+        assert self._loop is not None
+        if old is not None:
+            for owner in old.metadata.owner_references:
+                self._dependants.get(owner.uid, set()).discard(self._key(resource, old))
+        if new is not None:
+            key = self._key(resource, new)
+            self._keys[new.metadata.uid] = key
+            for owner in new.metadata.owner_references:
+                self._dependants.setdefault(owner.uid, set()).add(key)
+            if new.metadata.owner_references or set(new.metadata.finalizers) & {ORPHAN, FOREGROUND}:
+                self._loop.add(key)
+        replaced = new is None or (old is not None and old.metadata.uid != new.metadata.uid)
+        if old is not None and replaced:
+            self._gone(old)
+        elif (
+            old is not None
+            and new is not None
+            and new.metadata.deletion_timestamp
+            and not old.metadata.deletion_timestamp
+        ):
+            self._wake_dependants(new.metadata.uid)
+
+    def _gone(self, thing: Thing) -> None:
+        assert self._loop is not None
+        self._keys.pop(thing.metadata.uid, None)
+        self._wake_dependants(thing.metadata.uid)
+        if not self._dependants.get(thing.metadata.uid):
+            self._dependants.pop(thing.metadata.uid, None)
+        for owner in thing.metadata.owner_references:
+            if waiting := self._keys.get(owner.uid):
+                self._loop.add(waiting)
+
+    def _wake_dependants(self, uid: str) -> None:
+        assert self._loop is not None
+        for key in self._dependants.get(uid, ()):
+            self._loop.add(key)
+
+    # --- one object --------------------------------------------------------------------------------
+
+    def _find(self, key: Key) -> tuple[Resource, Thing] | None:
+        qualified, _, path = key.partition("|")
+        resource = self._resources[qualified]
+        thing = self._everything.of(resource).by_key(path)
+        return None if thing is None else (resource, thing)
+
+    async def reconcile(self, key: Key) -> None:
+        found = self._find(key)
+        if found is None:
+            return
+        resource, thing = found
+        meta = thing.metadata
+        try:
+            if meta.deletion_timestamp and ORPHAN in meta.finalizers:
+                await self._orphan_dependants(resource, thing)
+            elif meta.deletion_timestamp and FOREGROUND in meta.finalizers:
+                await self._delete_dependants(resource, thing)
+            elif meta.owner_references and not meta.deletion_timestamp:
+                await self._judge(resource, thing)
+        except errors.NotFound:
+            return  # gone already, which is all anybody wanted
+
+    async def _judge(self, resource: Resource, thing: Thing) -> None:
+        meta = thing.metadata
+        standings = [(owner, await self._standing(owner, meta.namespace)) for owner in meta.owner_references]
+        decided = duty(standings, has_dependants=bool(self._dependants.get(meta.uid)))
+        if decided.delete:
+            await self._cluster.delete(
+                resource,
+                meta.name,
+                namespace=meta.namespace,
+                uid=meta.uid,
+                version=meta.resource_version,
+                propagation=decided.delete,
+            )
+        elif decided.forget:
+            await self._forget_owners(resource, thing, decided.forget)
+
+    async def _standing(self, owner: Owner, namespace: str) -> Standing:
+        resource = self._everything.by_kind(owner.api_version, owner.kind)
+        if resource is None:
+            # Nobody here knows that kind, so nobody here may say that the owner is gone.
+            return Standing.ALIVE
+        place = namespace if resource.namespaced else ""
+        found = self._everything.of(resource).get(owner.name, place)
+        if found is None or found.metadata.uid != owner.uid:
+            # Our copy may be behind: ask before deleting anything.
+            try:
+                found = await self._cluster.get(resource, owner.name, namespace=place, as_=Thing)
+            except errors.NotFound:
+                return Standing.GONE
+            if found.metadata.uid != owner.uid:
+                return Standing.GONE
+        if found.metadata.deletion_timestamp and FOREGROUND in found.metadata.finalizers:
+            return Standing.WAITING if owner.block_owner_deletion else Standing.ALIVE
+        return Standing.ALIVE
+
+    async def _delete_dependants(self, resource: Resource, thing: Thing) -> None:
+        uid = thing.metadata.uid
+        blocked = False
+        for key in list(self._dependants.get(uid, ())):
+            found = self._find(key)
+            if found is None:
+                continue
+            kind, dependant = found
+            blocked = blocked or any(
+                o.uid == uid and o.block_owner_deletion for o in dependant.metadata.owner_references
+            )
+            if not dependant.metadata.deletion_timestamp:
+                await self._delete_below(kind, dependant)
+        if not blocked:
+            await self._drop_finalizer(resource, thing, FOREGROUND)
+
+    async def _delete_below(self, resource: Resource, thing: Thing) -> None:
+        meta = thing.metadata
+        standings = [(owner, await self._standing(owner, meta.namespace)) for owner in meta.owner_references]
+        if any(standing is Standing.ALIVE for _, standing in standings):
+            return
+        below: Propagation = "Foreground" if self._dependants.get(meta.uid) else "Background"
+        try:
+            await self._cluster.delete(resource, meta.name, namespace=meta.namespace, uid=meta.uid, propagation=below)
+        except errors.NotFound:
+            return  # gone already
+
+    async def _orphan_dependants(self, resource: Resource, thing: Thing) -> None:
+        for key in list(self._dependants.get(thing.metadata.uid, ())):
+            found = self._find(key)
+            if found is not None:
+                await self._forget_owners(*found, (thing.metadata.uid,))
+        await self._drop_finalizer(resource, thing, ORPHAN)
+
+    async def _forget_owners(self, resource: Resource, thing: Thing, uids: tuple[str, ...]) -> None:
+        meta = thing.metadata
+        patch = {
+            "metadata": {"uid": meta.uid, "ownerReferences": [{"$patch": "delete", "uid": uid} for uid in uids]},
+        }
+        try:
+            await self._cluster.patch(resource, meta.name, patch, namespace=meta.namespace, type="strategic")
+        except errors.NotFound:
+            return  # the dependant is gone, its reference with it
+
+    async def _drop_finalizer(self, resource: Resource, thing: Thing, finalizer: str) -> None:
+        meta = thing.metadata
+        patch = {"metadata": {"uid": meta.uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}}
+        await self._cluster.patch(resource, meta.name, patch, namespace=meta.namespace, type="strategic")

@@ -1,0 +1,134 @@
+"""Namespaces that are being deleted: empty them, say what is in the way, let them go."""
+
+from __future__ import annotations
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.controllers.housekeeping.everything import Everything, Thing
+from seamark.errors import Object
+from seamark.kinds.resource import NAMESPACES, PODS, Resource
+from seamark.kinds.values import times
+from seamark.runtime.loop import Again, Key, Loop
+
+FINALIZER = "kubernetes"
+# What is left goes by itself (a Pod's grace period) and wakes us when it does; this is only in case it does not.
+LOOK_AGAIN_SECONDS = 5.0
+
+
+class NamespaceController:
+    """Brings namespaces to their end."""
+
+    name = "namespace-controller"
+
+    def __init__(self, cluster: Cluster, everything: Everything) -> None:
+        self._cluster = cluster
+        self._everything = everything
+        self._namespaced = [r for r in everything.resources if r.namespaced]
+
+    def attach(self, loop: Loop) -> None:
+        def namespace_changed(_old: Thing | None, new: Thing | None) -> None:
+            if new is not None and new.metadata.deletion_timestamp:
+                loop.add(new.metadata.name)
+
+        def content_changed(old: Thing | None, new: Thing | None) -> None:
+            if new is None and old is not None:
+                space = self._everything.of(NAMESPACES).get(old.metadata.namespace)
+                if space is not None and space.metadata.deletion_timestamp:
+                    loop.add(old.metadata.namespace)
+
+        self._everything.of(NAMESPACES).on_change(namespace_changed)
+        for resource in self._namespaced:
+            self._everything.of(resource).on_change(content_changed)
+
+    async def synced(self) -> None:
+        await self._everything.synced()
+
+    async def reconcile(self, key: Key) -> None:
+        try:
+            space = await self._cluster.get(NAMESPACES, key)
+        except errors.NotFound:
+            return
+        finalizers = (space.get("spec") or {}).get("finalizers") or []
+        if "deletionTimestamp" not in space["metadata"] or FINALIZER not in finalizers:
+            return
+        # Other things may refer to Pods but Pods refer to nothing: delete them first, as they take longest.
+        order = sorted(self._namespaced, key=lambda resource: resource != PODS)
+        for resource in order:
+            await self._cluster.delete_all(resource, namespace=key, options={"propagationPolicy": "Background"})
+        left = await self._left(key, order)
+        if left:
+            await self._explain(space, left)
+            raise Again(LOOK_AGAIN_SECONDS, f"{sum(map(len, left.values()))} objects are left in {key}")
+        space["spec"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
+        await self._cluster.update(NAMESPACES, space, subresource="finalize")
+
+    async def _left(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Thing]]:
+        found = {}
+        for resource in resources:
+            listing = await self._cluster.list(resource, namespace=namespace, as_=Thing)
+            if listing.items:
+                found[resource] = list(listing.items)
+        return found
+
+    async def _explain(self, space: Object, left: dict[Resource, list[Thing]]) -> None:
+        """Conditions that tell a person why the namespace is still there."""
+        status = space.setdefault("status", {})
+        wanted = conditions(left)
+        before = {c["type"]: c for c in status.get("conditions") or ()}
+        now = times.now_text()
+        merged = []
+        for condition in wanted:
+            old = before.get(condition["type"])
+            same = old is not None and all(old.get(k) == condition[k] for k in ("status", "reason", "message"))
+            merged.append(old if same and old is not None else {**condition, "lastTransitionTime": now})
+        if merged != status.get("conditions"):
+            status["conditions"] = merged
+            await self._cluster.update(NAMESPACES, space, subresource="status")
+
+
+def conditions(left: dict[Resource, list[Thing]]) -> list[Object]:
+    """What a Namespace's status says about what is still in it, in Kubernetes' words."""
+    counts = ", ".join(f"{r.qualified} has {len(things)} resource instances" for r, things in left.items())
+    holders: dict[str, int] = {}
+    for things in left.values():
+        for thing in things:
+            for finalizer in thing.metadata.finalizers:
+                holders[finalizer] = holders.get(finalizer, 0) + 1
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(holders.items()))
+    return [
+        _condition(
+            "NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"
+        ),
+        _condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        _condition(
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        _condition(
+            "NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {counts}"
+        ),
+        _condition(
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            f"Some content in the namespace has finalizers remaining: {held}",
+        )
+        if held
+        else _condition(
+            "NamespaceFinalizersRemaining",
+            "False",
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
+    ]
+
+
+def _condition(type: str, status: str, reason: str, message: str) -> Object:
+    return {"type": type, "status": status, "reason": reason, "message": message}

@@ -1,0 +1,192 @@
+"""ServiceCIDRs: ready once they are protected, and gone only when no address depends on them any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.access.events import EventRecorder
+from seamark.access.informers import Informers
+from seamark.controllers.housekeeping.network_views import IPAddress, Network, ServiceCIDR, about, covered
+from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS
+from seamark.kinds.service.servicecidr import FINALIZER, READY
+from seamark.kinds.values import times
+from seamark.runtime.loop import Again, Key, Loop
+
+# API servers that have not heard of the deletion yet may still give addresses out of it.
+GRACE_SECONDS = 10.0
+
+_READY_MESSAGE = "Kubernetes Service CIDR is ready"
+_BLOCKED_MESSAGE = (
+    "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
+)
+
+
+class Duty(msgspec.Struct, frozen=True):
+    """What to do about one ServiceCIDR; ``wait`` seconds first, if above zero."""
+
+    protect: bool = False
+    condition: tuple[str, str, str] | None = None  # status, reason, message of Ready
+    let_go: bool = False
+    wait: float = 0.0
+
+
+def duty(cidr: ServiceCIDR, *, blocked: bool, now: float) -> Duty:
+    """``blocked`` counts only for one that is being deleted: whether an address needs it."""
+    meta = cidr.metadata
+    protected = FINALIZER in meta.finalizers
+    if meta.deletion_timestamp is None:
+        return Duty(protect=not protected, condition=_news(cidr, "True", "", _READY_MESSAGE))
+    if blocked:
+        return Duty(condition=_news(cidr, "False", "Terminating", _BLOCKED_MESSAGE))
+    left = GRACE_SECONDS - (now - times.parse(meta.deletion_timestamp))
+    return Duty(wait=left) if left > 0 else Duty(let_go=protected)
+
+
+def _news(cidr: ServiceCIDR, status: str, reason: str, message: str) -> tuple[str, str, str] | None:
+    """The condition to write, or None if it is so already."""
+    wanted = (status, reason, message)
+    said = [(c.status, c.reason, c.message) for c in cidr.status.conditions if c.type == READY]
+    return None if said == [wanted] else wanted
+
+
+def blocker(cidr: ServiceCIDR, others: Iterable[ServiceCIDR], addresses: Iterable[IPAddress]) -> str:
+    """An address that only this ServiceCIDR covers, "" if there is none."""
+    rest = [each for each in others if each.metadata.name != cidr.metadata.name]
+    if all(any(_inside(network, other) for each in rest for other in each.networks) for network in cidr.networks):
+        return ""
+    for address in addresses:
+        name = address.metadata.name
+        if address.managed and cidr.covers(name) and not covered(name, rest):
+            return name
+    return ""
+
+
+def _inside(network: Network, other: Network) -> bool:
+    return network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]  # same version
+
+
+class ServiceCIDRController:
+    """Protects ServiceCIDRs, says whether they are ready, and lets them go when they may."""
+
+    name = "service-cidr-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        recorder: EventRecorder,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self._now = now
+        self._cidrs = informers.of(SERVICE_CIDRS, as_=ServiceCIDR)
+        self._addresses = informers.of(IP_ADDRESSES, as_=IPAddress)
+        # One address that holds each up: while it is there, no other needs to be looked at.
+        self._blockers: dict[Key, str] = {}
+        self._loop: Loop | None = None
+
+    def attach(self, loop: Loop) -> None:
+        self._loop = loop
+        self._cidrs.on_change(self._cidr_changed)
+        self._addresses.on_change(self._address_changed)
+
+    async def synced(self) -> None:
+        await self._cidrs.synced.wait()
+        await self._addresses.synced.wait()
+
+    def _cidr_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
+        assert self._loop is not None
+        if new is not None:
+            self._loop.add(new.metadata.name)
+        else:
+            assert old is not None
+            self._blockers.pop(old.metadata.name, None)
+        if old is None or new is None or old.spec != new.spec:
+            # Another range may now cover what holds a deletion up, or no longer.
+            for each in self._cidrs.objects():
+                if each.metadata.deletion_timestamp is not None:
+                    self._blockers.pop(each.metadata.name, None)
+                    self._loop.add(each.metadata.name)
+
+    def _address_changed(self, old: IPAddress | None, new: IPAddress | None) -> None:
+        assert self._loop is not None
+        if new is None:
+            assert old is not None
+            held_up = [key for key, address in self._blockers.items() if address == old.metadata.name]
+            for key in held_up:
+                del self._blockers[key]
+                self._loop.add(key)
+        elif old is None:
+            for each in self._cidrs.objects():
+                if each.metadata.deletion_timestamp is not None and each.covers(new.metadata.name):
+                    self._loop.add(each.metadata.name)
+
+    # --- one ServiceCIDR ---------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        cidr = self._cidrs.by_key(key)
+        if cidr is None:
+            return
+        decided = duty(cidr, blocked=self._blocked(cidr), now=self._now())
+        if decided.wait > 0:
+            raise Again(decided.wait)
+        try:
+            if decided.protect:
+                await self._patch(cidr, {"metadata": {"finalizers": [FINALIZER]}})
+            if decided.condition is not None:
+                await self._say(cidr, *decided.condition)
+            if decided.let_go:
+                await self._patch(cidr, {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}})
+        except errors.NotFound:
+            return  # it is gone, which needs nothing more
+
+    def _blocked(self, cidr: ServiceCIDR) -> bool:
+        key = cidr.metadata.name
+        if cidr.metadata.deletion_timestamp is None:
+            return False
+        if key not in self._blockers:
+            found = blocker(cidr, self._cidrs.objects(), self._addresses.objects())
+            if found:
+                self._blockers[key] = found
+        return key in self._blockers
+
+    async def _patch(self, cidr: ServiceCIDR, patch: dict[str, object]) -> None:
+        await self._cluster.patch(SERVICE_CIDRS, cidr.metadata.name, patch, type="strategic")
+
+    async def _say(self, cidr: ServiceCIDR, status: str, reason: str, message: str) -> None:
+        condition = {"type": READY, "status": status, "message": message}
+        condition |= {"reason": reason, "lastTransitionTime": times.text(self._now())}
+        applied = {
+            "apiVersion": SERVICE_CIDRS.api_version,
+            "kind": SERVICE_CIDRS.kind,
+            "metadata": {"name": cidr.metadata.name},
+            "status": {"conditions": [condition]},
+        }
+        try:
+            await self._cluster.patch(
+                SERVICE_CIDRS,
+                cidr.metadata.name,
+                applied,
+                type="apply",
+                subresource="status",
+                field_manager=self.name,
+                force=True,
+            )
+        except errors.NotFound:
+            raise
+        except errors.ApiError:
+            if status == "True":
+                self._recorder.record(
+                    about(SERVICE_CIDRS, cidr.metadata),
+                    "Warning",
+                    reason="KubernetesServiceCIDRError",
+                    message="The ServiceCIDR Status can not be set to Ready=True",
+                )
+            raise

@@ -1,0 +1,68 @@
+"""The controllers a cluster of our own needs: who else would collect its garbage?
+
+Against a foreign cluster none of these runs; its own control plane does this work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol
+
+from seamark.access.cluster import Cluster
+from seamark.access.informers import Informers
+from seamark.controllers.housekeeping.everything import Everything
+from seamark.controllers.housekeeping.garbage import GarbageCollector
+from seamark.controllers.housekeeping.namespaces import NamespaceController
+from seamark.controllers.housekeeping.surroundings import Surroundings, SurroundingsSettings
+from seamark.controllers.workloads.controllers import BATCH_SECONDS, Workloads
+from seamark.kinds.resource import Resource
+from seamark.metrics import Registry
+from seamark.runtime.loop import Controller, Loop
+
+Work = tuple[str, Coroutine[Any, Any, None]]
+
+
+class Attached(Controller, Protocol):
+    """A controller that finds its own keys once it is given a loop."""
+
+    def attach(self, loop: Loop) -> None: ...
+
+    async def synced(self) -> None:
+        """Return once it knows enough to act."""
+        ...
+
+
+def housekeeping(
+    cluster_for: Callable[[str], Cluster],
+    resources: Iterable[Resource],
+    metrics: Registry,
+    *,
+    settings: SurroundingsSettings,
+    authority: str = "",
+) -> Sequence[Work]:
+    """Named tasks to run: informers, garbage collection, the end of namespaces, workloads, what is around Services.
+
+    ``authority`` is the PEM of the CA that the API server is known by.
+    """
+    informers = Informers(cluster_for("controllers"))
+    everything = Everything(informers, resources)
+    workloads = Workloads(cluster_for("kube-controller-manager"), informers)
+    surroundings = Surroundings(cluster_for, informers, settings, authority=authority, metrics=metrics)
+    controllers: list[Attached] = [
+        GarbageCollector(cluster_for("generic-garbage-collector"), everything),
+        NamespaceController(cluster_for("namespace-controller"), everything),
+        *workloads.controllers,
+        *surroundings.controllers,
+    ]
+    work: list[Work] = [("informers", informers.run()), *workloads.recording(), *surroundings.running()]
+    for controller in controllers:
+        loop = Loop(controller, metrics=metrics, batch=BATCH_SECONDS)
+        controller.attach(loop)
+        work.append((controller.name, _run(controller, loop)))
+    return work
+
+
+async def _run(controller: Attached, loop: Loop) -> None:
+    # Acting on half a picture would delete what has an owner that is merely not listed yet.
+    await controller.synced()
+    await loop.run()

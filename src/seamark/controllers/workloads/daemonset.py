@@ -1,0 +1,265 @@
+"""What to do next for a DaemonSet: on which nodes to start a Pod, which Pods to delete, and what to say about it.
+
+Pure.  First every node gets what it should have; when nothing is left to do there, outdated Pods are replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from seamark.controllers.workloads.daemonset_nodes import Verdict, bound_to
+from seamark.controllers.workloads.pods import BURST, pod_from
+from seamark.controllers.workloads.shares import Share, resolve
+from seamark.controllers.workloads.views import Pod, Template, owner_reference
+from seamark.errors import Object
+from seamark.kinds.resource import DAEMON_SETS
+from seamark.kinds.values.selectors import LabelSelector, from_label_selector
+from seamark.kinds.workloads.daemonset import TEMPLATE_GENERATION
+from seamark.rules.membership import View
+from seamark.rules.written import Metadata
+
+HASH_LABEL = "controller-revision-hash"
+GENERATION_LABEL = "pod-template-generation"
+
+
+class RollingUpdate(View, frozen=True):
+    max_unavailable: Share = 1
+    max_surge: Share = 0
+
+
+class UpdateStrategy(View, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
+class DaemonSetSpec(View, frozen=True):
+    selector: dict[str, Any] | None = None
+    template: Template = msgspec.field(default_factory=dict)
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+
+
+class DaemonSetStatus(View, frozen=True):
+    current_number_scheduled: int = 0
+    number_misscheduled: int = 0
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
+    observed_generation: int = 0
+    updated_number_scheduled: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    collision_count: int | None = None
+
+
+class DaemonSet(View, frozen=True):
+    metadata: Metadata
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+    @property
+    def selector(self) -> LabelSelector:
+        return from_label_selector(self.spec.selector)
+
+    @property
+    def template_generation(self) -> str:
+        return self.metadata.annotations.get(TEMPLATE_GENERATION, "")
+
+    @property
+    def surges(self) -> bool:
+        """Whether a new Pod is started beside the old one."""
+        strategy = self.spec.update_strategy
+        return strategy.type == "RollingUpdate" and resolve(strategy.rolling_update.max_surge, 100, rounding="up") > 0
+
+    def updated(self, pod: Pod, hash: str) -> bool:
+        """Whether a Pod is of this revision."""
+        labels = pod.metadata.labels
+        generation = self.template_generation
+        return labels.get(HASH_LABEL) == hash or bool(generation and labels.get(GENERATION_LABEL) == generation)
+
+
+class Change(msgspec.Struct):
+    """``create`` names nodes; ``finished`` are Pods among those to delete that ended by themselves."""
+
+    create: list[str] = msgspec.field(default_factory=list)
+    delete: list[Pod] = msgspec.field(default_factory=list)
+    finished: list[Pod] = msgspec.field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.delete or self.finished)
+
+
+def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The Pods of each node, those that are scheduled first, then the oldest first."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if node := pod.target_node:
+            found.setdefault(node, []).append(pod)
+    for there in found.values():
+        if len(there) > 1:
+            there.sort(key=_seniority)
+    return found
+
+
+def _seniority(pod: Pod) -> tuple[bool, str, str]:
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+def plan(
+    daemon_set: DaemonSet,
+    pods: Mapping[str, Sequence[Pod]],
+    verdicts: Mapping[str, Verdict],
+    hash: str,
+    *,
+    spared: Collection[str] = (),
+    now: float,
+) -> Change:
+    """``pods`` by node, ``verdicts`` for every node there is, and the hash of the revision that should run.
+
+    ``spared`` are uids of Pods that have ended and should be left alone for now.
+    """
+    change = _placed(daemon_set, pods, verdicts, hash, now)
+    change.finished = [pod for pod in change.finished if pod.metadata.uid not in spared]
+    strategy = daemon_set.spec.update_strategy
+    if not change and strategy.type == "RollingUpdate":
+        replace = _surged if daemon_set.surges else _replaced
+        change = replace(daemon_set, pods, verdicts, hash, now)
+    return Change(change.create[:BURST], change.delete[:BURST], change.finished)
+
+
+def _placed(
+    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], verdicts: Mapping[str, Verdict], hash: str, now: float
+) -> Change:
+    """Every node gets its Pod, and no more."""
+    change = Change()
+    for node, verdict in verdicts.items():
+        here = pods.get(node, ())
+        if verdict.run and not here:
+            change.create.append(node)
+        elif verdict.stay:
+            change.finished += [pod for pod in here if pod.finished and not pod.terminating]
+            running = [pod for pod in here if pod.active]
+            if not daemon_set.surges:
+                change.delete += running[1:]
+            elif not running and verdict.run:
+                change.create.append(node)
+            else:
+                change.delete += _excess(daemon_set, running, hash, now)
+        else:
+            change.delete += [pod for pod in here if not pod.terminating]
+    # Nobody else deletes what waits for a node that is gone.
+    for node, waiting in pods.items():
+        if node not in verdicts:
+            change.delete += [pod for pod in waiting if not pod.spec.node_name and not pod.terminating]
+    return change
+
+
+def _excess(daemon_set: DaemonSet, running: Sequence[Pod], hash: str, now: float) -> list[Pod]:
+    """Of several on one node, an old and a new one may stay, and the old one only while it is needed."""
+    new = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) == hash]
+    old = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) != hash]
+    excess = new[1:] + old[1:]
+    if new and old:
+        relieved = new[0].available(daemon_set.spec.min_ready_seconds, now)
+        if relieved or not old[0].ready:
+            excess.append(old[0])
+    return excess
+
+
+def _limit(share: Share, verdicts: Mapping[str, Verdict]) -> int:
+    return resolve(share, sum(verdict.run for verdict in verdicts.values()), rounding="up")
+
+
+def _old_and_new(daemon_set: DaemonSet, here: Sequence[Pod], hash: str) -> tuple[Pod | None, Pod | None]:
+    """The Pod to be replaced and the one that is to stay, as far as they are there and not on their way out."""
+    staying = [pod for pod in here if not pod.terminating]
+    old = next((pod for pod in staying if not daemon_set.updated(pod, hash)), None)
+    new = next((pod for pod in staying if daemon_set.updated(pod, hash)), None)
+    return old, new
+
+
+def _replaced(
+    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], verdicts: Mapping[str, Verdict], hash: str, now: float
+) -> Change:
+    """Outdated Pods go, as long as not too many are missing; what does not work may go in any case."""
+    seconds = daemon_set.spec.min_ready_seconds
+    idle: list[Pod] = []
+    working: list[Pod] = []
+    missing = 0
+    for node, verdict in verdicts.items():
+        if not verdict.run:
+            continue
+        old, new = _old_and_new(daemon_set, pods.get(node, ()), hash)
+        if old is not None and new is None and old.available(seconds, now):
+            working.append(old)
+        elif old is not None and new is None:
+            idle.append(old)
+            missing += 1
+        else:
+            missing += new is None or old is not None or not new.available(seconds, now)
+    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_unavailable, verdicts)
+    return Change(delete=idle + working[: max(0, allowed - missing)])
+
+
+def _surged(
+    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], verdicts: Mapping[str, Verdict], hash: str, now: float
+) -> Change:
+    """New Pods are started beside outdated ones, a few at a time; what does not work need not be waited for."""
+    seconds = daemon_set.spec.min_ready_seconds
+    idle: list[str] = []
+    working: list[str] = []
+    surging = 0
+    for node, verdict in verdicts.items():
+        if not verdict.run:
+            continue
+        old, new = _old_and_new(daemon_set, pods.get(node, ()), hash)
+        if old is not None and new is not None:
+            surging += 1
+        elif old is not None and old.available(seconds, now):
+            working.append(node)
+        elif old is not None:
+            idle.append(node)
+            surging += 1
+    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_surge, verdicts)
+    return Change(create=idle + working[: max(0, allowed - surging)])
+
+
+def count(
+    daemon_set: DaemonSet,
+    pods: Mapping[str, Sequence[Pod]],
+    verdicts: Mapping[str, Verdict],
+    hash: str,
+    *,
+    settled: bool,
+    now: float,
+) -> DaemonSetStatus:
+    """The status.  A generation counts as observed only once something could be done about it."""
+    seconds = daemon_set.spec.min_ready_seconds
+    wanted = [pods.get(node, ()) for node, verdict in verdicts.items() if verdict.run]
+    first = [here[0] for here in wanted if here]
+    available = sum(pod.available(seconds, now) for pod in first)
+    generation = daemon_set.metadata.generation if settled else daemon_set.status.observed_generation
+    return DaemonSetStatus(
+        current_number_scheduled=len(first),
+        number_misscheduled=sum(bool(pods.get(node)) for node, verdict in verdicts.items() if not verdict.run),
+        desired_number_scheduled=len(wanted),
+        number_ready=sum(pod.ready for pod in first),
+        observed_generation=generation,
+        updated_number_scheduled=sum(daemon_set.updated(pod, hash) for pod in first),
+        number_available=available,
+        number_unavailable=len(wanted) - available,
+        collision_count=daemon_set.status.collision_count,
+    )
+
+
+def new_pod(daemon_set: DaemonSet, template: Template, node: str, hash: str) -> Object:
+    """The Pod for a node; ``template`` has the tolerations of DaemonSets already."""
+    labels = {HASH_LABEL: hash}
+    if daemon_set.template_generation:
+        labels[GENERATION_LABEL] = daemon_set.template_generation
+    pod = pod_from(template, owner=owner_reference(DAEMON_SETS, daemon_set.metadata), labels=labels)
+    pod["spec"] = bound_to(pod["spec"], node)
+    return pod

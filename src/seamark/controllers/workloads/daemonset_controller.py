@@ -1,0 +1,242 @@
+"""Keeps a Pod of each DaemonSet on every node that should have one.
+
+What to do is :mod:`seamark.controllers.workloads.daemonset`; this follows the cluster and carries it out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.events import EventRecorder
+from seamark.access.informer import Informer, key_of
+from seamark.controllers.workloads.daemonset import (
+    HASH_LABEL,
+    Change,
+    DaemonSet,
+    DaemonSetStatus,
+    by_node,
+    count,
+    new_pod,
+    plan,
+)
+from seamark.controllers.workloads.daemonset_nodes import Node, Verdict, judge, with_tolerations
+from seamark.controllers.workloads.history import Collision, History, Revision
+from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.pods import PodKeeper
+from seamark.controllers.workloads.replicas import next_available
+from seamark.controllers.workloads.views import Pod, Template, reference
+from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
+from seamark.errors import ApiError, NotFound
+from seamark.kinds.resource import DAEMON_SETS, PODS
+from seamark.runtime.loop import Again, Loop
+
+Key = str
+
+_ALWAYS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+
+# A Pod that ends again and again is started anew after one second, then two … at most a quarter of an hour.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 900.0
+
+
+class _Pause(msgspec.Struct):
+    until: float
+    length: float
+
+
+class _Known(msgspec.Struct):
+    """What was found out about a DaemonSet's template, node by node."""
+
+    given: Template
+    template: Template
+    verdicts: dict[str, tuple[Node, Verdict]] = msgspec.field(default_factory=dict)
+
+
+class DaemonSetController:
+    """Follows DaemonSets, their Pods, and Nodes."""
+
+    name = "daemonset-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        daemon_sets: Informer[DaemonSet],
+        pods: Dependants[Pod],
+        revisions: Dependants[Revision],
+        nodes: Informer[Node],
+        *,
+        recorder: EventRecorder,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._cluster = cluster
+        self._sets = daemon_sets
+        self._pods = pods
+        self._nodes = nodes
+        self._recorder = recorder
+        self._now = now
+        self._owners = Owners(DAEMON_SETS, daemon_sets)
+        self._claims: Claims[Pod] = Claims(cluster, DAEMON_SETS, PODS)
+        self._keeper = PodKeeper(cluster, pods.informer, recorder)
+        self._history: History[DaemonSet] = History(cluster, DAEMON_SETS, revisions, hash_label=HASH_LABEL)
+        self._written = OwnWrites(daemon_sets)
+        self._known: dict[Key, _Known] = {}
+        self._pauses: dict[Key, dict[str, _Pause]] = {}  # by node
+
+    def attach(self, loop: Loop) -> None:
+        def changed(old: DaemonSet | None, new: DaemonSet | None) -> None:
+            present = new if new is not None else old
+            assert present is not None
+            loop.add(key_of(present.metadata.namespace, present.metadata.name))
+
+        def pod_changed(key: Key, old: Pod | None, new: Pod | None) -> None:
+            loop.add_batched(key)
+
+        def node_changed(old: Node | None, new: Node | None) -> None:
+            present = new if new is not None else old
+            assert present is not None
+            for key, known in self._known.items():
+                before = known.verdicts.get(present.metadata.name)
+                after = judge(known.template["spec"], new) if new is not None else None
+                if (before[1] if before is not None else None) != after:
+                    loop.add_batched(key)
+
+        self._sets.on_change(changed)
+        self._pods.follow(self._owners, pod_changed)
+        self._history.follow(self._owners, loop.add)
+        self._nodes.on_change(node_changed)
+
+    async def synced(self) -> None:
+        await self._sets.synced.wait()
+        await self._pods.informer.synced.wait()
+        await self._nodes.synced.wait()
+        await self._history.synced()
+
+    # --- one DaemonSet -----------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        daemon_set = self._sets.by_key(key)
+        if daemon_set is None:
+            self._forget(key)
+            return
+        if daemon_set.metadata.deletion_timestamp is not None:
+            return
+        if not (self._written.seen(key) and self._history.seen(key)):
+            return
+        meta = daemon_set.metadata
+        orphans = self._pods.orphans(meta.namespace, daemon_set.selector)
+        mine = await self._claims.make(daemon_set, claim(daemon_set, self._pods.of(meta.uid), orphans))
+        pods = by_node(mine)
+        history = await self._history.of(daemon_set)
+        revision = await self._revision(key, daemon_set, history)
+        if revision is None:
+            return
+        hash = revision.metadata.labels.get(HASH_LABEL, "")
+        verdicts = self._verdicts(key, daemon_set)
+        settled, failure, now = await self._keeper.settled(key), None, self._now()
+        spared, wait = self._spared(key, mine, now)
+        if settled:
+            change = plan(daemon_set, pods, verdicts, hash, spared=spared, now=now)
+            failure = await self._apply(key, daemon_set, change, hash, now)
+        status = count(daemon_set, pods, verdicts, hash, settled=settled, now=now)
+        await self._report(key, daemon_set, status)
+        if failure is not None:
+            raise failure
+        await self._truncate(daemon_set, history, revision, mine)
+        after = [s for s in (wait, next_available(mine, daemon_set.spec.min_ready_seconds, now)) if s is not None]
+        if after:
+            raise Again(min(after), "a Pod will have been ready, or left alone, for long enough")
+
+    def _forget(self, key: Key) -> None:
+        self._written.forget(key)
+        self._keeper.forget(key)
+        self._history.forget(key)
+        self._known.pop(key, None)
+        self._pauses.pop(key, None)
+
+    def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Verdict]:
+        """What to do on each node; looked at anew only where the template or the node has changed."""
+        known = self._known.get(key)
+        if known is None or known.given != daemon_set.spec.template:
+            template = daemon_set.spec.template
+            known = self._known[key] = _Known(template, with_tolerations(template))
+        before, known.verdicts = known.verdicts, {}
+        for node in self._nodes.objects():
+            name = node.metadata.name
+            kept = before.get(name)
+            if kept is None or kept[0] is not node:
+                kept = (node, judge(known.template["spec"], node))
+            known.verdicts[name] = kept
+        return {name: verdict for name, (_, verdict) in known.verdicts.items()}
+
+    async def _revision(self, key: Key, daemon_set: DaemonSet, history: Sequence[Revision]) -> Revision | None:
+        collisions = daemon_set.status.collision_count
+        template = daemon_set.spec.template
+        try:
+            return await self._history.current(key, daemon_set, template, history, collisions=collisions)
+        except Collision:
+            status = {"collisionCount": (collisions or 0) + 1}
+            version = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=status)
+            self._written.wrote(key, version)
+            raise
+
+    def _spared(self, key: Key, pods: Sequence[Pod], now: float) -> tuple[set[str], float | None]:
+        """The Pods that ended too soon after their predecessors, and in how many seconds the first of them may go."""
+        pauses = self._pauses.get(key, {})
+        waiting = {
+            pod.metadata.uid: pauses[pod.target_node].until - now
+            for pod in pods
+            if pod.finished and pod.target_node in pauses and pauses[pod.target_node].until > now
+        }
+        return set(waiting), min(waiting.values(), default=None)
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def _apply(self, key: Key, daemon_set: DaemonSet, change: Change, hash: str, now: float) -> ApiError | None:
+        about = reference(DAEMON_SETS, daemon_set.metadata)
+        for pod in change.finished:
+            self._pause(key, pod.target_node, now)
+            failed = pod.status.phase == "Failed"
+            ended, doing = ("failed", "kill") if failed else ("succeeded", "delete")
+            where = f"{pod.metadata.namespace}/{pod.metadata.name} on node {pod.target_node}"
+            self._recorder.record(
+                about,
+                "Warning" if failed else "Normal",
+                reason="FailedDaemonPod" if failed else "SucceededDaemonPod",
+                message=f"Found {ended} daemon pod {where}, will try to {doing} it",
+            )
+        template = self._known[key].template
+        made = [new_pod(daemon_set, template, node, hash) for node in change.create]
+        failure = await self._keeper.create(key, about, made)
+        return await self._keeper.delete(key, about, [*change.finished, *change.delete]) or failure
+
+    def _pause(self, key: Key, node: str, now: float) -> None:
+        pauses = self._pauses.setdefault(key, {})
+        before = pauses.get(node)
+        # After a quiet time as long as the longest pause, a node starts afresh.
+        recent = before is not None and now < before.until + _LONGEST_PAUSE
+        length = min(before.length * 2, _LONGEST_PAUSE) if before is not None and recent else _SHORTEST_PAUSE
+        pauses[node] = _Pause(now + length, length)
+
+    async def _report(self, key: Key, daemon_set: DaemonSet, status: DaemonSetStatus) -> None:
+        changed = difference(daemon_set.status, status, always=_ALWAYS)
+        if not changed:
+            return
+        try:
+            version = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=changed)
+        except NotFound:
+            return  # deleted meanwhile: nobody will miss it
+        self._written.wrote(key, version)
+
+    async def _truncate(
+        self, daemon_set: DaemonSet, history: Sequence[Revision], current: Revision, pods: Sequence[Pod]
+    ) -> None:
+        limit = daemon_set.spec.revision_history_limit
+        past = [revision for revision in history if revision.metadata.name != current.metadata.name]
+        if limit is None or len(past) <= limit:
+            return
+        live = {pod.metadata.labels.get(HASH_LABEL) for pod in pods}
+        unused = [revision for revision in past if revision.metadata.labels.get(HASH_LABEL) not in live]
+        await self._history.delete(unused[: len(past) - limit])

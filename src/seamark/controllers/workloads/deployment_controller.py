@@ -1,0 +1,219 @@
+"""Rolls Deployments out through their ReplicaSets.
+
+What to do is :mod:`seamark.controllers.workloads.rollout`; this follows the cluster and carries it out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from seamark.access.cluster import Cluster, Receipt
+from seamark.access.events import EventRecorder
+from seamark.access.informer import Informer, key_of
+from seamark.controllers.workloads import rollout_status
+from seamark.controllers.workloads.deployment import REVISION, Deployment, DeploymentStatus, same_template
+from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.replicas import ReplicaSet
+from seamark.controllers.workloads.rollout import Resize, plan, split
+from seamark.controllers.workloads.views import Pod, controller_of, reference, with_condition
+from seamark.controllers.workloads.writes import OwnWrites, difference, namespace_terminating, patch_status
+from seamark.errors import AlreadyExists, ApiError, NotFound, Object
+from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
+from seamark.runtime.loop import Again, Expected, Loop
+
+Key = str
+
+
+class Collision(Expected):
+    """Another ReplicaSet has the name the new one should have; the next attempt takes another."""
+
+
+class DeploymentController:
+    """Follows Deployments and their ReplicaSets."""
+
+    name = "deployment-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployments: Informer[Deployment],
+        replica_sets: Dependants[ReplicaSet],
+        pods: Dependants[Pod],
+        *,
+        recorder: EventRecorder,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._cluster = cluster
+        self._deployments = deployments
+        self._sets = replica_sets
+        self._pods = pods
+        self._recorder = recorder
+        self._now = now
+        self._owners = Owners(DEPLOYMENTS, deployments)
+        self._claims: Claims[ReplicaSet] = Claims(cluster, DEPLOYMENTS, REPLICA_SETS)
+        self._written = OwnWrites(deployments)
+        self._written_sets = OwnWrites(replica_sets.informer)
+
+    def attach(self, loop: Loop) -> None:
+        def changed(old: Deployment | None, new: Deployment | None) -> None:
+            present = new if new is not None else old
+            assert present is not None
+            loop.add(key_of(present.metadata.namespace, present.metadata.name))
+
+        def set_changed(key: Key, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
+            loop.add_batched(key)
+
+        def pod_changed(old: Pod | None, new: Pod | None) -> None:
+            # Only Recreate waits for Pods to be gone; everybody else hears of them through their ReplicaSets.
+            if new is None and old is not None and (key := self._recreating(old)) is not None:
+                loop.add(key)
+
+        self._deployments.on_change(changed)
+        self._sets.follow(self._owners, set_changed)
+        self._pods.informer.on_change(pod_changed)
+
+    async def synced(self) -> None:
+        await self._deployments.synced.wait()
+        await self._sets.informer.synced.wait()
+        await self._pods.informer.synced.wait()
+
+    def _recreating(self, pod: Pod) -> Key | None:
+        """The Deployment a Pod belonged to, if it is one that waits for its Pods to go."""
+        owner = controller_of(pod.metadata)
+        if owner is None or owner.kind != REPLICA_SETS.kind:
+            return None
+        replica_set = self._sets.informer.get(owner.name, pod.metadata.namespace)
+        above = controller_of(replica_set.metadata) if replica_set is not None else None
+        found = self._owners.referred(above, pod.metadata.namespace) if above is not None else None
+        return (
+            key_of(found.metadata.namespace, found.metadata.name) if found is not None and not found.rolling else None
+        )
+
+    # --- one Deployment ----------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        deployment = self._deployments.by_key(key)
+        if deployment is None:
+            self._written.forget(key)
+            self._written_sets.forget(key)
+            return
+        if not (self._written.seen(key) and self._written_sets.seen(key)):
+            return
+        sets = await self._claimed(deployment)
+        planned = plan(deployment, sets, lingering=self._lingering(deployment, sets), now=self._now())
+        if planned.create is not None and not await self._create(key, deployment, planned.create):
+            return
+        for resize in planned.resize:
+            await self._resize(key, deployment, resize)
+        for gone in planned.delete:
+            await self._delete(gone)
+        await self._report(key, deployment, planned.status, planned.revision)
+        if planned.again is not None:
+            raise Again(planned.again, "the rollout must have moved by then")
+
+    async def _claimed(self, deployment: Deployment) -> Sequence[ReplicaSet]:
+        orphans = self._sets.orphans(deployment.metadata.namespace, deployment.selector)
+        return await self._claims.make(deployment, claim(deployment, self._sets.of(deployment.metadata.uid), orphans))
+
+    def _lingering(self, deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
+        if deployment.rolling:
+            return False
+        _, old = split(deployment, sets)
+        return any(not pod.finished for rs in old for pod in self._pods.of(rs.metadata.uid))
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def _create(self, key: Key, deployment: Deployment, made: Object) -> bool:
+        """Create the new ReplicaSet; False if there is no point in it, or in anything else."""
+        meta = deployment.metadata
+        name, size = made["metadata"]["name"], made["spec"]["replicas"]
+        try:
+            created = await self._cluster.create(REPLICA_SETS, made, namespace=meta.namespace, as_=Receipt)
+        except AlreadyExists:
+            await self._collided(key, deployment, name)
+            return True
+        except ApiError as error:
+            if namespace_terminating(error):
+                return False
+            await self._complain(key, deployment, f'Failed to create new replica set "{name}": {error}')
+            raise
+        self._written_sets.wrote(key, created.version)
+        if size:
+            self._tell(deployment, f"Scaled up replica set {name} from 0 to {size}")
+        return True
+
+    async def _collided(self, key: Key, deployment: Deployment, name: str) -> None:
+        """Something has that name: ours, and the informer is behind; or another's, then the next name must differ."""
+        meta = deployment.metadata
+        there = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace, as_=ReplicaSet)
+        owner = controller_of(there.metadata)
+        if owner is not None and owner.uid == meta.uid and same_template(deployment, there):
+            self._written_sets.wrote(key, there.metadata.resource_version)
+            return
+        count = (deployment.status.collision_count or 0) + 1
+        version = await patch_status(self._cluster, DEPLOYMENTS, meta, status={"collisionCount": count})
+        self._written.wrote(key, version)
+        raise Collision(f"the ReplicaSet {meta.namespace}/{name} is somebody else's")
+
+    async def _resize(self, key: Key, deployment: Deployment, resize: Resize) -> None:
+        before, after = resize.before, resize.after
+        meta = before.metadata
+        old, new = before.spec.replicas, after.spec.replicas
+        spec: dict[str, Any] = {}
+        if new != old:
+            spec["replicas"] = new
+        if before.spec.min_ready_seconds != after.spec.min_ready_seconds:
+            spec["minReadySeconds"] = after.spec.min_ready_seconds or None
+        about: dict[str, Any] = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        if annotations := dict(after.metadata.annotations.items() - meta.annotations.items()):
+            about["annotations"] = annotations
+        patch = {"metadata": about, "spec": spec} if spec else {"metadata": about}
+        resized = await self._cluster.patch(REPLICA_SETS, meta.name, patch, namespace=meta.namespace, as_=Receipt)
+        self._written_sets.wrote(key, resized.version)
+        if new != old:
+            self._tell(
+                deployment, f"Scaled {'up' if new > old else 'down'} replica set {meta.name} from {old} to {new}"
+            )
+
+    async def _delete(self, gone: ReplicaSet) -> None:
+        meta = gone.metadata
+        with suppress(NotFound):
+            await self._cluster.delete(
+                REPLICA_SETS, meta.name, namespace=meta.namespace, uid=meta.uid, propagation="Background"
+            )
+
+    async def _report(self, key: Key, deployment: Deployment, status: DeploymentStatus, revision: str) -> None:
+        changed = difference(deployment.status, status)
+        annotations = {}
+        if revision and deployment.metadata.annotations.get(REVISION) != revision:
+            annotations[REVISION] = revision
+        if not changed and not annotations:
+            return
+        try:
+            version = await patch_status(
+                self._cluster, DEPLOYMENTS, deployment.metadata, status=changed, annotations=annotations
+            )
+        except NotFound:
+            return  # deleted meanwhile: nobody will miss it
+        self._written.wrote(key, version)
+
+    async def _complain(self, key: Key, deployment: Deployment, message: str) -> None:
+        """Say that no ReplicaSet could be made, in the status too where it counts as a lack of progress."""
+        reason = "ReplicaSetCreateError"
+        self._recorder.record(reference(DEPLOYMENTS, deployment.metadata), "Warning", reason=reason, message=message)
+        if deployment.deadline is not None:
+            failed = rollout_status.progressing("False", reason, message, now=self._now())
+            conditions = with_condition(deployment.status.conditions, failed)
+            if conditions != deployment.status.conditions:
+                status = DeploymentStatus(conditions=conditions)
+                changed = {"conditions": difference(DeploymentStatus(), status)["conditions"]}
+                version = await patch_status(self._cluster, DEPLOYMENTS, deployment.metadata, status=changed)
+                self._written.wrote(key, version)
+
+    def _tell(self, deployment: Deployment, message: str) -> None:
+        self._recorder.record(
+            reference(DEPLOYMENTS, deployment.metadata), "Normal", reason="ScalingReplicaSet", message=message
+        )

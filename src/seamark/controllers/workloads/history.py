@@ -1,0 +1,159 @@
+"""The history of a StatefulSet or DaemonSet: its templates, kept as ControllerRevisions to go back to.
+
+Each holds a patch that brings its template back; ``kubectl rollout undo`` sends it as it is.  The one with the highest
+number is the template of now: going back to an old one gives that a new number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from seamark.access.cluster import Cluster
+from seamark.controllers.workloads.hashes import short_hash
+from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.views import Template, Workload, controller_of, owner_reference
+from seamark.controllers.workloads.writes import OwnWrites, namespace_terminating
+from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
+from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
+from seamark.rules.membership import View
+from seamark.rules.written import Metadata
+from seamark.runtime.loop import Expected
+
+Key = str
+W = TypeVar("W", bound=Workload)
+
+_LONGEST_NAME = 223
+
+
+class Collision(Expected):
+    """Another revision has the name a new one should have; the next attempt takes another."""
+
+
+class Revision(View, frozen=True):
+    metadata: Metadata
+    data: dict[str, Any] | None = None
+    revision: int = 0
+
+
+def recorded(template: Template) -> Object:
+    """The patch that brings this template back."""
+    return {"spec": {"template": {**template, "$patch": "replace"}}}
+
+
+def restored(revision: Revision) -> Template:
+    """The template a revision stands for."""
+    template = (revision.data or {}).get("spec", {}).get("template") or {}
+    return {field: value for field, value in template.items() if field != "$patch"}
+
+
+def in_order(revisions: Sequence[Revision]) -> list[Revision]:
+    """The oldest first."""
+    return sorted(revisions, key=lambda r: (r.revision, r.metadata.creation_timestamp or "", r.metadata.name))
+
+
+def numbered(revisions: Sequence[Revision], data: Object) -> tuple[Revision | None, int]:
+    """The revision with this content, if there is one, and the number it must have to be the one of now."""
+    same = [revision for revision in in_order(revisions) if revision.data == data]
+    highest = max((revision.revision for revision in revisions), default=0)
+    if same and same[-1].revision == highest:
+        return same[-1], highest
+    return (same[-1] if same else None), highest + 1
+
+
+class History(Generic[W]):
+    """Keeps the revisions of workloads of one kind; ``hash_label`` is where this kind has the short hash."""
+
+    def __init__(self, cluster: Cluster, owner: Resource, revisions: Dependants[Revision], *, hash_label: str) -> None:
+        self._cluster = cluster
+        self._owner = owner
+        self._revisions = revisions
+        self._hash_label = hash_label
+        self._claims: Claims[Revision] = Claims(cluster, owner, CONTROLLER_REVISIONS)
+        self._written = OwnWrites(revisions.informer)
+
+    def follow(self, owners: Owners[W], wake: Callable[[Key], None]) -> None:
+        """Wake a workload when its history changes: by somebody else, or by its own hand and now in sight."""
+
+        def told(key: Key, old: Revision | None, new: Revision | None) -> None:
+            wake(key)
+
+        self._revisions.follow(owners, told)
+
+    async def synced(self) -> None:
+        await self._revisions.informer.synced.wait()
+
+    def seen(self, key: Key) -> bool:
+        """Whether what was written of the key's history has shown."""
+        return self._written.seen(key)
+
+    def forget(self, key: Key) -> None:
+        self._written.forget(key)
+
+    async def of(self, workload: W) -> list[Revision]:
+        """All revisions of a workload, the oldest first; orphans of it are adopted."""
+        meta = workload.metadata
+        orphans = self._revisions.orphans(meta.namespace, workload.selector)
+        owned = self._revisions.of(meta.uid)
+        return in_order(await self._claims.make(workload, claim(workload, owned, orphans)))
+
+    async def current(
+        self, key: Key, workload: W, template: Template, revisions: Sequence[Revision], *, collisions: int | None
+    ) -> Revision | None:
+        """The revision of this template: found, given a new number or made; ``Collision`` if its name is taken.
+
+        None if the namespace is going away, so that nothing can be made or need be.
+        """
+        data = recorded(template)
+        found, number = numbered(revisions, data)
+        if found is None:
+            try:
+                return await self._create(key, workload, data, number, collisions)
+            except Forbidden as error:
+                if namespace_terminating(error):
+                    return None
+                raise
+        if found.revision == number:
+            return found
+        meta = found.metadata
+        patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "revision": number}
+        renumbered = await self._cluster.patch(
+            CONTROLLER_REVISIONS, meta.name, patch, namespace=meta.namespace, as_=Revision
+        )
+        self._written.wrote(key, renumbered.metadata.resource_version)
+        return renumbered
+
+    async def delete(self, revisions: Sequence[Revision]) -> None:
+        for revision in revisions:
+            meta = revision.metadata
+            with suppress(NotFound):
+                await self._cluster.delete(CONTROLLER_REVISIONS, meta.name, namespace=meta.namespace, uid=meta.uid)
+
+    async def _create(self, key: Key, workload: W, data: Object, number: int, collisions: int | None) -> Revision:
+        meta = workload.metadata
+        unique = short_hash(data, collisions)
+        labels: Mapping[str, str] = (data["spec"]["template"].get("metadata") or {}).get("labels") or {}
+        name = f"{meta.name[:_LONGEST_NAME]}-{unique}"
+        made = {
+            "apiVersion": CONTROLLER_REVISIONS.api_version,
+            "kind": CONTROLLER_REVISIONS.kind,
+            "metadata": {
+                "name": name,
+                "namespace": meta.namespace,
+                "labels": {**labels, self._hash_label: unique},
+                "annotations": dict(meta.annotations),
+                "ownerReferences": [owner_reference(self._owner, meta)],
+            },
+            "data": data,
+            "revision": number,
+        }
+        try:
+            there = await self._cluster.create(CONTROLLER_REVISIONS, made, namespace=meta.namespace, as_=Revision)
+        except AlreadyExists:
+            there = await self._cluster.get(CONTROLLER_REVISIONS, name, namespace=meta.namespace, as_=Revision)
+            owner = controller_of(there.metadata)
+            if owner is None or owner.uid != meta.uid or there.data != data:
+                raise Collision(f"the ControllerRevision {meta.namespace}/{name} is somebody else's") from None
+        self._written.wrote(key, there.metadata.resource_version)
+        return there

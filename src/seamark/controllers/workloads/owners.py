@@ -1,0 +1,222 @@
+"""Who owns what: Pods of ReplicaSets, ReplicaSets of Deployments, revisions of StatefulSets and DaemonSets.
+
+A workload owns what refers to it as its controller, and its selector selects.  What it selects and nobody controls it
+adopts; what it no longer selects it releases.  Everything here is filed change by change: the cost of one change does
+not depend on how many Pods or workloads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.informer import Informer, key_of
+from seamark.access.labels import ObjectsByLabels, SelectorsByLabels
+from seamark.controllers.workloads.views import Dependant, Owned, Workload, controller_of, owner_reference
+from seamark.errors import Invalid, NotFound
+from seamark.kinds.resource import Resource
+from seamark.kinds.values.selectors import LabelSelector
+from seamark.rules.written import OwnerReference
+from seamark.runtime.loop import Expected
+
+Key = str
+D = TypeVar("D", bound=Dependant)
+W = TypeVar("W", bound=Workload)
+
+
+class OwnerGone(Expected):
+    """A workload that was about to adopt something is being deleted, or has been replaced."""
+
+
+def _pairs(selector: LabelSelector) -> Mapping[str, str]:
+    """The equalities every selected object has; the indexes know nothing else."""
+    if selector.equalities is not None:
+        return selector.equalities
+    return {r.key: r.values[0] for r in selector.requirements if r.operator in ("=", "in") and len(r.values) == 1}
+
+
+class Owners(Generic[W]):
+    """The workloads of one kind: who is meant by this reference, who would adopt an orphan with these labels?"""
+
+    def __init__(self, resource: Resource, informer: Informer[W]) -> None:
+        self.resource = resource
+        self._informer = informer
+        self._selectors: SelectorsByLabels[Key] = SelectorsByLabels()
+        informer.on_change(self._changed)
+
+    def referred(self, owner: OwnerReference, namespace: str) -> W | None:
+        found = self._informer.get(owner.name, namespace)
+        return found if found is not None and found.metadata.uid == owner.uid else None
+
+    def wanting(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
+        for key in self._selectors.matching(namespace, labels):
+            found = self._informer.by_key(key)
+            if found is not None and found.selector.matches(labels):
+                yield key
+
+    def _changed(self, old: W | None, new: W | None) -> None:
+        present = new if new is not None else old
+        assert present is not None  # an informer never tells nothing about nothing
+        meta = present.metadata
+        key = key_of(meta.namespace, meta.name)
+        if new is None:
+            self._selectors.remove(meta.namespace, key)
+        elif old is None or old.selector != new.selector:
+            self._selectors.put(meta.namespace, key, _pairs(new.selector))
+
+
+class _Follower(msgspec.Struct, Generic[D]):
+    owners: Owners[Any]
+    told: Callable[[Key, D | None, D | None], None]
+
+
+class Dependants(Generic[D]):
+    """What workloads of several kinds own of one resource."""
+
+    def __init__(self, informer: Informer[D]) -> None:
+        self.informer = informer
+        self._owned = informer.index("controller", controller_uid)
+        self._orphans: ObjectsByLabels[str] = ObjectsByLabels()
+        self._followers: dict[tuple[str, str], _Follower[D]] = {}
+        informer.on_change(self._changed)
+
+    def of(self, uid: str) -> Sequence[D]:
+        """All that refer to this workload as their controller."""
+        return self._owned.objects(uid)
+
+    def orphans(self, namespace: str, selector: LabelSelector) -> list[D]:
+        """All that nobody controls and the selector selects."""
+        found = []
+        for name in self._orphans.select(namespace, _pairs(selector)):
+            orphan = self.informer.get(name, namespace)
+            if orphan is not None and selector.matches(orphan.metadata.labels):
+                found.append(orphan)
+        return found
+
+    def follow(self, owners: Owners[Any], told: Callable[[Key, D | None, D | None], None]) -> None:
+        """Tell the key of a workload of this kind whenever something it owns, or might adopt, changes."""
+        resource = owners.resource
+        self._followers[resource.api_version, resource.kind] = _Follower(owners, told)
+
+    def _changed(self, old: D | None, new: D | None) -> None:
+        before = controller_of(old.metadata) if old is not None else None
+        after = controller_of(new.metadata) if new is not None else None
+        self._file(old, new, orphaned=after is None)
+        if before is not None and (after is None or before.uid != after.uid):
+            self._tell_owner(before, old, new)
+        if after is not None:
+            self._tell_owner(after, old, new)
+        elif new is not None and new.metadata.deletion_timestamp is None:
+            self._tell_adopters(old, new)
+
+    def _file(self, old: D | None, new: D | None, *, orphaned: bool) -> None:
+        present = new if new is not None else old
+        assert present is not None
+        meta = present.metadata
+        if new is not None and orphaned:
+            self._orphans.put(meta.namespace, meta.name, meta.labels)
+        else:
+            self._orphans.remove(meta.namespace, meta.name)
+
+    def _tell_owner(self, owner: OwnerReference, old: D | None, new: D | None) -> None:
+        follower = self._followers.get((owner.api_version, owner.kind))
+        present = new if new is not None else old
+        if follower is None or present is None:
+            return
+        found = follower.owners.referred(owner, present.metadata.namespace)
+        if found is not None:
+            follower.told(key_of(found.metadata.namespace, found.metadata.name), old, new)
+
+    def _tell_adopters(self, old: D | None, new: D) -> None:
+        if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
+            return
+        for follower in self._followers.values():
+            for key in list(follower.owners.wanting(new.metadata.namespace, new.metadata.labels)):
+                follower.told(key, old, new)
+
+
+def controller_uid(dependant: Dependant) -> tuple[str, ...]:
+    """What to file something under to find it by its controller."""
+    owner = controller_of(dependant.metadata)
+    return (owner.uid,) if owner is not None else ()
+
+
+# --- adoption and release --------------------------------------------------------------------------
+
+
+class Claim(msgspec.Struct, Generic[D], frozen=True):
+    """What a workload owns and keeps, what it should adopt, what it should let go."""
+
+    kept: tuple[D, ...] = ()
+    adopted: tuple[D, ...] = ()
+    released: tuple[D, ...] = ()
+
+
+def claim(
+    owner: Workload, owned: Sequence[D], orphans: Sequence[D], *, fits: Callable[[D], bool] = lambda _: True
+) -> Claim[D]:
+    """The decision; a workload that is being deleted neither adopts nor releases."""
+    selector = owner.selector
+    ending = owner.metadata.deletion_timestamp is not None
+    kept: list[D] = []
+    released: list[D] = []
+    for dependant in owned:
+        selected = selector.matches(dependant.metadata.labels) and fits(dependant)
+        (kept if selected else released).append(dependant)
+    adopted = [
+        orphan
+        for orphan in orphans
+        if not ending
+        and orphan.metadata.deletion_timestamp is None
+        and selector.matches(orphan.metadata.labels)
+        and fits(orphan)
+    ]
+    return Claim(tuple(kept), tuple(adopted), () if ending else tuple(released))
+
+
+class Claims(Generic[D]):
+    """Carries claims out for workloads of one kind on one resource."""
+
+    def __init__(self, cluster: Cluster, owner: Resource, dependant: Resource) -> None:
+        self._cluster = cluster
+        self._owner = owner
+        self._dependant = dependant
+
+    async def make(self, owner: Workload, claimed: Claim[D]) -> list[D]:
+        """Adopt and release; what the workload owns then, those adopted included."""
+        mine = list(claimed.kept)
+        if claimed.adopted:
+            await self._check(owner)
+        mine += [orphan for orphan in claimed.adopted if await self._adopt(owner, orphan.metadata)]
+        for dependant in claimed.released:
+            await self._release(owner, dependant.metadata)
+        return mine
+
+    async def _check(self, owner: Workload) -> None:
+        """Ask the server itself: to adopt for a workload that is going would delete what it adopts."""
+        meta = owner.metadata
+        found = await self._cluster.get(self._owner, meta.name, namespace=meta.namespace)
+        if found["metadata"]["uid"] != meta.uid or found["metadata"].get("deletionTimestamp"):
+            raise OwnerGone(f"{self._owner.kind} {meta.namespace}/{meta.name} is being deleted and adopts nothing")
+
+    async def _adopt(self, owner: Workload, orphan: Owned) -> bool:
+        reference = owner_reference(self._owner, owner.metadata)
+        patch = {"metadata": {"uid": orphan.uid, "ownerReferences": [reference]}}
+        try:
+            await self._cluster.patch(self._dependant, orphan.name, patch, namespace=orphan.namespace, type="strategic")
+        except NotFound:
+            return False  # gone in the meantime
+        return True
+
+    async def _release(self, owner: Workload, dependant: Owned) -> None:
+        reference = {"$patch": "delete", "uid": owner.metadata.uid}
+        patch = {"metadata": {"uid": dependant.uid, "ownerReferences": [reference]}}
+        try:
+            await self._cluster.patch(
+                self._dependant, dependant.name, patch, namespace=dependant.namespace, type="strategic"
+            )
+        except (NotFound, Invalid):
+            return  # gone, or another object of that name, or released by somebody else: ours it is no more

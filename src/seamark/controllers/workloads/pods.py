@@ -1,0 +1,204 @@
+"""Making and deleting the Pods of a workload, each once.
+
+A Pod's name is chosen here rather than by the server: when the answer to a creation is lost, the name tells later
+whether it was done.  What was written is awaited; until the informer shows it, nothing more is made or deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from seamark.access.cluster import Cluster, Receipt
+from seamark.access.correlation import Reference
+from seamark.access.events import EventRecorder
+from seamark.access.informer import Informer, split_key
+from seamark.controllers.workloads.hashes import ALPHABET
+from seamark.controllers.workloads.views import Pod, Template
+from seamark.controllers.workloads.writes import OwnWrites, namespace_terminating, uncertain
+from seamark.errors import AlreadyExists, ApiError, NotFound, Object
+from seamark.kinds.resource import PODS
+from seamark.kinds.values.metadata import dns_subdomain
+
+Key = str
+T = TypeVar("T")
+
+# No more than this many in one go for one workload, and of those so many under way at once: whoever shares the process
+# or the server with us shall not have to wait for all of them.
+BURST = 500
+AT_ONCE = 32
+_LONGEST_BASE = 58
+_NAME_ATTEMPTS = 8
+
+
+def name_prefix(workload: str) -> str:
+    """The ``generateName`` of a workload's Pods; the dash goes where it would make the name too long."""
+    return f"{workload}-" if not dns_subdomain(f"{workload}-", prefix=True) else workload
+
+
+Verb = Literal["create", "delete"]
+Wording = Callable[[Reference, Verb, str, ApiError | None], str]
+
+
+def plain_wording(workload: Reference, verb: Verb, pod: str, error: ApiError | None) -> str:
+    """What most workloads say of a Pod that was created or deleted, or could not be."""
+    if error is not None:
+        return f"Error {'creating' if verb == 'create' else 'deleting'}: {error}"
+    return f"{'Created' if verb == 'create' else 'Deleted'} pod: {pod}"
+
+
+def pod_from(template: Template, *, owner: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Object:
+    """A Pod as the template wants it, with its owner and these labels besides; it has no name yet."""
+    given = template.get("metadata") or {}
+    metadata: Object = {field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)}
+    if labels:
+        metadata["labels"] = {**metadata.get("labels", {}), **labels}
+    metadata["ownerReferences"] = [dict(owner)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> ApiError | None:
+    """Do it all, in batches of 1, 2, 4 … at once, up to the first batch in which something fails; its error, if any.
+
+    What fails for one Pod (a quota, a refused template) mostly fails for all: no need to try a thousand times.
+    """
+    done, size = 0, 1
+    while done < len(work):
+        batch = work[done : done + size]
+        outcomes = await asyncio.gather(*(do(item) for item in batch), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, ApiError):
+                return outcome
+            if isinstance(outcome, BaseException):
+                raise outcome
+        done += len(batch)
+        size = min(2 * size, AT_ONCE)
+    return None
+
+
+class _Awaited(msgspec.Struct):
+    """Writes on behalf of one key that have not shown yet, by Pod name."""
+
+    deleted: dict[str, str] = msgspec.field(default_factory=dict)  # with their uids
+    unsure: set[str] = msgspec.field(default_factory=set)
+
+
+class PodKeeper:
+    """Creates and deletes Pods for the workloads of one kind, and tells people so."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pods: Informer[Pod],
+        recorder: EventRecorder,
+        *,
+        wording: Wording = plain_wording,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._pods = pods
+        self._recorder = recorder
+        self._wording = wording
+        self._chance = chance or random.Random()
+        self._created = OwnWrites(pods)
+        self._awaited: dict[Key, _Awaited] = {}
+
+    async def settled(self, key: Key) -> bool:
+        """Whether everything done for this workload is in sight; only then may more be done."""
+        awaited = self._awaited.get(key)
+        if awaited is not None:
+            namespace, _ = split_key(key)
+            await self._resolve(key, awaited, namespace)
+            awaited.deleted = {
+                name: uid for name, uid in awaited.deleted.items() if self._still_there(name, namespace, uid)
+            }
+            if awaited.deleted:
+                return False
+            del self._awaited[key]
+        return self._created.seen(key)
+
+    def forget(self, key: Key) -> None:
+        """The workload is gone."""
+        self._created.forget(key)
+        self._awaited.pop(key, None)
+
+    async def create(self, key: Key, about: Reference, pods: Sequence[Object]) -> ApiError | None:
+        """Create these Pods, as many as go; returns what went wrong."""
+        return await slow_start(pods, lambda pod: self._create(key, about, pod))
+
+    async def delete(self, key: Key, about: Reference, pods: Sequence[Pod]) -> ApiError | None:
+        """Delete these Pods; returns what went wrong."""
+        outcomes: list[ApiError | None] = []
+        for first in range(0, len(pods), AT_ONCE):
+            some = pods[first : first + AT_ONCE]
+            outcomes += await asyncio.gather(*(self._delete(key, about, pod) for pod in some))
+        return next((outcome for outcome in outcomes if outcome is not None), None)
+
+    # --- one Pod -----------------------------------------------------------------------------------
+
+    async def _create(self, key: Key, about: Reference, pod: Object) -> None:
+        namespace, workload = split_key(key)
+        for attempt in range(1, _NAME_ATTEMPTS + 1):
+            named = self._named(pod, workload)
+            name = named["metadata"]["name"]
+            try:
+                made = await self._cluster.create(PODS, named, namespace=namespace, as_=Receipt)
+                break
+            except AlreadyExists:
+                if "name" in pod["metadata"] or attempt == _NAME_ATTEMPTS:
+                    raise
+            except ApiError as error:
+                if namespace_terminating(error):
+                    return
+                if uncertain(error):
+                    self._awaited.setdefault(key, _Awaited()).unsure.add(name)
+                self._tell(about, "create", name, error)
+                raise
+        self._created.wrote(key, made.version)
+        self._tell(about, "create", name)
+
+    def _named(self, pod: Object, workload: str) -> Object:
+        """The Pod with a name: its own if it has one, or one nobody else is likely to have."""
+        prefix = name_prefix(workload)
+        chosen = prefix[:_LONGEST_BASE] + "".join(self._chance.choices(ALPHABET, k=5))
+        return {**pod, "metadata": {"generateName": prefix, "name": chosen, **pod["metadata"]}}
+
+    async def _delete(self, key: Key, about: Reference, pod: Pod) -> ApiError | None:
+        meta = pod.metadata
+        try:
+            # Only this very Pod, should another of the same name have come meanwhile.
+            await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid)
+        except NotFound:
+            return None
+        except ApiError as error:
+            self._tell(about, "delete", meta.name, error)
+            return error
+        self._awaited.setdefault(key, _Awaited()).deleted[meta.name] = meta.uid
+        self._tell(about, "delete", meta.name)
+        return None
+
+    def _tell(self, about: Reference, verb: Verb, pod: str, error: ApiError | None = None) -> None:
+        outcome = "Successful" if error is None else "Failed"
+        message = self._wording(about, verb, pod, error)
+        type: Literal["Normal", "Warning"] = "Normal" if error is None else "Warning"
+        self._recorder.record(about, type, reason=f"{outcome}{verb.capitalize()}", message=message)
+
+    def _still_there(self, name: str, namespace: str, uid: str) -> bool:
+        found = self._pods.get(name, namespace)
+        return found is not None and found.metadata.uid == uid and not found.terminating
+
+    async def _resolve(self, key: Key, awaited: _Awaited, namespace: str) -> None:
+        """Find out about creations whose answer was lost."""
+        for name in list(awaited.unsure):
+            try:
+                found = await self._cluster.get(PODS, name, namespace=namespace, as_=Receipt)
+            except NotFound:
+                awaited.unsure.discard(name)
+                continue
+            # Later versions than the creation's own show up as well.
+            self._created.wrote(key, found.version)
+            awaited.unsure.discard(name)

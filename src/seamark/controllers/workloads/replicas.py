@@ -1,0 +1,180 @@
+"""How many Pods to make or delete, which ones, and what to say about it: ReplicaSets and ReplicationControllers.
+
+Pure: from the Pods a workload has to what should change and what its status is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from seamark.controllers.workloads.pods import BURST
+from seamark.controllers.workloads.views import (
+    Condition,
+    Conditions,
+    Pod,
+    Template,
+    condition_of,
+    with_condition,
+    without_condition,
+)
+from seamark.errors import ApiError
+from seamark.kinds.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
+from seamark.kinds.values import times
+from seamark.kinds.values.selectors import LabelSelector, from_label_selector, from_pairs
+from seamark.rules.membership import View
+from seamark.rules.written import Metadata
+
+FAILURE = "ReplicaFailure"
+_PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class ReplicasStatus(View, frozen=True):
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    terminating_replicas: int | None = None
+    observed_generation: int = 0
+    conditions: Conditions = ()
+
+
+class ReplicasSpec(View, frozen=True):
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    selector: dict[str, Any] | None = None
+    template: Template | None = None
+
+
+class Replicas(View, frozen=True):
+    """What both kinds have in common."""
+
+    metadata: Metadata
+    spec: ReplicasSpec = ReplicasSpec()
+    status: ReplicasStatus = ReplicasStatus()
+
+    resource: ClassVar[Resource]
+    counts_terminating: ClassVar[bool]
+
+    @property
+    def selector(self) -> LabelSelector:
+        raise NotImplementedError
+
+
+class ReplicaSet(Replicas, frozen=True):
+    resource: ClassVar[Resource] = REPLICA_SETS
+    counts_terminating: ClassVar[bool] = True
+
+    @property
+    def selector(self) -> LabelSelector:
+        return from_label_selector(self.spec.selector)
+
+
+class ReplicationController(Replicas, frozen=True):
+    resource: ClassVar[Resource] = REPLICATION_CONTROLLERS
+    # Its status has no such field.
+    counts_terminating: ClassVar[bool] = False
+
+    @property
+    def selector(self) -> LabelSelector:
+        return from_pairs(self.spec.selector or {})
+
+
+class Change(msgspec.Struct, frozen=True):
+    """How many Pods to create, and which to delete; one of the two at most."""
+
+    create: int = 0
+    delete: tuple[Pod, ...] = ()
+
+
+def plan(replicas: Replicas, pods: Sequence[Pod], *, related: Iterable[Pod], now: float) -> Change:
+    """What brings the number of active Pods to what it should be; ``related`` are those of its siblings as well."""
+    if replicas.metadata.deletion_timestamp is not None:
+        return Change()
+    surplus = len(pods) - replicas.spec.replicas
+    if surplus < 0:
+        return Change(create=min(-surplus, BURST))
+    if surplus == 0:
+        return Change()
+    return Change(delete=doomed(pods, min(surplus, BURST), related=related, now=now))
+
+
+def doomed(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: float) -> tuple[Pod, ...]:
+    """The Pods that can be missed most easily: those not yet at work, then those that hurt least."""
+    if count >= len(pods):
+        return tuple(pods)
+    crowds = Counter(pod.spec.node_name for pod in related if pod.active)
+    return tuple(sorted(pods, key=lambda pod: _worth(pod, crowds, now))[:count])
+
+
+def _worth(pod: Pod, crowds: Mapping[str, int], now: float) -> tuple[Any, ...]:
+    """Sorts the least needed first.
+
+    Times count by order of magnitude only, and equal ones are told apart by uid, as good as chance: or else a workload
+    that is scaled down and up again would keep all its Pods in the zone where the oldest ones happen to be.
+    """
+    since = pod.ready_since
+    created = pod.metadata.creation_timestamp
+    return (
+        bool(pod.spec.node_name),
+        _PHASE_ORDER.get(pod.status.phase, -1),
+        pod.ready,
+        _deletion_cost(pod),
+        -crowds.get(pod.spec.node_name, 0),
+        _magnitude(now - since) if since is not None else -2,
+        -pod.restarts,
+        _magnitude(now - times.parse(created)) if created else -2,
+        pod.metadata.uid,
+    )
+
+
+def _deletion_cost(pod: Pod) -> int:
+    text = pod.metadata.annotations.deletion_cost
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() else 0
+
+
+def _magnitude(seconds: float) -> int:
+    """Go counts in nanoseconds and takes the logarithm to the base of two."""
+    return int(math.log2(seconds * 1e9)) if seconds > 0 else -1
+
+
+def count(
+    replicas: Replicas, pods: Sequence[Pod], *, terminating: int, failure: ApiError | None, now: float
+) -> ReplicasStatus:
+    """The status of a workload with these active Pods; ``failure`` is what went wrong when it wanted others."""
+    template = (replicas.spec.template or {}).get("metadata") or {}
+    wanted = (template.get("labels") or {}).items()
+    seconds = replicas.spec.min_ready_seconds
+    return ReplicasStatus(
+        replicas=len(pods),
+        fully_labeled_replicas=sum(wanted <= pod.metadata.labels.items() for pod in pods),
+        ready_replicas=sum(pod.ready for pod in pods),
+        available_replicas=sum(pod.available(seconds, now) for pod in pods),
+        terminating_replicas=terminating if replicas.counts_terminating else None,
+        observed_generation=replicas.metadata.generation,
+        conditions=_conditions(replicas, len(pods), failure, now),
+    )
+
+
+def _conditions(replicas: Replicas, pods: int, failure: ApiError | None, now: float) -> Conditions:
+    conditions = replicas.status.conditions
+    if failure is None:
+        return without_condition(conditions, FAILURE)
+    if condition_of(conditions, FAILURE) is not None:
+        return conditions
+    reason = "FailedCreate" if pods < replicas.spec.replicas else "FailedDelete"
+    new = Condition(FAILURE, "True", last_transition_time=times.text(now), reason=reason, message=str(failure))
+    return with_condition(conditions, new)
+
+
+def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: float) -> float | None:
+    """In how many seconds the next ready Pod becomes available by itself; None if none does."""
+    if not min_ready_seconds:
+        return None
+    at = (pod.available_at(min_ready_seconds) for pod in pods)
+    return min((moment - now for moment in at if moment is not None and moment > now), default=None)

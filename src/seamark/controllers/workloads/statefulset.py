@@ -1,0 +1,281 @@
+"""What to do next for a StatefulSet: which Pods to create, delete and put right, and what to say about it.
+
+Pure.  Pods have places, the ordinals from ``start`` on.  By default they come and go one at a time, in order, and only
+while all before them are available; with the ``Parallel`` policy each place is looked at by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from seamark.controllers.workloads.pods import name_prefix, pod_from
+from seamark.controllers.workloads.shares import Share, resolve
+from seamark.controllers.workloads.views import Pod, Template, owner_reference
+from seamark.errors import Object
+from seamark.kinds.resource import STATEFUL_SETS
+from seamark.kinds.values.selectors import LabelSelector, from_label_selector
+from seamark.rules.membership import View
+from seamark.rules.written import Metadata
+
+REVISION_LABEL = "controller-revision-hash"
+NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+_member = re.compile(r"(.*)-([0-9]+)", re.ASCII)
+
+
+class RollingUpdate(View, frozen=True):
+    partition: int = 0
+    max_unavailable: Share = 1
+
+
+class UpdateStrategy(View, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
+class Ordinals(View, frozen=True):
+    start: int = 0
+
+
+class StatefulSetSpec(View, frozen=True):
+    replicas: int = 1
+    selector: dict[str, Any] | None = None
+    template: Template = msgspec.field(default_factory=dict)
+    service_name: str = ""
+    pod_management_policy: str = "OrderedReady"
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    volume_claim_templates: tuple[dict[str, Any], ...] = ()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    ordinals: Ordinals = Ordinals()
+
+
+class StatefulSetStatus(View, frozen=True):
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: int | None = None
+
+
+class StatefulSet(View, frozen=True):
+    metadata: Metadata
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+    @property
+    def selector(self) -> LabelSelector:
+        return from_label_selector(self.spec.selector)
+
+    @property
+    def ordered(self) -> bool:
+        return self.spec.pod_management_policy != "Parallel"
+
+    @property
+    def places(self) -> range:
+        """The ordinals that should be taken."""
+        start = self.spec.ordinals.start
+        return range(start, start + self.spec.replicas)
+
+    @property
+    def partition(self) -> int:
+        """From which ordinal on Pods are to be of the newest revision."""
+        rolling = self.spec.update_strategy.rolling_update
+        return self.spec.ordinals.start + (rolling.partition if rolling is not None else 0)
+
+    @property
+    def unavailable(self) -> int:
+        """How many Pods an update may take away at once."""
+        rolling = self.spec.update_strategy.rolling_update
+        share = rolling.max_unavailable if rolling is not None else 1
+        return max(1, resolve(share, self.spec.replicas, rounding="down"))
+
+
+def ordinal(name: str, pod: str) -> int | None:
+    """The place of a Pod in the StatefulSet of this name; None if it has none there."""
+    found = _member.fullmatch(pod)
+    return int(found[2]) if found is not None and found[1] == name else None
+
+
+def revision_of(pod: Pod) -> str:
+    return pod.metadata.labels.get(REVISION_LABEL, "")
+
+
+class Revisions(msgspec.Struct, frozen=True):
+    """The names of the revision most Pods are of, and of the one they all should be of."""
+
+    current: str
+    update: str
+
+
+class Creation(msgspec.Struct, frozen=True):
+    ordinal: int
+    revision: str
+
+
+class Change(msgspec.Struct):
+    create: list[Creation] = msgspec.field(default_factory=list)
+    delete: list[Pod] = msgspec.field(default_factory=list)
+    relabel: list[Pod] = msgspec.field(default_factory=list)
+
+
+def plan(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *, now: float) -> Change:
+    """What to change; empty if all is as it should be, or there is something to wait for."""
+    change = Change()
+    if stateful_set.metadata.deletion_timestamp is not None:
+        return change
+    taken = {place: pod for pod in pods if (place := _place(stateful_set, pod)) is not None}
+    board = _Board(stateful_set, taken, revisions, now)
+    if not board.fill(change) or not board.shrink(change):
+        return change
+    if stateful_set.spec.update_strategy.type != "OnDelete":
+        change.delete += board.outdated()
+    return change
+
+
+def _place(stateful_set: StatefulSet, pod: Pod) -> int | None:
+    return ordinal(stateful_set.metadata.name, pod.metadata.name)
+
+
+class _Board:
+    """Who is where.  The steps say whether the next may be taken."""
+
+    def __init__(self, stateful_set: StatefulSet, taken: dict[int, Pod], revisions: Revisions, now: float) -> None:
+        self._set = stateful_set
+        self._taken = taken
+        self._revisions = revisions
+        self._now = now
+        self._places = stateful_set.places
+        self._condemned = sorted((place for place in taken if place not in self._places), reverse=True)
+
+    def _up(self, place: int) -> bool:
+        """Whether there is a Pod at this place that does its work."""
+        pod = self._taken.get(place)
+        return pod is not None and not pod.terminating and self._available(pod)
+
+    def _available(self, pod: Pod) -> bool:
+        return pod.running_and_ready and pod.available(self._set.spec.min_ready_seconds, self._now)
+
+    def fill(self, change: Change) -> bool:
+        """Every place gets its Pod, in order and one by one unless the policy is otherwise."""
+        ordered = self._set.ordered
+        for place in self._places:
+            pod = self._taken.get(place)
+            if pod is None:
+                change.create.append(Creation(place, self._revision_at(place)))
+            elif pod.finished:
+                if not pod.terminating:
+                    change.delete.append(pod)
+            elif not ordered or self._up(place):
+                if pod.metadata.labels.get(NAME_LABEL) != pod.metadata.name:
+                    change.relabel.append(pod)
+                continue
+            if ordered:
+                return False
+        return True
+
+    def _revision_at(self, place: int) -> str:
+        """Below the partition Pods are made anew as they were."""
+        strategy = self._set.spec.update_strategy
+        if strategy.type != "RollingUpdate":
+            return self._revisions.update
+        start = self._set.spec.ordinals.start
+        kept = self._set.partition if strategy.rolling_update is not None else start + self._set.status.current_replicas
+        return self._revisions.current if place < kept else self._revisions.update
+
+    def shrink(self, change: Change) -> bool:
+        """Pods that have no place any more go, the last first; one that does not work may go, but not overtake."""
+        ordered = self._set.ordered
+        broken = next((place for place in (*self._places, *reversed(self._condemned)) if not self._up(place)), None)
+        for place in self._condemned:
+            pod = self._taken[place]
+            if ordered and (pod.terminating or (not self._available(pod) and place != broken)):
+                return False
+            if not pod.terminating:
+                change.delete.append(pod)
+            if ordered:
+                return False
+        return True
+
+    def outdated(self) -> list[Pod]:
+        """Pods to be replaced by newer ones, the last first, as many as may be missing."""
+        down = sum(not self._up(place) for place in self._places)
+        left = self._set.unavailable - down
+        old = [
+            pod
+            for place in reversed(self._places)
+            if place >= self._set.partition
+            and (pod := self._taken.get(place)) is not None
+            and not pod.finished
+            and not pod.terminating
+            and revision_of(pod) != self._revisions.update
+        ]
+        if self._set.ordered:
+            return old[: max(0, left)]
+        # What does not work anyway may go whatever the limit; it would never make room by itself.
+        idle = [pod for pod in old if not self._available(pod)]
+        return idle + [pod for pod in old if self._available(pod)][: max(0, left)]
+
+
+def count(
+    stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *, collisions: int, now: float
+) -> StatefulSetStatus:
+    """The status; an update that has reached every Pod makes its revision the current one."""
+    seconds, wanted = stateful_set.spec.min_ready_seconds, stateful_set.spec.replicas
+    members = [pod for pod in pods if _place(stateful_set, pod) is not None]
+    staying = [revision_of(pod) for pod in members if not pod.terminating]
+    ready = [pod for pod in members if pod.running_and_ready]
+    updated, current = staying.count(revisions.update), staying.count(revisions.current)
+    current_revision = revisions.current
+    rolling = stateful_set.spec.update_strategy.type == "RollingUpdate"
+    if rolling and updated == len(ready) == len(members) == wanted:
+        current, current_revision = updated, revisions.update
+    return StatefulSetStatus(
+        observed_generation=stateful_set.metadata.generation,
+        replicas=len(members),
+        ready_replicas=len(ready),
+        available_replicas=sum(pod.available(seconds, now) for pod in ready),
+        current_replicas=current,
+        updated_replicas=updated,
+        current_revision=current_revision,
+        update_revision=revisions.update,
+        collision_count=collisions,
+    )
+
+
+def new_pod(stateful_set: StatefulSet, template: Template, creation: Creation) -> Object:
+    """The Pod for a place: a name that stays, and a host name under the headless Service."""
+    meta, spec = stateful_set.metadata, stateful_set.spec
+    name = f"{meta.name}-{creation.ordinal}"
+    labels = {NAME_LABEL: name, INDEX_LABEL: str(creation.ordinal), REVISION_LABEL: creation.revision}
+    pod = pod_from(template, owner=owner_reference(STATEFUL_SETS, meta), labels=labels)
+    pod["metadata"] |= {"name": name, "generateName": name_prefix(meta.name)}
+    pod["spec"] = {**pod["spec"], "hostname": name}
+    if spec.service_name:
+        pod["spec"]["subdomain"] = spec.service_name
+    if spec.volume_claim_templates:
+        pod["spec"]["volumes"] = _volumes(stateful_set, template, creation.ordinal)
+    return pod
+
+
+def _volumes(stateful_set: StatefulSet, template: Template, place: int) -> list[Object]:
+    """A volume for each claim, before those of the template that have other names.
+
+    The claims themselves are not made: PersistentVolumeClaims are not served here.
+    """
+    names = [(claim.get("metadata") or {}).get("name", "") for claim in stateful_set.spec.volume_claim_templates]
+    claimed = [
+        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{stateful_set.metadata.name}-{place}"}}
+        for name in names
+    ]
+    own = (template.get("spec") or {}).get("volumes") or ()
+    return claimed + [volume for volume in own if volume.get("name") not in names]

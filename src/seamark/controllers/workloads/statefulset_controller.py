@@ -1,0 +1,186 @@
+"""Keeps the Pods of StatefulSets in their places.
+
+What to do is :mod:`seamark.controllers.workloads.statefulset`; this follows the cluster and carries it out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
+from seamark.access.events import EventRecorder
+from seamark.access.informer import Informer, key_of
+from seamark.controllers.workloads.history import Collision, History, Revision, restored
+from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.pods import PodKeeper, Verb
+from seamark.controllers.workloads.replicas import next_available
+from seamark.controllers.workloads.statefulset import (
+    NAME_LABEL,
+    Change,
+    Revisions,
+    StatefulSet,
+    count,
+    new_pod,
+    ordinal,
+    plan,
+    revision_of,
+)
+from seamark.controllers.workloads.views import Pod, reference
+from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
+from seamark.errors import ApiError, NotFound
+from seamark.kinds.resource import PODS, STATEFUL_SETS
+from seamark.runtime.loop import Again, Loop
+
+Key = str
+
+
+class StatefulSetController:
+    """Follows StatefulSets and their Pods."""
+
+    name = "statefulset-controller"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        stateful_sets: Informer[StatefulSet],
+        pods: Dependants[Pod],
+        revisions: Dependants[Revision],
+        *,
+        recorder: EventRecorder,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._cluster = cluster
+        self._sets = stateful_sets
+        self._pods = pods
+        self._now = now
+        self._owners = Owners(STATEFUL_SETS, stateful_sets)
+        self._claims: Claims[Pod] = Claims(cluster, STATEFUL_SETS, PODS)
+        self._keeper = PodKeeper(cluster, pods.informer, recorder, wording=wording)
+        self._history: History[StatefulSet] = History(
+            cluster, STATEFUL_SETS, revisions, hash_label="controller.kubernetes.io/hash"
+        )
+        self._written = OwnWrites(stateful_sets)
+
+    def attach(self, loop: Loop) -> None:
+        def changed(old: StatefulSet | None, new: StatefulSet | None) -> None:
+            present = new if new is not None else old
+            assert present is not None
+            loop.add(key_of(present.metadata.namespace, present.metadata.name))
+
+        def pod_changed(key: Key, old: Pod | None, new: Pod | None) -> None:
+            loop.add(key)
+
+        self._sets.on_change(changed)
+        self._pods.follow(self._owners, pod_changed)
+        self._history.follow(self._owners, loop.add)
+
+    async def synced(self) -> None:
+        await self._sets.synced.wait()
+        await self._pods.informer.synced.wait()
+        await self._history.synced()
+
+    # --- one StatefulSet ---------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        stateful_set = self._sets.by_key(key)
+        if stateful_set is None:
+            self._written.forget(key)
+            self._keeper.forget(key)
+            self._history.forget(key)
+            return
+        if not (self._written.seen(key) and self._history.seen(key)):
+            return
+        pods = await self._claimed(stateful_set)
+        if stateful_set.metadata.deletion_timestamp is not None:
+            # Its history may be gone already, and nothing is to be made from it.
+            before = stateful_set.status
+            await self._report(key, stateful_set, pods, Revisions(before.current_revision, before.update_revision))
+            return
+        history = await self._history.of(stateful_set)
+        update = await self._update_revision(key, stateful_set, history)
+        if update is None:
+            return
+        current = next((r for r in history if r.metadata.name == stateful_set.status.current_revision), update)
+        revisions = Revisions(current.metadata.name, update.metadata.name)
+        failure = None
+        if await self._keeper.settled(key):
+            change = plan(stateful_set, pods, revisions, now=self._now())
+            failure = await self._apply(key, stateful_set, change, (current, update))
+        await self._report(key, stateful_set, pods, revisions)
+        if failure is not None:
+            raise failure
+        live = {*(revision_of(pod) for pod in pods), revisions.current, revisions.update}
+        await self._truncate(stateful_set, history, live=live)
+        after = next_available(pods, stateful_set.spec.min_ready_seconds, self._now())
+        if after is not None:
+            raise Again(after, "a Pod will have been ready for long enough")
+
+    async def _claimed(self, stateful_set: StatefulSet) -> list[Pod]:
+        meta = stateful_set.metadata
+        claimed = claim(
+            stateful_set,
+            self._pods.of(meta.uid),
+            self._pods.orphans(meta.namespace, stateful_set.selector),
+            fits=lambda pod: ordinal(meta.name, pod.metadata.name) is not None,
+        )
+        return await self._claims.make(stateful_set, claimed)
+
+    async def _update_revision(
+        self, key: Key, stateful_set: StatefulSet, history: Sequence[Revision]
+    ) -> Revision | None:
+        collisions = stateful_set.status.collision_count or 0
+        template = stateful_set.spec.template
+        try:
+            return await self._history.current(key, stateful_set, template, history, collisions=collisions)
+        except Collision:
+            status = {"collisionCount": collisions + 1}
+            version = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=status)
+            self._written.wrote(key, version)
+            raise
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def _apply(
+        self, key: Key, stateful_set: StatefulSet, change: Change, revisions: Sequence[Revision]
+    ) -> ApiError | None:
+        about = reference(STATEFUL_SETS, stateful_set.metadata)
+        templates = {revision.metadata.name: restored(revision) for revision in revisions}
+        for pod in change.relabel:
+            await self._relabel(pod)
+        made = [new_pod(stateful_set, templates[creation.revision], creation) for creation in change.create]
+        failure = await self._keeper.create(key, about, made)
+        return failure or await self._keeper.delete(key, about, change.delete)
+
+    async def _relabel(self, pod: Pod) -> None:
+        """Put an adopted Pod's identity right."""
+        meta = pod.metadata
+        patch = {"metadata": {"uid": meta.uid, "labels": {NAME_LABEL: meta.name}}}
+        with suppress(NotFound):
+            await self._cluster.patch(PODS, meta.name, patch, namespace=meta.namespace)
+
+    async def _report(self, key: Key, stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions) -> None:
+        collisions = stateful_set.status.collision_count or 0
+        status = count(stateful_set, pods, revisions, collisions=collisions, now=self._now())
+        changed = difference(stateful_set.status, status, always=("replicas", "availableReplicas"))
+        if not changed:
+            return
+        try:
+            version = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=changed)
+        except NotFound:
+            return  # deleted meanwhile: nobody will miss it
+        self._written.wrote(key, version)
+
+    async def _truncate(self, stateful_set: StatefulSet, history: Sequence[Revision], *, live: set[str]) -> None:
+        limit = stateful_set.spec.revision_history_limit
+        past = [revision for revision in history if revision.metadata.name not in live]
+        if limit is not None and len(past) > limit:
+            await self._history.delete(past[: len(past) - limit])
+
+
+def wording(workload: Reference, verb: Verb, pod: str, error: ApiError | None) -> str:
+    """What a StatefulSet says of a Pod that was created or deleted, or could not be."""
+    outcome = "successful" if error is None else f"failed error: {error}"
+    return f"{verb} Pod {pod} in StatefulSet {workload.name} {outcome}"

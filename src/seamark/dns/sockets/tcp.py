@@ -1,0 +1,182 @@
+"""Answering over TCP: queries may follow each other without waiting, replies go out as they are ready.
+
+A connection is closed when it has completed no message for a while; one more than the limit is closed at once.  Bytes
+that come slowly do not keep it open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable
+from typing import cast
+
+from seamark.dns.responder import Reply, Responder
+from seamark.dns.sockets.udp import Background
+
+_MOST_WAITING = 64  # queries of one connection that wait for upstream resolvers
+_BACKLOG = 512
+
+
+def bind_tcp(host: str, port: int, *, shared: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+class TcpListener:
+    """The connections of one listening socket."""
+
+    def __init__(self, responder: Responder, background: Background, *, connections: int, idle_seconds: float) -> None:
+        self.responder = responder
+        self.background = background
+        self.open: set[_Connection] = set()
+        self._connections = connections
+        self._idle_seconds = idle_seconds
+        self._loop = asyncio.get_running_loop()
+        self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def start(self, sock: socket.socket) -> None:
+        self._server = await self._loop.create_server(lambda: _Connection(self), sock=sock, backlog=_BACKLOG)
+        self._close_idle()
+
+    async def close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self.open):
+            connection.close()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def admit(self, connection: _Connection) -> bool:
+        if len(self.open) >= self._connections:
+            self.responder.measures.refused_connections.add()
+            return False
+        self.open.add(connection)
+        return True
+
+    def _close_idle(self) -> None:
+        """One timer for all connections; a timer each would cost more than their queries."""
+        oldest = self._loop.time() - self._idle_seconds
+        for connection in [c for c in self.open if c.active_at < oldest and not c.waiting]:
+            connection.close()
+        self._sweep = self._loop.call_later(min(1.0, self._idle_seconds / 2), self._close_idle)
+
+
+class _Connection(asyncio.Protocol):
+    """One client: frames of a length and a message."""
+
+    def __init__(self, listener: TcpListener) -> None:
+        self.active_at = 0.0
+        self.waiting = 0
+        self._listener = listener
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._client = ""
+        self._full = False  # the client does not read what it asked for
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- asyncio.Protocol --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.active_at = self._loop.time()
+        stream = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        if not self._listener.admit(self):
+            stream.abort()
+            return
+        self._transport = stream
+        peer = transport.get_extra_info("peername")
+        self._client = peer[0] if peer else ""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._listener.open.discard(self)
+        self._transport = None
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._take_messages()
+
+    def pause_writing(self) -> None:
+        self._full = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._take_messages()
+
+    # --- messages ----------------------------------------------------------------------------------
+
+    def _take_messages(self) -> None:
+        buffer, at = self._buffer, 0
+        while self._transport is not None and not self._full and self.waiting < _MOST_WAITING:
+            if len(buffer) - at < 2:
+                break
+            end = at + 2 + int.from_bytes(buffer[at : at + 2], "big")
+            if len(buffer) < end:
+                break
+            packet = bytes(buffer[at + 2 : end])
+            at = end
+            self.active_at = self._loop.time()
+            self._answer(packet)
+        del buffer[:at]
+        if self._transport is not None and not self._transport.is_closing():
+            if self._full or self.waiting >= _MOST_WAITING:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _answer(self, packet: bytes) -> None:
+        began = time.perf_counter()
+        responder = self._listener.responder
+        entry = responder.tcp.ready.plain.get(packet[2:])
+        if entry is not None:
+            hits = entry.hits = entry.hits + 1
+            self._send(packet[:2] + entry.forms[hits % entry.spread])
+        else:
+            outcome = responder.respond(packet, responder.tcp, client=self._client)
+            if isinstance(outcome, Awaitable):
+                self.waiting += 1
+                self._listener.background(self._answer_later(outcome))
+                return
+            self._send(outcome)
+        responder.measures.took("tcp", time.perf_counter() - began)
+
+    async def _answer_later(self, outcome: Awaitable[Reply]) -> None:
+        began = time.perf_counter()
+        try:
+            self._send(await outcome)
+        finally:
+            self.waiting -= 1
+            self.active_at = self._loop.time()
+            self._listener.responder.measures.took("tcp", time.perf_counter() - began)
+            self._take_messages()
+
+    def _send(self, reply: Reply) -> None:
+        if self._transport is None:
+            return
+        if reply is None:
+            # Whoever sends what is no query is not to be talked to.
+            self._transport.close()
+            return
+        messages = [reply] if isinstance(reply, bytes) else reply
+        self._transport.write(b"".join([len(message).to_bytes(2, "big") + message for message in messages]))

@@ -1,0 +1,197 @@
+"""Several processes on one port: a supervisor that keeps N workers running and speaks for them.
+
+Every worker has sockets of its own at the same addresses (``SO_REUSEPORT``: the kernel spreads the clients) and follows
+the cluster by itself.  The supervisor opens the sockets and keeps them: while a worker that died is started again its
+queries wait in them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from seamark.access.backoff import Backoff
+from seamark.access.status import Page, StatusServer
+from seamark.dns.config import DnsConfig
+from seamark.dns.server import Pair, bind
+from seamark.dns.sockets.addresses import Address, parse_listen
+from seamark.dns.sockets.worker import Assignment
+
+log = logging.getLogger(__name__)
+
+_LONG_LIFE = 30.0
+_ANSWER_SECONDS = 5.0
+_END_SECONDS = 5.0
+_LONGEST_LINE = 16 * 1024 * 1024
+
+
+class Worker:
+    """One process and the channel to it."""
+
+    def __init__(self, number: int, config: DnsConfig, pairs: Sequence[Pair], kubeconfig: str, context: str) -> None:
+        self.number = number
+        self.restarts = 0
+        self._config = config
+        self._pairs = pairs
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._asking = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Keep the process running until cancelled."""
+        backoff = Backoff(base=0.1, cap=10.0)
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            code = await self._live()
+            self.restarts += 1
+            log.error("DNS worker %d ended with code %s; starting it again", self.number, code)
+            if loop.time() - began > _LONG_LIFE:
+                backoff.reset()
+            await asyncio.sleep(backoff.next())
+
+    async def ask(self, what: str) -> bytes | None:
+        """The worker's answer, or None while there is no worker to give one."""
+        async with self._asking:
+            if self._channel is None:
+                return None
+            reader, writer = self._channel
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    writer.write(what.encode() + b"\n")
+                    await writer.drain()
+                    return await reader.readline() or None
+            except (OSError, TimeoutError):
+                self._channel = None  # an answer that comes late must not be taken for the next one
+                return None
+
+    async def _live(self) -> int | None:
+        ours, theirs = socket.socketpair()
+        descriptors = tuple(sock.fileno() for pair in self._pairs for sock in pair)
+        assignment = Assignment(self._config, descriptors, theirs.fileno(), self._kubeconfig, self._context)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "seamark.dns.sockets.worker",
+            stdin=asyncio.subprocess.PIPE,
+            pass_fds=(*descriptors, theirs.fileno()),
+        )
+        theirs.close()
+        try:
+            assert process.stdin is not None
+            process.stdin.write(msgspec.json.encode(assignment))
+            process.stdin.close()
+            self._channel = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE)
+            return await process.wait()
+        finally:
+            if self._channel is not None:
+                self._channel[1].close()
+                self._channel = None
+            if process.returncode is None:
+                await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    process.terminate()
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+class WorkerPool:
+    """All workers of one server, and its status as a whole."""
+
+    def __init__(self, config: DnsConfig, *, kubeconfig: str = "", context: str = "") -> None:
+        self.config = config
+        self.addresses: list[Address] = []
+        self.workers: list[Worker] = []
+        self.status = StatusServer(ready=self.ready, metrics=self.metrics)
+        self._kubeconfig = kubeconfig
+        self._context = context
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[WorkerPool]:
+        first = bind(self.config.listen, shared=True)
+        self.addresses = [udp.getsockname()[:2] for udp, _ in first]
+        listen = tuple(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.addresses)
+        sets = [first, *(bind(listen, shared=True) for _ in range(self.config.workers - 1))]
+        self.workers = [
+            Worker(number, msgspec.structs.replace(self.config, listen=listen, status=""), pairs, *self._identity)
+            for number, pairs in enumerate(sets)
+        ]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [
+                    tasks.create_task(worker.run(), name=f"DNS worker {worker.number}") for worker in self.workers
+                ]
+                if self.config.status:
+                    await self.status.start(*parse_listen(self.config.status)[0])
+                try:
+                    yield self
+                finally:
+                    await self.status.close()
+                    for task in running:
+                        task.cancel()
+        finally:
+            for sock in (sock for pairs in sets for pair in pairs for sock in pair):
+                sock.close()
+
+    @property
+    def _identity(self) -> tuple[str, str]:
+        return self._kubeconfig, self._context
+
+    async def ready(self) -> Page:
+        """Ready when every worker is: the kernel, not we, chooses who is asked."""
+        pages = await asyncio.gather(*(worker.ask("ready") for worker in self.workers))
+        code, lines = 200, []
+        for worker, page in zip(self.workers, pages, strict=True):
+            number, text = msgspec.json.decode(page, type=Page) if page else (503, "not running\n")
+            code = max(code, number)
+            lines.append(f"worker {worker.number}: {text}")
+        return code, "".join(lines)
+
+    async def metrics(self) -> str:
+        texts = await asyncio.gather(*(worker.ask("metrics") for worker in self.workers))
+        restarts = "seamark_dns_worker_restarts_total"
+        lines = [f"# HELP {restarts} Workers started again.", f"# TYPE {restarts} counter"]
+        lines += [f'{restarts}{{worker="{worker.number}"}} {worker.restarts}' for worker in self.workers]
+        by_number = {
+            worker.number: msgspec.json.decode(text, type=str)
+            for worker, text in zip(self.workers, texts, strict=True)
+            if text
+        }
+        return "\n".join(lines) + "\n" + merged(by_number)
+
+
+def merged(texts: dict[int, str]) -> str:
+    """The metrics of all workers as one text, each sample with the number of its worker."""
+    families: dict[str, list[str]] = {}
+    for number, text in texts.items():
+        family: list[str] = []
+        for line in text.splitlines():
+            if line.startswith("# HELP "):
+                family = families.setdefault(line, [])
+            elif line.startswith("#"):
+                if line not in family:
+                    family.append(line)
+            else:
+                family.append(_labelled(line, number))
+    return "".join(f"{head}\n" + "".join(f"{line}\n" for line in lines) for head, lines in families.items())
+
+
+def _labelled(sample: str, number: int) -> str:
+    label = f'worker="{number}"'
+    name, value = sample.rsplit(" ", 1)
+    if name.endswith("}"):
+        return f"{name[:-1]},{label}}} {value}"
+    return f"{name}{{{label}}} {value}"

@@ -1,0 +1,122 @@
+"""From the cluster's objects to the zone: every change is applied as it is told, and what it touched is passed on.
+
+Needs only to list and watch Services, EndpointSlices (or Endpoints), namespaces and, if Pods are verified, Pods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from seamark.access.backoff import Backoff
+from seamark.access.cluster import Cluster
+from seamark.access.informer import Informer
+from seamark.access.informers import Informers
+from seamark.dns.config import ZoneConfig
+from seamark.dns.zone.objects import Endpoints, EndpointSlice, Namespace, Pod, Service
+from seamark.dns.zone.state import ClusterZone, Touched
+from seamark.errors import ApiError, NotFound
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_LIVING_PODS = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"
+
+# A selector that nothing satisfies: a list with it only tells whether the kind is served.
+_NOTHING = "seamark.dev/no-such-label=asked-only-whether-the-kind-is-served"
+
+
+class ZoneFeed:
+    """Keeps a zone in step with a cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        zone: ClusterZone,
+        config: ZoneConfig,
+        touched: Callable[[Touched], None],
+    ) -> None:
+        self._cluster = cluster
+        self._informers = informers
+        self._zone = zone
+        self._config = config
+        self._touched = touched
+        self._followed: list[Informer[Any]] = []
+        self.complete = asyncio.Event()
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything has been listed once: until then nothing can be said not to exist."""
+        return self.complete.is_set()
+
+    @property
+    def lag(self) -> float:
+        """For how many seconds the API has been out of sight."""
+        return max((informer.lag for informer in self._followed), default=0.0)
+
+    async def run(self) -> None:
+        """Begin to follow, and return once everything is known; the informers keep it so."""
+        zone, config, labels = self._zone, self._config, self._config.labels
+        self._follow(
+            self._informers.of(NAMESPACES, as_=Namespace, labels=config.namespace_labels),
+            lambda namespace: zone.put_namespace(namespace.metadata.name),
+            lambda namespace: zone.remove_namespace(namespace.metadata.name),
+        )
+        self._follow(
+            self._informers.of(SERVICES, as_=Service, labels=labels),
+            zone.put_service,
+            lambda service: zone.remove_service(service.metadata.namespace, service.metadata.name),
+        )
+        if config.pods == "verified":
+            self._follow(
+                self._informers.of(PODS, as_=Pod, labels=labels, fields=_LIVING_PODS),
+                zone.put_pod,
+                lambda pod: zone.remove_pod(pod.metadata.namespace, pod.metadata.name),
+            )
+        if await self._has_slices():
+            self._follow(
+                self._informers.of(ENDPOINT_SLICES, as_=EndpointSlice, labels=labels),
+                zone.put_slice,
+                lambda slice: zone.remove_slice(slice.metadata.namespace, slice.metadata.name),
+            )
+        else:
+            self._follow(
+                self._informers.of(ENDPOINTS, as_=Endpoints, labels=labels),
+                zone.put_endpoints,
+                lambda endpoints: zone.remove_endpoints(endpoints.metadata.namespace, endpoints.metadata.name),
+            )
+        for informer in self._followed:
+            await informer.synced.wait()
+        self.complete.set()
+        log.info("%d Services in %d namespaces are known", len(zone.services), len(zone.namespaces))
+
+    def _follow(self, informer: Informer[T], put: Callable[[T], Touched], remove: Callable[[T], Touched]) -> None:
+        def changed(old: T | None, new: T | None) -> None:
+            if new is not None:
+                self._touched(put(new))
+            elif old is not None:
+                self._touched(remove(old))
+
+        informer.on_change(changed)
+        self._followed.append(informer)
+
+    async def _has_slices(self) -> bool:
+        """Whether the cluster knows EndpointSlices; asked until it answers."""
+        if self._config.endpoints != "auto":
+            return self._config.endpoints == "endpointslices"
+        backoff = Backoff()
+        while True:
+            try:
+                await self._cluster.list(ENDPOINT_SLICES, labels=_NOTHING)
+            except NotFound:
+                log.info("this cluster has no EndpointSlices: following Endpoints")
+                return False
+            except ApiError as error:
+                log.warning("cannot tell whether there are EndpointSlices: %s", error)
+                await asyncio.sleep(backoff.next())
+            else:
+                return True

@@ -1,0 +1,189 @@
+"""How a Pod's resolver finds a name: the search path tried name by name, each with what the cluster's DNS says and why.
+
+:func:`candidates` and :func:`walk` know only the rules of the resolver; :class:`StateAsker` answers from the cluster's
+state, by the very functions the server answers with, so that the reasons it gives are the server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import msgspec
+
+from seamark.access.cluster import Cluster
+from seamark.access.informers import Informers
+from seamark.dns.config import ForwardConfig, ZoneConfig
+from seamark.dns.forwarding.forward import Forwarder
+from seamark.dns.measures import Measures
+from seamark.dns.ready import ReadyAnswers
+from seamark.dns.responder import Responder
+from seamark.dns.wire import message as wire
+from seamark.dns.zone.answers import Authority
+from seamark.dns.zone.feed import ZoneFeed
+from seamark.dns.zone.records import Question, Rcode, presented, spell, spellable
+from seamark.dns.zone.state import ClusterZone
+from seamark.metrics import Registry
+
+NDOTS = 5  # what the kubelet writes into a Pod's resolv.conf
+
+Outcome = Literal["answer", "nodata", "nxdomain", "failure"]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What one question was answered with; ``records`` in presentation form."""
+
+    rcode: str
+    records: tuple[str, ...]
+    why: str
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.rcode == "NOERROR":
+            return "answer" if self.records else "nodata"
+        return "nxdomain" if self.rcode == "NXDOMAIN" else "failure"
+
+
+class Try(msgspec.Struct, frozen=True):
+    """One name of the search path, and what came of each type asked for there."""
+
+    name: str
+    told: dict[str, Told]
+
+    @property
+    def answered(self) -> bool:
+        return any(told.outcome == "answer" for told in self.told.values())
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """The tries in their order; if the last of them has an answer, that is the name's."""
+
+    asked: str
+    tries: tuple[Try, ...]
+
+    @property
+    def found(self) -> bool:
+        return bool(self.tries) and self.tries[-1].answered
+
+
+Ask = Callable[[str, str], Awaitable[Told]]  # absolute name, type
+
+
+def search_path(namespace: str, zone: str, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """The ``search`` line of a Pod with the dnsPolicy ClusterFirst; ``more`` is what its node searches."""
+    zone = zone.rstrip(".")
+    return (f"{namespace}.svc.{zone}", f"svc.{zone}", zone, *more)
+
+
+def candidates(name: str, search: Sequence[str], *, ndots: int = NDOTS) -> list[str]:
+    """The absolute names a resolver tries, in order: as it is first if it has ``ndots`` dots, else last."""
+    if name.endswith("."):
+        return [name]
+    searched = [f"{name}.{domain.rstrip('.')}." for domain in search]
+    return [f"{name}.", *searched] if name.count(".") >= ndots else [*searched, f"{name}."]
+
+
+async def walk(name: str, types: Sequence[str], search: Sequence[str], ask: Ask, *, ndots: int = NDOTS) -> Walk:
+    """Try one name after the other until one has an answer, as glibc does: it goes on after NODATA, too."""
+    tries = []
+    for candidate in candidates(name, search, ndots=ndots):
+        if not spellable(spell(candidate)):
+            told = {kind: Told("FORMERR", (), "a name has labels of 1 to 63 octets, 255 in all") for kind in types}
+        else:
+            told = {kind: await ask(candidate, kind) for kind in types}
+        tries.append(Try(candidate, told))
+        if tries[-1].answered:
+            break
+    return Walk(name, tuple(tries))
+
+
+class StateAsker:
+    """Asks a responder in this process, and the authority behind it for its reasons."""
+
+    def __init__(self, responder: Responder, authority: Authority) -> None:
+        self._responder = responder
+        self._authority = authority
+
+    async def __call__(self, name: str, kind: str) -> Told:
+        question = Question.about(spell(name), type_number(kind))
+        packet = wire.HEADER.pack(1, wire.RD, 1, 0, 0, 0) + wire.question_bytes(question)
+        reply = self._responder.respond(packet, self._responder.tcp)
+        if isinstance(reply, Awaitable):
+            reply = await reply
+        assert isinstance(reply, bytes), "a well-formed question has a reply"
+        return told(reply, self._why(question))
+
+    def _why(self, question: Question) -> str:
+        zone = self._authority.zone_of(question.name)
+        if zone is None:
+            return "outside the cluster's zones: asked of the upstream resolvers"
+        return self._authority.answer(question, zone).why
+
+
+@asynccontextmanager
+async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConfig) -> AsyncIterator[StateAsker]:
+    """Somebody to ask about the state a cluster is in now."""
+    registry = Registry()
+    zone = ClusterZone(clock=time.time, pod_names=zone_config.endpoint_pod_names)
+    informers = Informers(cluster)
+    feed = ZoneFeed(cluster, informers, zone, zone_config, lambda touched: None)
+    authority = Authority(zone, zone_config)
+    forwarder = Forwarder(forward, registry)
+    nothing_kept = ReadyAnswers(zone, entries=0, octets=0)
+    responder = Responder(
+        authority,
+        ready=(nothing_kept, nothing_kept),
+        measures=Measures(registry),
+        synced=lambda: feed.synced,
+        falls_through=zone_config.falls_through,
+        upstream=forwarder,
+    )
+    following = asyncio.create_task(informers.run(), name="informers of resolve")
+    try:
+        await feed.run()
+        yield StateAsker(responder, authority)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await forwarder.close()
+
+
+def type_number(kind: str) -> int:
+    """Of a type's name; raises ``ValueError`` for what is none."""
+    import dns.rdatatype
+
+    try:
+        return int(dns.rdatatype.from_text(kind))
+    except dns.rdatatype.UnknownRdatatype:
+        raise ValueError(f"there is no record type {kind}") from None
+
+
+def told(reply: bytes, why: str) -> Told:
+    """A reply for people."""
+    import dns.message
+    import dns.rcode
+
+    message = dns.message.from_wire(reply, one_rr_per_rrset=True)
+    records = tuple(rrset.to_text() for rrset in message.answer)
+    rcode = message.rcode()
+    if int(rcode) == Rcode.REFUSED and not records:
+        why = "outside the cluster's zones, and there is no upstream resolver to ask"
+    return Told(dns.rcode.to_text(rcode), records, why)
+
+
+async def ask_server(address: tuple[str, int], name: str, kind: str, *, timeout: float = 5.0) -> Told:
+    """What a DNS server somewhere says, over UDP and if need be TCP; it gives no reasons."""
+    import dns.asyncquery
+    import dns.exception
+    import dns.message
+
+    host, port = address
+    query = dns.message.make_query(presented(spell(name)), kind)
+    try:
+        reply, _ = await dns.asyncquery.udp_with_fallback(query, host, timeout=timeout, port=port)
+    except (dns.exception.DNSException, OSError) as problem:
+        return Told("SERVFAIL", (), f"{host}:{port} does not answer: {problem or type(problem).__name__}")
+    return told(reply.to_wire(), "")

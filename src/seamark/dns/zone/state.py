@@ -1,0 +1,298 @@
+"""The state behind the cluster's names, kept change by change.
+
+Every ``put`` and ``remove`` returns the facts it touched; an answer names the facts it was made from
+(``zone.answers``), so whoever keeps answers knows which of them a change makes stale.  The cost of a change
+is that of the object that changed: one EndpointSlice, never the Service's or the zone's whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+from seamark.dns.zone.names import dashed, parse_address
+from seamark.dns.zone.objects import Endpoints, EndpointSlice, Pod, Service, ServicePort
+
+# What an answer can depend on.  Plain tuples, because they are hashed often:
+#   ("namespace", NAMESPACE)            it is there and to be seen
+#   ("service", NAMESPACE, NAME)        the Service itself
+#   ("endpoints", NAMESPACE, NAME)      all of its endpoints
+#   ("endpoint", NAMESPACE, NAME, LABEL) the endpoints with this label
+#   ("address", PACKED)                 who has this address
+#   ("pod", NAMESPACE, ADDRESS)         a Pod has this address, as text
+#   SERIAL                              the time of the last change
+Fact = tuple[str | bytes, ...]
+Touched = set[Fact]
+SERIAL: Fact = ("serial",)
+
+ServiceKey = tuple[str, str]  # namespace, name
+Port = tuple[str, str, int]  # name and protocol in lower case, number
+Place = tuple[str, str]  # an endpoint's label and its host, an address or a name as the API has it
+
+NO_PORT: Port = ("", "", -1)  # there are endpoints, but no port: addresses, and no SRV records
+_LONGEST_LABEL = 63
+
+
+class ServiceEndpoints:
+    """The ready endpoints of one Service, slice by slice."""
+
+    __slots__ = ("by_label", "slices")
+
+    def __init__(self) -> None:
+        self.slices: dict[str, Mapping[Place, tuple[Port, ...]]] = {}
+        self.by_label: dict[str, dict[tuple[str, str], tuple[Port, ...]]] = {}  # label → (slice, host) → ports
+
+    def __iter__(self) -> Iterator[tuple[str, str, tuple[Port, ...]]]:
+        """Label, host and ports of each."""
+        for places in self.slices.values():
+            for (label, host), ports in places.items():
+                yield label, host, ports
+
+    def labelled(self, label: str) -> Iterator[tuple[str, str, tuple[Port, ...]]]:
+        for (_, host), ports in self.by_label.get(label, {}).items():
+            yield label, host, ports
+
+
+NO_ENDPOINTS = ServiceEndpoints()
+
+
+class NamedEndpoint(msgspec.Struct, frozen=True, gc=False):
+    """An endpoint as the name of its address."""
+
+    namespace: str
+    service: str
+    label: str
+
+
+class ClusterZone:
+    """Services, endpoints, Pods and namespaces as DNS sees them, and the serial that changes with them."""
+
+    def __init__(self, *, clock: Callable[[], float], pod_names: bool = False) -> None:
+        self.serial = 0
+        self.namespaces: set[str] = set()
+        self.services: dict[ServiceKey, Service] = {}
+        self._clock = clock
+        self._pod_names = pod_names
+        self._endpoints: dict[ServiceKey, ServiceEndpoints] = {}
+        self._service_of_slice: dict[tuple[str, str], str] = {}
+        self._services_by_address: dict[bytes, dict[ServiceKey, None]] = {}
+        self._endpoints_by_address: dict[bytes, dict[NamedEndpoint, int]] = {}
+        self._pods_by_address: dict[tuple[str, str], set[str]] = {}
+        self._pod_addresses: dict[tuple[str, str], str] = {}
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def endpoints(self, namespace: str, service: str) -> ServiceEndpoints:
+        return self._endpoints.get((namespace, service), NO_ENDPOINTS)
+
+    def services_at(self, address: bytes) -> Iterable[ServiceKey]:
+        """The Services with this cluster address."""
+        return self._services_by_address.get(address, ())
+
+    def endpoints_at(self, address: bytes) -> Iterable[NamedEndpoint]:
+        """The names that endpoints at this address have."""
+        return self._endpoints_by_address.get(address, ())
+
+    def pods_at(self, namespace: str, address: str) -> int:
+        """How many Pods of a namespace have this address."""
+        return len(self._pods_by_address.get((namespace, address), ()))
+
+    def addresses(self) -> Iterator[bytes]:
+        """Every address that has a name."""
+        yield from self._services_by_address.keys() | self._endpoints_by_address.keys()
+
+    # --- namespaces and Services -------------------------------------------------------------------
+
+    def put_namespace(self, name: str) -> Touched:
+        if name in self.namespaces:
+            return set()
+        self.namespaces.add(name)
+        return self._changed({("namespace", name)})
+
+    def remove_namespace(self, name: str) -> Touched:
+        if name not in self.namespaces:
+            return set()
+        self.namespaces.discard(name)
+        return self._changed({("namespace", name)})
+
+    def put_service(self, service: Service) -> Touched:
+        key = (service.metadata.namespace, service.metadata.name)
+        before = self.services.get(key)
+        if before is not None and before.spec == service.spec:
+            return set()
+        self.services[key] = service
+        return self._changed(self._move_service(key, before, service))
+
+    def remove_service(self, namespace: str, name: str) -> Touched:
+        key = (namespace, name)
+        before = self.services.pop(key, None)
+        return self._changed(self._move_service(key, before, None)) if before is not None else set()
+
+    def _move_service(self, key: ServiceKey, before: Service | None, after: Service | None) -> Touched:
+        touched: Touched = {("service", *key)}
+        old, new = _cluster_addresses(before), _cluster_addresses(after)
+        for address in old - new:
+            holders = self._services_by_address[address]
+            del holders[key]
+            if not holders:
+                del self._services_by_address[address]
+        for address in new - old:
+            self._services_by_address.setdefault(address, {})[key] = None
+        touched.update(("address", address) for address in old ^ new)
+        return touched
+
+    # --- endpoints ---------------------------------------------------------------------------------
+
+    def put_slice(self, slice: EndpointSlice) -> Touched:
+        ports = _ports(slice.ports)
+        places: dict[Place, tuple[Port, ...]] = {}
+        for endpoint in slice.endpoints or ():
+            if endpoint.ready:
+                target = endpoint.target_ref.name if endpoint.target_ref else ""
+                for host in endpoint.addresses or ():
+                    place = (self._label(endpoint.hostname or "", target, host), host)
+                    # Listed twice, it has its ports twice, which halves the weight of its records as in CoreDNS.
+                    places[place] = places.get(place, ()) + ports
+        return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service, places)
+
+    def remove_slice(self, namespace: str, name: str) -> Touched:
+        return self._replace_slice(namespace, name, "", {})
+
+    def put_endpoints(self, endpoints: Endpoints) -> Touched:
+        places: dict[Place, tuple[Port, ...]] = {}
+        for subset in endpoints.subsets or ():
+            ports = _ports(subset.ports)
+            for address in subset.addresses or ():
+                target = address.target_ref.name if address.target_ref else ""
+                place = (self._label(address.hostname, target, address.ip), address.ip)
+                places[place] = places.get(place, ()) + ports
+        name = endpoints.metadata.name
+        return self._replace_slice(endpoints.metadata.namespace, name, name, places)
+
+    def remove_endpoints(self, namespace: str, name: str) -> Touched:
+        return self._replace_slice(namespace, name, "", {})
+
+    def _label(self, hostname: str, target: str, host: str) -> str:
+        if hostname:
+            return hostname.lower()
+        if self._pod_names and target and len(target) <= _LONGEST_LABEL:
+            return target.lower()
+        return dashed(host.lower())
+
+    def _replace_slice(
+        self, namespace: str, name: str, service: str, places: Mapping[Place, tuple[Port, ...]]
+    ) -> Touched:
+        """Let a slice hold these places of this Service; no Service, no places."""
+        touched: Touched = set()
+        slice_key = (namespace, name)
+        before = self._service_of_slice.pop(slice_key, "")
+        if before and before != service:
+            touched |= self._swap_places(namespace, before, name, {})
+        if service:
+            self._service_of_slice[slice_key] = service
+            touched |= self._swap_places(namespace, service, name, places)
+        return self._changed(touched)
+
+    def _swap_places(
+        self, namespace: str, service: str, slice: str, after: Mapping[Place, tuple[Port, ...]]
+    ) -> Touched:
+        of_service = self._endpoints.get((namespace, service))
+        if of_service is None:
+            of_service = self._endpoints[namespace, service] = ServiceEndpoints()
+        before = of_service.slices.pop(slice, {})
+        if after:
+            of_service.slices[slice] = after
+        touched: Touched = set()
+        for place in before.keys() | after.keys():
+            old, new = before.get(place), after.get(place)
+            if old == new:
+                continue
+            label, host = place
+            touched.add(("endpoint", namespace, service, label))
+            if new is None:
+                of_label = of_service.by_label[label]
+                del of_label[slice, host]
+                if not of_label:
+                    del of_service.by_label[label]
+            else:
+                of_service.by_label.setdefault(label, {})[slice, host] = new
+            if (old is None) != (new is None):
+                address = parse_address(host)
+                if address is not None:
+                    touched.add(("address", address))
+                    self._count_name(address, NamedEndpoint(namespace, service, label), 1 if old is None else -1)
+        if touched:
+            touched.add(("endpoints", namespace, service))
+        if not of_service.slices:
+            del self._endpoints[namespace, service]
+        return touched
+
+    def _count_name(self, address: bytes, name: NamedEndpoint, difference: int) -> None:
+        names = self._endpoints_by_address.setdefault(address, {})
+        count = names.get(name, 0) + difference
+        if count:
+            names[name] = count
+            return
+        del names[name]
+        if not names:
+            del self._endpoints_by_address[address]
+
+    # --- Pods --------------------------------------------------------------------------------------
+
+    def put_pod(self, pod: Pod) -> Touched:
+        """A Pod that is being deleted stays as it was known, or unknown, until it is gone, as in CoreDNS."""
+        if pod.finished:
+            return self.remove_pod(pod.metadata.namespace, pod.metadata.name)
+        if pod.metadata.deletion_timestamp:
+            return set()
+        return self._move_pod(pod.metadata.namespace, pod.metadata.name, pod.status.pod_ip)
+
+    def remove_pod(self, namespace: str, name: str) -> Touched:
+        return self._move_pod(namespace, name, "")
+
+    def _move_pod(self, namespace: str, name: str, address: str) -> Touched:
+        before = self._pod_addresses.pop((namespace, name), "")
+        if address:
+            self._pod_addresses[namespace, name] = address
+        if before == address:
+            return set()
+        touched: Touched = set()
+        if before:
+            holders = self._pods_by_address[namespace, before]
+            holders.discard(name)
+            if not holders:
+                del self._pods_by_address[namespace, before]
+            touched.add(("pod", namespace, before))
+        if address:
+            self._pods_by_address.setdefault((namespace, address), set()).add(name)
+            touched.add(("pod", namespace, address))
+        return self._changed(touched)
+
+    # --- the serial --------------------------------------------------------------------------------
+
+    def _changed(self, touched: Touched) -> Touched:
+        """Whatever was touched, the serial is the time of it."""
+        if touched:
+            now = int(self._clock()) & 0xFFFFFFFF
+            if now != self.serial:
+                self.serial = now
+                touched.add(SERIAL)
+        return touched
+
+
+def _cluster_addresses(service: Service | None) -> set[bytes]:
+    if service is None:
+        return set()
+    return {packed for text in service.addresses if (packed := parse_address(text)) is not None}
+
+
+def _ports(ports: tuple[ServicePort, ...] | None) -> tuple[Port, ...]:
+    if not ports:
+        return (NO_PORT,)
+    return tuple(port_of(port) for port in ports)
+
+
+def port_of(port: ServicePort) -> Port:
+    number = -1 if port.port is None else port.port
+    return (port.name or "").lower(), (port.protocol or "TCP").lower(), number

@@ -1,0 +1,278 @@
+"""Event: one stored form (core/v1) and a second view on it (events.k8s.io/v1), with other names and stricter rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds.kind import Column, Kind
+from seamark.kinds.language import go_names
+from seamark.kinds.resource import EVENTS, NEW_EVENTS
+from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.metadata import dns_subdomain, path_segment, qualified_name
+from seamark.kinds.values.times import duration, parse
+
+_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_LONGEST = 128
+_LONGEST_NOTE = 1024
+
+# The stored name and the newer one of the same field; what is missing here is called the same in both.
+_NEW_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
+# In the stored form these are always written, in the newer one only if they say something; and the other way round.
+_STORED_FILLINGS = {"reportingComponent": "", "reportingInstance": ""}
+_COLUMNS = (
+    Column("Last Seen"),
+    Column("Type"),
+    Column("Reason"),
+    Column("Object"),
+    Column("Subobject", priority=1),
+    Column("Source", priority=1),
+    Column("Message"),
+    Column("First Seen", priority=1),
+    Column("Count", priority=1),
+    Column("Name", format="name", priority=1),
+)
+
+
+def to_events_v1(event: Object) -> Object:
+    """The events.k8s.io/v1 view of a stored Event, which is not edited."""
+    view = {_NEW_NAMES.get(field, field): value for field, value in event.items()}
+    for field in ("reportingController", "reportingInstance"):
+        if view.get(field) == "":
+            del view[field]
+    if "apiVersion" in view:
+        view["apiVersion"] = NEW_EVENTS.api_version
+    for field in ("regarding", "deprecatedSource"):
+        view.setdefault(field, {})
+    return view
+
+
+def from_events_v1(view: Object) -> Object:
+    """The stored form of an events.k8s.io/v1 Event, which is not edited."""
+    event = {_OLD_NAMES.get(field, field): value for field, value in view.items()}
+    if "apiVersion" in event:
+        event["apiVersion"] = EVENTS.api_version
+    for field, value in _STORED_FILLINGS.items():
+        event.setdefault(field, value)
+    event.setdefault("involvedObject", {})
+    event.setdefault("source", {})
+    return event
+
+
+class EventKind(Kind):
+    """core/v1: what is stored, and what most programs still write."""
+
+    resource = EVENTS
+    singular = "event"
+    shape = "io.k8s.api.core.v1.Event"
+    short_names = ("ev",)
+    create_on_update = True
+    columns = _COLUMNS
+    field_names = (
+        *(f"involvedObject.{field}" for field in _INVOLVED),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    )
+
+    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
+        return path_segment(name, prefix=prefix)
+
+    def validate(self, obj: Object) -> Errors:
+        return _common_mistakes(obj, reporter="reportingComponent")
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self.validate(obj)
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        return _selectable(obj)
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        return _row(obj, now)
+
+
+class NewEventKind(Kind):
+    """events.k8s.io/v1: the same Events by other names; new ones are held to stricter rules."""
+
+    resource = NEW_EVENTS
+    stored_as = EVENTS
+    singular = "event"
+    shape = "io.k8s.api.events.v1.Event"
+    short_names = ("ev",)
+    create_on_update = True
+    columns = _COLUMNS
+    field_names = (*(f"regarding.{field}" for field in _INVOLVED), "reason", "reportingController", "type")
+
+    def to_stored(self, obj: Object) -> Object:
+        return from_events_v1(obj)
+
+    def from_stored(self, obj: Object) -> Object:
+        return to_events_v1(obj)
+
+    def validate(self, obj: Object) -> Errors:
+        event = from_events_v1(obj)
+        errors = _common_mistakes(event)
+        errors += _series_mistakes(event)
+        if event.get("eventTime") is None:
+            errors.append(required("eventTime"))
+        kind = event.get("type", "")
+        if kind not in ("Normal", "Warning"):
+            errors.append(invalid("type", "", f"has invalid value: {kind}"))
+        errors += [
+            invalid(field, "", "needs to be unset")
+            for field in ("firstTimestamp", "lastTimestamp", "count", "source")
+            if event.get(field)
+        ]
+        return errors
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        event, before = from_events_v1(obj), from_events_v1(old)
+        errors = _common_mistakes(event)
+        if event.get("series") != before.get("series"):
+            errors += _series_mistakes(event)
+        for field in _FIXED:
+            if event.get(field) != before.get(field):
+                said = "reportingController" if field == "reportingComponent" else field
+                shown = _PRINTED[field](event.get(field)) if field in _PRINTED else event.get(field, "")
+                errors.append(invalid(said, shown, "field is immutable"))
+        return errors
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        return _selectable(from_events_v1(obj))
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        return _row(from_events_v1(obj), now)
+
+
+_CLUSTER_WIDE = ("default", "kube-system")
+_PRINTED = {
+    "involvedObject": go_names.OBJECT_REFERENCE,
+    "related": go_names.OBJECT_REFERENCE,
+    "source": go_names.EVENT_SOURCE,
+}
+_FIXED = (
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "type",
+    "eventTime",
+    "action",
+    "related",
+    "reportingComponent",
+    "reportingInstance",
+)
+
+
+def _common_mistakes(event: Object, *, reporter: str = "reportingController") -> Errors:
+    """What both views refuse; an Event with an ``eventTime`` is a new one and must be whole.
+
+    ``reporter`` is what the view calls who reports the Event.
+    """
+    errors: Errors = []
+    namespace = event["metadata"].get("namespace", "")
+    involved = (event.get("involvedObject") or {}).get("namespace", "")
+    new = event.get("eventTime") is not None
+    # Events about what has no namespace are in one of these; new ones may be about another namespace than their own.
+    fits = new or involved == namespace if involved else namespace in _CLUSTER_WIDE[: 2 if new else 1]
+    if not fits:
+        errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
+    if new:
+        errors += _new_mistakes(event, reporter)
+    errors += [invalid("namespace", namespace, sentence) for sentence in dns_subdomain(namespace)]
+    return errors
+
+
+def _new_mistakes(event: Object, reporter: str) -> Errors:
+    errors: Errors = []
+    controller = event.get("reportingComponent", "")
+    if not controller:
+        errors.append(required(reporter))
+    errors += [invalid(reporter, controller, sentence) for sentence in qualified_name(controller)]
+    for field in ("reportingInstance", "action", "reason"):
+        value = event.get(field, "")
+        if not value:
+            errors.append(required(field))
+        if len(value) > _LONGEST:
+            errors.append(invalid(field, "", f"can have at most {_LONGEST} characters"))
+    if len(event.get("message", "")) > _LONGEST_NOTE:
+        errors.append(invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
+    return errors
+
+
+def _series_mistakes(event: Object) -> Errors:
+    series = event.get("series")
+    if series is None:
+        return []
+    errors: Errors = []
+    if series.get("count", 0) < 2:
+        errors.append(invalid("series.count", "", "should be at least 2"))
+    if series.get("lastObservedTime") is None:
+        errors.append(required("series.lastObservedTime"))
+    return errors
+
+
+def _selectable(event: Object) -> dict[str, str]:
+    """Both views' names, because both may ask of the same stored Event."""
+    involved = event.get("involvedObject") or {}
+    controller = event.get("reportingComponent", "")
+    values = {
+        "reason": event.get("reason", ""),
+        "reportingComponent": controller,
+        "reportingController": controller,
+        "source": (event.get("source") or {}).get("component") or controller,
+        "type": event.get("type", ""),
+    }
+    for field in _INVOLVED:
+        values[f"involvedObject.{field}"] = values[f"regarding.{field}"] = involved.get(field, "")
+    return values
+
+
+def _row(event: Object, now: float) -> list[Any]:
+    involved, source = event.get("involvedObject") or {}, event.get("source") or {}
+    series, count = event.get("series"), event.get("count", 0)
+    first = event.get("firstTimestamp") or event.get("eventTime")
+    if series is not None:
+        # The Event that began the series is not counted in it.
+        last, count = series.get("lastObservedTime"), series.get("count", 0) + 1
+    else:
+        last = event.get("lastTimestamp") or first
+    component = source.get("component") or event.get("reportingComponent", "")
+    host = source.get("host") or event.get("reportingInstance", "")
+    target = involved.get("kind", "").lower()
+    if name := involved.get("name"):
+        target = f"{target}/{name}"
+    return [
+        _since(last, now),
+        event.get("type", ""),
+        event.get("reason", ""),
+        target,
+        involved.get("fieldPath", ""),
+        f"{component}, {host}" if host else component,
+        event.get("message", "").strip(),
+        _since(first, now),
+        count or 1,
+        event["metadata"].get("name", ""),
+    ]
+
+
+def _since(timestamp: str | None, now: float) -> str:
+    return duration(now - parse(timestamp)) if timestamp else "<unknown>"
+
+
+EVENT = EventKind()
+NEW_EVENT = NewEventKind()

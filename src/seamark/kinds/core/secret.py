@@ -1,0 +1,112 @@
+"""Secret: keys, size, what its type demands, and text that is only ever written."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds.core.configmap import MAX_SIZE, decoded_size, key_mistakes
+from seamark.kinds.core.key_pair import key_pair_mistake
+from seamark.kinds.kind import Column, Kind
+from seamark.kinds.language import json_scan
+from seamark.kinds.resource import SECRETS
+from seamark.kinds.values.fields import Errors, forbidden, invalid, required, too_long
+from seamark.kinds.values.times import age
+
+_ACCOUNT = "kubernetes.io/service-account.name"
+_JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+# What JSON text is, by how it begins; empty for an object, and for null, which Go takes for an empty one.
+_FIRST = {b"{": "", b"n": "", b"[": "array", b'"': "string", b"t": "bool", b"f": "bool"}
+_IMMUTABLE = "field is immutable when `immutable` is set"
+
+
+class SecretKind(Kind):
+    resource = SECRETS
+    singular = "secret"
+    shape = "io.k8s.api.core.v1.Secret"
+    columns = (Column("Name", format="name"), Column("Type"), Column("Data"), Column("Age"))
+    field_names = ("type",)
+
+    def default(self, obj: Object) -> None:
+        if text := obj.pop("stringData", None):
+            encoded = {key: b64encode(value.encode()).decode() for key, value in text.items()}
+            obj["data"] = {**(obj.get("data") or {}), **encoded}
+        if not obj.get("type"):
+            obj["type"] = "Opaque"
+
+    def validate(self, obj: Object) -> Errors:
+        errors: Errors = []
+        data = obj.get("data") or {}
+        # Kubernetes walks its maps in no order; sorted is the order that can be relied on.
+        for key in sorted(data):
+            errors += [invalid(f"data[{key}]", key, sentence) for sentence in key_mistakes(key)]
+        if sum(map(decoded_size, data.values())) > MAX_SIZE:
+            errors.append(too_long("data", MAX_SIZE))
+        return errors + _type_mistakes(obj, data)
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        errors: Errors = []
+        if obj.get("type") != old.get("type"):
+            errors.append(invalid("type", obj.get("type", ""), "field is immutable"))
+        if old.get("immutable"):
+            if not obj.get("immutable"):
+                errors.append(forbidden("immutable", _IMMUTABLE))
+            if obj.get("data") != old.get("data"):
+                errors.append(forbidden("data", _IMMUTABLE))
+        return errors + self.validate(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        data = obj.get("data") or {}
+        if obj.get("type") != "kubernetes.io/tls":
+            return []
+        sentence = key_pair_mistake(b64decode(data.get("tls.crt", "")), b64decode(data.get("tls.key", "")))
+        return [sentence] if sentence else []
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        return {"type": obj.get("type", "")}
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        meta = obj["metadata"]
+        name, made = meta.get("name", ""), meta.get("creationTimestamp")
+        return [name, obj.get("type", ""), len(obj.get("data") or ()), age(now, made)]
+
+
+def _type_mistakes(obj: Object, data: dict[str, str]) -> Errors:
+    kind = obj.get("type", "")
+    if kind in _JSON_KEYS:
+        return _json_mistakes(data, _JSON_KEYS[kind])
+    match kind:
+        case "kubernetes.io/service-account-token":
+            if not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
+                return [required(f"metadata.annotations[{_ACCOUNT}]")]
+        case "kubernetes.io/basic-auth":
+            if "username" not in data and "password" not in data:
+                return [required("data[username]"), required("data[password]")]
+        case "kubernetes.io/ssh-auth":
+            if not data.get("ssh-privatekey"):
+                return [required("data[ssh-privatekey]")]
+        case "kubernetes.io/tls":
+            return [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+    return []
+
+
+def _json_mistakes(data: dict[str, str], key: str) -> Errors:
+    if key not in data:
+        return [required(f"data[{key}]")]
+    sentence = _object_mistake(b64decode(data[key]))
+    return [invalid(f"data[{key}]", "<secret contents redacted>", sentence)] if sentence else []
+
+
+def _object_mistake(text: bytes) -> str:
+    """What keeps this from being a JSON object, in Go's words; empty if nothing."""
+    try:
+        json_scan.check(text)
+    except json_scan.SyntaxFault as fault:
+        return str(fault)
+    found = _FIRST.get(text.lstrip(b" \t\r\n")[:1], "number")
+    return f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}" if found else ""
+
+
+SECRET = SecretKind()

@@ -1,0 +1,52 @@
+"""ServiceAccount: references to Secrets, and nothing to get wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.resource import SERVICE_ACCOUNTS
+from seamark.kinds.values.times import age
+
+_ENFORCE = "kubernetes.io/enforce-mountable-secrets"
+
+
+class ServiceAccountKind(Kind):
+    resource = SERVICE_ACCOUNTS
+    singular = "serviceaccount"
+    shape = "io.k8s.api.core.v1.ServiceAccount"
+    short_names = ("sa",)
+    delete_answers_object = True
+    subresources = (Subresource("token", ("create",), "TokenRequest", group="authentication.k8s.io", version="v1"),)
+    columns = (Column("Name", format="name"), Column("Secrets"), Column("Age"))
+
+    def prepare_create(self, obj: Object) -> None:
+        _keep_names(obj)
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        _keep_names(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        annotations = obj["metadata"].get("annotations") or {}
+        before = (old["metadata"].get("annotations") or {}) if old is not None else {}
+        if _ENFORCE in annotations and _ENFORCE not in before:
+            return [
+                f"metadata.annotations[{_ENFORCE}]: deprecated in v1.32+; prefer separate namespaces to isolate access "
+                "to mounted secrets"
+            ]
+        return []
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        meta = obj["metadata"]
+        return [meta.get("name", ""), len(obj.get("secrets") or ()), age(now, meta.get("creationTimestamp"))]
+
+
+def _keep_names(obj: Object) -> None:
+    """Secrets are of the same namespace: nothing but their names can be said."""
+    if secrets := obj.get("secrets"):
+        obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
+
+
+SERVICE_ACCOUNT = ServiceAccountKind()

@@ -1,0 +1,335 @@
+"""Kubernetes' protobuf encoding → the value JSON would have had, so that everything after is the same.
+
+Go clients like to write in it (``kubectl create deployment`` does).  A body is an envelope: a magic prefix, then a
+message with the apiVersion, the kind and the object's bytes.  A message is read by a table made from its shape, whose
+fields know their numbers; times, quantities and the entries of maps are small messages with tables of their own.  What
+comes out still has to be conformed.
+
+Unknown fields are skipped, as Kubernetes does: they belong to a newer client.  Nesting is no deeper than shapes are,
+and those do not contain themselves.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
+from typing import Any
+
+import msgspec
+
+from seamark.errors import Object
+from seamark.kinds.language import shapes
+from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type, Zero
+from seamark.kinds.values import times
+
+MAGIC = b"k8s\x00"
+
+
+class ProtobufError(ValueError):
+    """The bytes are not the message they should be; the text is Go's where Go would complain too."""
+
+
+def unwrap(body: bytes) -> tuple[str, str, bytes]:
+    """The apiVersion, the kind and the message in a body."""
+    if not body:
+        raise ProtobufError("empty data")
+    if not body.startswith(MAGIC):
+        expected = " ".join(map(str, MAGIC))
+        raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
+    if len(body) == len(MAGIC):
+        raise ProtobufError("empty body")
+    envelope = _decode(body, len(MAGIC), _ENVELOPE)
+    meta = envelope.get("typeMeta", {})
+    return meta.get("apiVersion", ""), meta.get("kind", ""), envelope.get("raw", b"")
+
+
+def read(message: bytes, shape: Shape) -> Object:
+    """The object in a message of this shape, not yet conformed to it."""
+    return _decode(message, 0, _table_of(shape.name))
+
+
+# --- tables ----------------------------------------------------------------------------------------
+
+# What to do with a field.  The first three are varints, all others begin with their length.
+_INTEGER = 0  # of so many bits
+_BOOL = 1
+_INTEGERS = 2  # one of a list; of so many bits
+_TEXT = 3
+_MESSAGE = 4  # with this table
+_MESSAGES = 5  # one of a list; with this table
+_TEXTS = 6  # one of a list
+_ENTRY = 7  # of a map: a message with this table
+_VALUE = 8  # a message with this table, and what makes a value of its fields
+_BYTES = 9  # to give to this function
+_FLATTENED = 10  # a message with this table, whose fields JSON has in the one around it
+_PACKED = 11  # all integers of a list; of so many bits
+
+# What to do, the field's name in JSON, what doing it needs, and whether an empty value is kept.  Go writes plain fields
+# even if they are empty; only those of pointers mean something.
+_Step = tuple[int, str, Any, bool]
+
+# By tag: the field's number and, in the last three bits, its wire type.
+_Table = dict[int, _Step]
+
+_VARINT, _DELIMITED = 0, 2
+_FIXED = {1: 8, 5: 4}  # no field of Kubernetes is like that, but an unknown one may be
+
+_BITS = {"int32": 32, "int64": 64}
+
+
+def _tag(number: int, wire_type: int) -> int:
+    return number << 3 | wire_type
+
+
+@cache
+def _table_of(name: str) -> _Table:
+    table: _Table = {}
+    for field, facts in shapes.of(name).fields.items():
+        if facts.numbers:
+            *outer, number = facts.numbers
+            inner = table
+            for step in outer:
+                inner = inner.setdefault(_tag(step, _DELIMITED), (_FLATTENED, "", {}, True))[2]
+            inner.update(_steps(number, field, facts.type, kept=facts.zero in (Zero.KEEP, Zero.NULL)))
+    return table
+
+
+def _steps(number: int, name: str, type_: Type, *, kept: bool = True) -> _Table:
+    varint, delimited = _tag(number, _VARINT), _tag(number, _DELIMITED)
+    if isinstance(type_, Shape):
+        return {delimited: (_MESSAGE, name, _table_of(type_.name), True)}
+    if isinstance(type_, MapOf):
+        value = _VALUE_LIST if isinstance(type_.of, ListOf) else _steps(2, "value", type_.of)
+        return {delimited: (_ENTRY, name, _steps(1, "key", _STRING) | value, True)}
+    if isinstance(type_, ListOf):
+        return _list_steps(number, name, type_.of)
+    match type_.name:
+        case "string":
+            return {delimited: (_TEXT, name, None, kept)}
+        case "int32" | "int64":
+            return {varint: (_INTEGER, name, _BITS[type_.name], kept)}
+        case "bool":
+            return {varint: (_BOOL, name, None, kept)}
+        case "bytes":
+            return {delimited: (_BYTES, name, _base64, True)}
+        case special:
+            return {delimited: (_VALUE, name, _SPECIAL[special], True)}
+
+
+def _list_steps(number: int, name: str, of: Type) -> _Table:
+    varint, delimited = _tag(number, _VARINT), _tag(number, _DELIMITED)
+    if isinstance(of, Shape):
+        return {delimited: (_MESSAGES, name, _table_of(of.name), True)}
+    if isinstance(of, Scalar) and of.name in _BITS:
+        bits = _BITS[of.name]
+        return {varint: (_INTEGERS, name, bits, True), delimited: (_PACKED, name, bits, True)}
+    if of == _STRING:
+        return {delimited: (_TEXTS, name, None, True)}
+    raise TypeError(f"no list in Kubernetes is like {name}")
+
+
+# --- values that are small messages ----------------------------------------------------------------
+
+
+def _base64(raw: bytes) -> str:
+    return binascii.b2a_base64(raw, newline=False).decode()
+
+
+def _time(parts: Object) -> str | None:
+    # Kubernetes ignores the fraction too: JSON would not have it.
+    return _second(parts.get("seconds", 0)) if parts else None
+
+
+@lru_cache(maxsize=1024)
+def _second(seconds: int) -> str:
+    """The conditions of an object mostly share one time."""
+    return times.text_of(_moment(seconds))
+
+
+def _micro_time(parts: Object) -> str | None:
+    return times.micro_text_of(_moment(parts.get("seconds", 0), parts.get("nanos", 0))) if parts else None
+
+
+def _moment(seconds: int, nanoseconds: int = 0) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=nanoseconds // 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise ProtobufError("time out of range") from error
+
+
+def _int_or_string(parts: Object) -> int | str:
+    value: int | str = parts.get("strVal", "") if parts.get("type") == 1 else parts.get("intVal", 0)
+    return value
+
+
+def _free_form(parts: Object) -> Any:
+    try:
+        return msgspec.json.decode(parts.get("raw") or b"null")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtobufError("a free-form value is not JSON") from error
+
+
+_STRING, _INT32, _INT64 = Scalar("string"), Scalar("int32"), Scalar("int64")
+
+_TIMESTAMP = _steps(1, "seconds", _INT64) | _steps(2, "nanos", _INT32)
+
+_SPECIAL: dict[str, tuple[_Table, Callable[[Object], Any]]] = {
+    "time": (_TIMESTAMP, _time),
+    "microtime": (_TIMESTAMP, _micro_time),
+    "quantity": (_steps(1, "text", _STRING), lambda parts: parts.get("text", "0")),
+    "int-or-string": (
+        _steps(1, "type", _INT64) | _steps(2, "intVal", _INT32) | _steps(3, "strVal", _STRING),
+        _int_or_string,
+    ),
+    "any": ({_tag(1, _DELIMITED): (_BYTES, "raw", bytes, True)}, _free_form),
+}
+
+# The values of a map cannot be lists, so they are messages with a list.
+_VALUE_LIST: _Table = {
+    _tag(2, _DELIMITED): (
+        _VALUE,
+        "value",
+        (_list_steps(1, "items", _STRING), lambda parts: parts.get("items")),
+        True,
+    )
+}
+
+_ENVELOPE: _Table = {
+    _tag(1, _DELIMITED): (_MESSAGE, "typeMeta", _steps(1, "apiVersion", _STRING) | _steps(2, "kind", _STRING), True),
+    _tag(2, _DELIMITED): (_BYTES, "raw", bytes, True),
+}
+
+
+# --- the wire --------------------------------------------------------------------------------------
+
+
+def _decode(data: bytes, position: int, table: _Table) -> Object:
+    out: Object = {}
+    try:
+        _read_into(out, data, position, len(data), table)
+    except IndexError as error:
+        raise ProtobufError("unexpected EOF") from error
+    except UnicodeDecodeError as error:
+        raise ProtobufError("a text is not UTF-8") from error
+    return out
+
+
+def _read_into(out: Object, data: bytes, position: int, end: int, table: _Table) -> None:
+    """Reads one message; written for speed, because every write of a Go client passes here."""
+    find = table.get
+    while position < end:
+        tag = data[position]
+        position += 1
+        if tag > 127:
+            more = data[position]
+            if more < 128:
+                tag += (more - 1) << 7
+                position += 1
+            else:
+                tag, position = _varint(data, position - 1)
+        step = find(tag)
+        if step is None:
+            position = _skip(data, position, tag, table)
+            continue
+        number = data[position]  # a varint's value, or the length of what follows
+        position += 1
+        if number > 127:
+            number, position = _varint(data, position - 1)
+        op, name, needed, kept = step
+        if not number and not kept:
+            if name in out:
+                del out[name]
+            continue
+        if op < _TEXT:
+            if op == _INTEGER:
+                out[name] = number if number < 0x80000000 else _signed(number, needed)
+            elif op == _BOOL:
+                out[name] = number != 0
+            else:
+                out.setdefault(name, []).append(_signed(number, needed))
+            continue
+        stop = position + number
+        if stop > end:
+            raise ProtobufError("unexpected EOF")
+        if op == _TEXT:
+            out[name] = data[position:stop].decode()
+        elif op == _MESSAGE:
+            part = out.get(name)
+            if part is None:
+                part = out[name] = {}
+            if number:
+                _read_into(part, data, position, stop, needed)
+        elif op == _MESSAGES:
+            part = {}
+            _read_into(part, data, position, stop, needed)
+            if name in out:
+                out[name].append(part)
+            else:
+                out[name] = [part]
+        else:
+            _read_rarer(out, data, position, stop, step)
+        position = stop
+    if position != end:
+        raise ProtobufError("unexpected EOF")
+
+
+def _read_rarer(out: Object, data: bytes, position: int, stop: int, step: _Step) -> None:
+    op, name, needed, _ = step
+    if op == _ENTRY:
+        entry: Object = {}
+        _read_into(entry, data, position, stop, needed)
+        out.setdefault(name, {})[entry.get("key", "")] = entry.get("value")
+    elif op == _VALUE:
+        table, make = needed
+        parts: Object = {}
+        _read_into(parts, data, position, stop, table)
+        out[name] = make(parts)
+    elif op == _TEXTS:
+        out.setdefault(name, []).append(data[position:stop].decode())
+    elif op == _FLATTENED:
+        _read_into(out, data, position, stop, needed)
+    elif op == _BYTES:
+        out[name] = needed(data[position:stop])
+    elif op == _PACKED:
+        numbers = out.setdefault(name, [])
+        while position < stop:
+            number, position = _varint(data, position)
+            numbers.append(_signed(number, needed))
+        if position != stop:
+            raise ProtobufError("unexpected EOF")
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    result = 0
+    for shift in range(0, 64, 7):
+        byte = data[position]
+        position += 1
+        result |= (byte & 127) << shift
+        if byte < 128:
+            return result & 0xFFFFFFFFFFFFFFFF, position
+    raise ProtobufError("proto: integer overflow")
+
+
+def _signed(number: int, bits: int) -> int:
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+def _skip(data: bytes, position: int, tag: int, table: _Table) -> int:
+    """The position after a field the table does not have."""
+    number, wire_type = tag >> 3, tag & 7
+    if not number:
+        raise ProtobufError(f"proto: illegal tag 0 (wire type {wire_type})")
+    for known in (_VARINT, _DELIMITED):
+        if step := table.get(_tag(number, known)):
+            raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {step[1]}")
+    if wire_type == _VARINT:
+        return _varint(data, position)[1]
+    size = _FIXED.get(wire_type)
+    if wire_type == _DELIMITED:
+        size, position = _varint(data, position)
+    if size is None:
+        raise ProtobufError(f"proto: illegal wireType {wire_type}")
+    return position + size

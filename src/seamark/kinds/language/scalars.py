@@ -1,0 +1,203 @@
+"""One JSON value → the scalar Go would read from it, or Go's complaint.
+
+Each entry of :data:`CONVERTERS` makes a converter for one scalar type, given the name of the Go type if it has one of
+its own.  A converter takes the value and, as every converter of ``language.decode``, the place it was found at
+and the list of unknown fields, which concern only structs.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable
+from typing import Any
+
+from seamark.kinds.values import quantity, times
+
+Converter = Callable[[Any, Any, list[str]], Any]
+
+_INT32 = (-(2**31), 2**31 - 1)
+_INT64 = (-(2**63), 2**63 - 1)
+
+# Python encodes nested values recursively; what nobody could encode again is better refused.
+DEEPEST = 200
+
+GO_NAMES = {
+    "time": "v1.Time",
+    "microtime": "v1.MicroTime",
+    "quantity": "resource.Quantity",
+    "bytes": "[]uint8",
+    "int-or-string": "intstr.IntOrString",
+    "any": "runtime.RawExtension",
+}
+
+ZERO_VALUES: dict[str, Any] = {
+    "string": "",
+    "int32": 0,
+    "int64": 0,
+    "float64": 0,
+    "bool": False,
+    "bytes": "",
+    "quantity": "0",
+    "int-or-string": 0,
+}
+
+
+class DecodeError(ValueError):
+    """The value does not have its type; the text is what Go's decoder would say."""
+
+
+class Mismatch(Exception):
+    """A value of the wrong type, before anyone knew which field it was for."""
+
+    def __init__(self, found: str, go_type: str) -> None:
+        super().__init__(found)
+        self.found, self.go_type = found, go_type
+
+
+def found(value: Any) -> str:
+    """What Go calls a JSON value of this kind."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _of_class(kind: type, name: str) -> Callable[[str], Converter]:
+    def make(go_type: str) -> Converter:
+        def convert(value: Any, at: Any, unknown: list[str]) -> Any:
+            if value.__class__ is not kind:
+                raise Mismatch(found(value), go_type or name)
+            return value
+
+        return convert
+
+    return make
+
+
+def _integer(name: str, limits: tuple[int, int]) -> Callable[[str], Converter]:
+    smallest, largest = limits
+
+    def make(go_type: str) -> Converter:
+        def convert(value: Any, at: Any, unknown: list[str]) -> Any:
+            if value.__class__ is int and smallest <= value <= largest:
+                return value
+            what = found(value)
+            # Go reads integers only: neither 80.5 nor 80.0.
+            raise Mismatch(f"number {value}" if what == "number" else what, go_type or name)
+
+        return convert
+
+    return make
+
+
+def _float(go_type: str) -> Converter:
+    def convert(value: Any, at: Any, unknown: list[str]) -> Any:
+        if found(value) != "number":
+            raise Mismatch(found(value), go_type or "float64")
+        return value
+
+    return convert
+
+
+def _int_or_string(go_type: str) -> Converter:
+    integer = _integer("int32", _INT32)("")
+
+    def convert(value: Any, at: Any, unknown: list[str]) -> Any:
+        return value if value.__class__ is str else integer(value, at, unknown)
+
+    return convert
+
+
+def _bytes(go_type: str) -> Converter:
+    def convert(value: Any, at: Any, unknown: list[str]) -> str:
+        if value.__class__ is not str:
+            raise Mismatch(found(value), "[]uint8")
+        text: str = value.replace("\r", "").replace("\n", "")
+        try:
+            return binascii.b2a_base64(binascii.a2b_base64(text, strict_mode=True), newline=False).decode()
+        except ValueError:
+            raise DecodeError(f"illegal base64 data at input byte {_illegal_base64(value)}") from None
+
+    return convert
+
+
+_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def _illegal_base64(text: str) -> int:
+    """The offset Go complains about: the first byte out of place, or the start of an unfinished group of four."""
+    data = text.encode()
+    offsets = [offset for offset, byte in enumerate(data) if byte not in b"\r\n"]
+    for count, offset in enumerate(offsets):
+        if data[offset] in _BASE64:
+            continue
+        if data[offset] != ord("=") or count % 4 < 2:
+            return offset
+        end = count - count % 4 + 4  # where the padding should be over
+        if end > len(offsets):
+            return len(data)
+        return offset if data[offsets[end - 1]] != ord("=") else offsets[end - 1] + 1
+    return len(data) - len(offsets) % 4
+
+
+def _timestamp(canonical: Callable[[str], str | None]) -> Callable[[str], Converter]:
+    def convert(value: Any, at: Any, unknown: list[str]) -> str | None:
+        if value.__class__ is not str:
+            raise Mismatch(found(value), "string")
+        try:
+            return canonical(value)
+        except times.TimeError as error:
+            raise DecodeError(str(error)) from None
+
+    return lambda go_type: convert
+
+
+def _quantity(go_type: str) -> Converter:
+    def convert(value: Any, at: Any, unknown: list[str]) -> str:
+        try:
+            return quantity.canonical(value if value.__class__ is str else str(value))
+        except quantity.QuantityError as error:
+            raise DecodeError(str(error)) from None
+
+    return convert
+
+
+def check_depth(value: Any) -> None:
+    """Raises :class:`DecodeError` for a value nested so deep that nothing recursive should touch it."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for parent in level
+            if parent.__class__ is dict or parent.__class__ is list
+            for child in (parent.values() if parent.__class__ is dict else parent)
+        ]
+        if not level:
+            return
+    raise DecodeError("exceeded max depth")
+
+
+def _any(go_type: str) -> Converter:
+    def convert(value: Any, at: Any, unknown: list[str]) -> Any:
+        check_depth(value)
+        return value
+
+    return convert
+
+
+CONVERTERS: dict[str, Callable[[str], Converter]] = {
+    "string": _of_class(str, "string"),
+    "int32": _integer("int32", _INT32),
+    "int64": _integer("int64", _INT64),
+    "float64": _float,
+    "bool": _of_class(bool, "bool"),
+    "bytes": _bytes,
+    "time": _timestamp(times.canonical),
+    "microtime": _timestamp(times.canonical_micro),
+    "quantity": _quantity,
+    "int-or-string": _int_or_string,
+    "any": _any,
+}

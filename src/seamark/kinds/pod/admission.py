@@ -1,0 +1,59 @@
+"""What the cluster adds to every Pod: tolerance of short trouble, a priority; and what it refuses it for."""
+
+from __future__ import annotations
+
+from seamark.errors import Forbidden, Object
+from seamark.kinds.pod.scheduling import USUAL_TOLERATIONS
+
+# The classes every cluster has; without a class a Pod has priority 0.
+_PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+
+
+def tolerate_briefly(spec: Object) -> None:
+    """Every Pod outlasts five minutes of trouble with its node, unless it says something about such trouble itself."""
+    tolerations = spec.get("tolerations") or []
+    missing = [
+        dict(usual)
+        for usual in USUAL_TOLERATIONS
+        if not any(_covers(toleration, usual["key"]) for toleration in tolerations)
+    ]
+    if missing:
+        spec["tolerations"] = [*tolerations, *missing]
+
+
+def _covers(toleration: Object, key: str) -> bool:
+    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in ("NoExecute", "")
+
+
+def prioritize(pod: Object) -> None:
+    """Compute the priority from the class; nobody sets it by hand."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName", "")
+    priority = _PRIORITIES.get(name) if name else 0
+    if priority is None:
+        raise _refused(pod, f"no PriorityClass with name {name} was found")
+    for field, computed, what in (
+        ("priority", priority, "the integer value of priority"),
+        ("preemptionPolicy", "PreemptLowerPriority", "the string value of PreemptionPolicy"),
+    ):
+        if spec.get(field, computed) != computed:
+            raise _refused(
+                pod,
+                f"{what} ({spec[field]}) must not be provided in pod spec; priority admission controller computed "
+                f"{computed} from the given PriorityClass name",
+            )
+        spec[field] = computed
+
+
+def check_runtime(pod: Object) -> None:
+    """There are no RuntimeClasses here, so no Pod can ask for one, or for the overhead of one."""
+    spec = pod["spec"]
+    if spec.get("runtimeClassName"):
+        raise _refused(pod, f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found')
+    if spec.get("overhead"):
+        raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+
+
+def _refused(pod: Object, reason: str) -> Forbidden:
+    name = pod["metadata"].get("name", "")
+    return Forbidden(f'pods "{name}" is forbidden: {reason}', details={"name": name, "kind": "pods"})

@@ -1,0 +1,102 @@
+"""Putting a Pod on a node (``pods/binding``), and asking for it to go (``pods/eviction``): pure decisions."""
+
+from __future__ import annotations
+
+from seamark.errors import ApiError, BadRequest, Conflict, Object
+from seamark.kinds.values.fields import Errors, not_supported, required
+
+
+def binding_mistakes(binding: Object) -> Errors:
+    target = binding.get("target") or {}
+    errors: Errors = []
+    if target.get("kind") not in (None, "", "Node"):
+        errors.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+    if not target.get("name"):
+        errors.append(required("target.name"))
+    return errors
+
+
+def bind(pod: Object, binding: Object, now: str) -> Object:
+    """The Pod on the node the binding names; the Pod given is not edited.
+
+    Kubernetes answers a bad binding with a bare 500, and everything that keeps the Pod from its node with a Conflict.
+    """
+    meta, spec = pod["metadata"], pod["spec"]
+    name, asked = meta["name"], binding.get("metadata") or {}
+    if asked.get("name") != name:
+        raise BadRequest("name in URL does not match name in Binding object")
+    if wrong := binding_mistakes(binding):
+        sentences = [f"{error.field}: {error.message}" for error in wrong]
+        raise ApiError(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
+    node = binding["target"]["name"]
+    _check_preconditions(meta, asked)
+    if "deletionTimestamp" in meta:
+        raise _conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _conflict(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
+    bound = {**pod, "metadata": dict(meta), "spec": {**spec, "nodeName": node}}
+    for field in ("annotations", "labels"):
+        if asked.get(field):
+            bound["metadata"][field] = {**(meta.get(field) or {}), **asked[field]}
+    bound["status"] = scheduled(pod["status"], now=now)
+    return bound
+
+
+def scheduled(status: Object, *, now: str) -> Object:
+    """The status with a true PodScheduled condition."""
+    return _with_condition(status, {"type": "PodScheduled", "status": "True"}, now=now)
+
+
+def _with_condition(status: Object, said: Object, *, now: str) -> Object:
+    """The status with this condition; its moment changes only if it becomes true or false."""
+    condition = {**said, "lastProbeTime": None, "lastTransitionTime": now}
+    listed = list(status.get("conditions") or ())
+    for i, was in enumerate(listed):
+        if was.get("type") == said["type"]:
+            if was.get("status") == said["status"]:
+                condition["lastTransitionTime"] = was.get("lastTransitionTime")
+            listed[i] = condition
+            break
+    else:
+        listed.append(condition)
+    return {**status, "conditions": listed}
+
+
+def _check_preconditions(meta: Object, asked: Object) -> None:
+    """A binding may be for one Pod of this name only, or for one version of it."""
+    for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if asked.get(field) and asked[field] != meta.get(field):
+            name = meta["name"]
+            raise Conflict(
+                f'Operation cannot be fulfilled on pods "{name}": StorageError: invalid object, Code: 4, Key: '
+                f"/registry/pods/{meta.get('namespace', '')}/{name}, ResourceVersion: 0, AdditionalErrorMsg: "
+                f"Precondition failed: {word} in precondition: {asked[field]}, {word} in object meta: "
+                f"{meta.get(field, '')}",
+                details={"name": name, "kind": "pods"},
+            )
+
+
+def _conflict(name: str, reason: str) -> Conflict:
+    return Conflict(
+        f'Operation cannot be fulfilled on pods/binding "{name}": {reason}',
+        details={"name": name, "kind": "pods/binding"},
+    )
+
+
+def check_eviction(eviction: Object, name: str) -> None:
+    """An eviction must be about the Pod it is sent to."""
+    if (eviction.get("metadata") or {}).get("name", "") != name:
+        raise BadRequest("name in URL does not match name in Eviction object")
+
+
+def evicted(pod: Object, now: str) -> Object:
+    """The Pod with the reason why it is about to go; the Pod given is not edited."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    return {**pod, "status": _with_condition(pod["status"], condition, now=now)}

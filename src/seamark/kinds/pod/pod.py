@@ -1,0 +1,189 @@
+"""Pod: what it becomes when created, what may change, how it ends, and what people see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seamark.errors import Object
+from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.pod import row as pod_row
+from seamark.kinds.pod import selectable as pod_fields
+from seamark.kinds.pod.admission import check_runtime, prioritize, tolerate_briefly
+from seamark.kinds.pod.defaults import default_pod, default_spec
+from seamark.kinds.pod.resources import quality_of_service
+from seamark.kinds.pod.scheduling import merge_label_keys
+from seamark.kinds.pod.status import agree_on_addresses, keep_observed_generations, status_mistakes
+from seamark.kinds.pod.update import ephemeral_mistakes, prepare_resize, resize_mistakes, update_mistakes
+from seamark.kinds.pod.validation import new_pod_mistakes
+from seamark.kinds.pod.warnings import spec_warnings
+from seamark.kinds.resource import PODS
+from seamark.kinds.values.addresses import ip_warnings
+from seamark.kinds.values.fields import Errors
+from seamark.kinds.values.metadata import dns_label, keep_accessories
+
+_STREAM = ("create", "get")
+_CHANGE = ("get", "patch", "update")
+
+
+class PodKind(Kind):
+    resource = PODS
+    singular = "pod"
+    shape = "io.k8s.api.core.v1.Pod"
+    short_names = ("po",)
+    categories = ("all",)
+    delete_answers_object = True
+    graceful = True
+    subresources = (
+        Subresource("attach", _STREAM, "PodAttachOptions"),
+        Subresource("binding", ("create",), "Binding"),
+        Subresource("ephemeralcontainers", _CHANGE, "Pod"),
+        Subresource("eviction", ("create",), "Eviction", group="policy", version="v1"),
+        Subresource("exec", _STREAM, "PodExecOptions"),
+        Subresource("log", ("get",), "Pod"),
+        Subresource("portforward", _STREAM, "PodPortForwardOptions"),
+        Subresource("proxy", ("create", "delete", "get", "patch", "update"), "PodProxyOptions"),
+        Subresource("resize", _CHANGE, "Pod"),
+        Subresource("status", _CHANGE, "Pod"),
+    )
+    columns = pod_row.COLUMNS
+    field_names = pod_fields.NAMES
+
+    # --- create ------------------------------------------------------------------------------------
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        default_spec(spec)
+        default_pod(spec)
+        self.default_status(obj)
+
+    def default_status(self, obj: Object) -> None:
+        if status := obj.get("status"):
+            agree_on_addresses(status)
+
+    def prepare_create(self, obj: Object) -> None:
+        spec, meta = obj["spec"], obj["metadata"]
+        tolerate_briefly(spec)
+        prioritize(obj)
+        check_runtime(obj)
+        meta["generation"] = 1
+        status: Object = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+        if spec.get("schedulingGates"):
+            status["conditions"] = [_gated(meta.get("creationTimestamp"))]
+        obj["status"] = status
+        if spec.get("affinity") or spec.get("topologySpreadConstraints"):
+            merge_label_keys(obj)
+
+    def validate(self, obj: Object) -> Errors:
+        return new_pod_mistakes(obj)
+
+    # --- update ------------------------------------------------------------------------------------
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        spec, before = obj["spec"], old["spec"]
+        tolerate_briefly(spec)
+        for field in ("priority", "preemptionPolicy"):
+            if field not in spec and field in before:
+                spec[field] = before[field]
+        obj["status"] = old["status"]
+        _count_change(obj, old)
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return update_mistakes(obj, old)
+
+    def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
+        obj["status"] = old["status"]
+        keep_accessories(obj["metadata"], old["metadata"])
+        if name == "resize":
+            prepare_resize(obj, old)
+        else:
+            containers = obj["spec"].get("ephemeralContainers")
+            obj["spec"] = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+            if containers:
+                obj["spec"]["ephemeralContainers"] = containers
+        _count_change(obj, old)
+
+    def validate_subresource(self, name: str, obj: Object, old: Object) -> Errors:
+        return resize_mistakes(obj, old) if name == "resize" else ephemeral_mistakes(obj, old)
+
+    # --- status ------------------------------------------------------------------------------------
+
+    def prepare_status(self, obj: Object, old: Object) -> None:
+        super().prepare_status(obj, old)
+        meta, status, before = obj["metadata"], obj["status"], old["status"]
+        # Old kubelets corrupt owners, and with them garbage collection.
+        meta.pop("ownerReferences", None)
+        if owners := old["metadata"].get("ownerReferences"):
+            meta["ownerReferences"] = owners
+        if not status.get("qosClass") and before.get("qosClass"):
+            status["qosClass"] = before["qosClass"]
+        keep_observed_generations(status, before)
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        return status_mistakes(obj, old)
+
+    # --- deletion ----------------------------------------------------------------------------------
+
+    def grace_seconds(self, obj: Object, asked: int | None) -> int:
+        spec = obj["spec"]
+        if not spec.get("nodeName") or obj["status"].get("phase") in ("Failed", "Succeeded"):
+            return 0  # no kubelet has anything to stop
+        grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
+        return grace if grace >= 0 else 1
+
+    # --- what people see ---------------------------------------------------------------------------
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        if old is not None:
+            return []
+        name = obj["metadata"].get("name", "")
+        sentences = []
+        if wrong := dns_label(name):
+            # Go prints the list of reasons in brackets.
+            sentences.append(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS "
+                f"label is recommended: [{' '.join(wrong)}]"
+            )
+        return sentences + spec_warnings(obj["metadata"], obj["spec"], "")
+
+    def status_warnings(self, obj: Object) -> list[str]:
+        """Sentences about addresses that not every program reads alike."""
+        status = obj["status"]
+        return [
+            sentence
+            for field in ("podIPs", "hostIPs")
+            for i, entry in enumerate(status.get(field) or ())
+            for sentence in ip_warnings(f"status.{field}[{i}].ip", entry.get("ip", ""))
+        ]
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        return pod_fields.of(obj)
+
+    def fields_in(self, value: bytes) -> Mapping[str, str]:
+        return pod_fields.of_stored(value)
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        return pod_row.row(obj, now)
+
+    def row_conditions(self, obj: Object) -> Sequence[Object]:
+        return pod_row.conditions(obj)
+
+
+def _count_change(obj: Object, old: Object) -> None:
+    generation = old["metadata"].get("generation", 0) + (obj["spec"] != old["spec"])
+    if generation:
+        obj["metadata"]["generation"] = generation
+
+
+def _gated(now: str | None) -> Object:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
+POD = PodKind()

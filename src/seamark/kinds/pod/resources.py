@@ -1,0 +1,301 @@
+"""What a Pod's containers ask for: names, amounts, sums, and the quality-of-service class that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from decimal import ROUND_CEILING, Decimal
+
+from seamark.errors import Object
+from seamark.kinds.values.fields import (
+    Errors,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
+from seamark.kinds.values.metadata import dns_label, qualified_name
+from seamark.kinds.values.quantity import amount, canonical
+
+_COMPUTE = ("cpu", "memory")
+_HUGE = "hugepages-"
+_CONTAINER_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
+_COUNTED_NAMES = """pods resourcequotas services replicationcontrollers secrets configmaps persistentvolumeclaims
+services.nodeports services.loadbalancers"""
+_COUNTED = frozenset(_COUNTED_NAMES.split())
+_STANDARD = (
+    _CONTAINER_RESOURCES
+    | _COUNTED
+    | frozenset(f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER_RESOURCES)
+    | frozenset(("storage", "requests.storage"))
+)
+_POD_LEVEL = ("cpu", "hugepages-", "memory")
+
+
+# --- names -------------------------------------------------------------------------------------------------
+
+
+def is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended(name: str) -> bool:
+    """Whether this is a resource of some other domain, counted in whole numbers."""
+    return not is_native(name) and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
+
+
+def is_counted(name: str) -> bool:
+    return name in _COUNTED or is_extended(name)
+
+
+def may_overcommit(name: str) -> bool:
+    return is_native(name) and not name.startswith(_HUGE)
+
+
+def _name_mistakes(name: str, path: str) -> Errors:
+    if sentences := qualified_name(name):
+        return [invalid(path, name, sentence) for sentence in sentences]
+    if "/" not in name and name not in _STANDARD and not name.startswith((_HUGE, f"requests.{_HUGE}")):
+        return [invalid(path, name, "must be a standard resource type or fully qualified")]
+    return []
+
+
+def _container_name_mistakes(name: str, path: str) -> Errors:
+    errors = _name_mistakes(name, path)
+    if "/" not in name:
+        if name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE):
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not is_native(name) and not is_extended(name):
+        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def _pod_name_mistakes(name: str, path: str) -> Errors:
+    errors = _name_mistakes(name, path)
+    if not errors and name not in _COMPUTE and not name.startswith(_HUGE):
+        errors.append(not_supported(path, name, _POD_LEVEL))
+    return errors
+
+
+# --- amounts -----------------------------------------------------------------------------------------------
+
+
+def quantity_mistakes(name: str, quantity: str, path: str) -> Errors:
+    errors: Errors = []
+    much = amount(quantity)
+    if much < 0:
+        errors.append(invalid(path, quantity, "must be greater than or equal to 0"))
+    if is_counted(name) and much % 1:
+        errors.append(invalid(path, quantity, "must be an integer"))
+    return errors
+
+
+def container_mistakes(resources: Object, path: str, claims: set[str]) -> Errors:
+    """What is wrong with the ``resources`` of a container; ``claims`` are the names the Pod has."""
+    return _requirement_mistakes(resources, path, claims, _container_name_mistakes)
+
+
+def pod_mistakes(spec: Object, path: str) -> Errors:
+    """What is wrong with the ``resources`` of the Pod as a whole, against those of its containers too."""
+    resources = spec["resources"]
+    errors: Errors = []
+    if resources.get("claims"):
+        errors.append(forbidden(f"{path}.claims", "claims cannot be set for Resources at pod-level"))
+    errors += _requirement_mistakes(resources, path, set(), _pod_name_mistakes)
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    for name, together in sorted(sum_of_containers(spec, "requests").items()):
+        if amount(together) > amount(requests.get(name, "0")):
+            sentence = f"must be greater than or equal to aggregate container requests of {together}"
+            errors.append(invalid(f"{path}.requests[{name}]", requests.get(name, "0"), sentence))
+    for i, container in enumerate(spec.get("containers") or ()):
+        for name, limit in sorted(_of(container, "limits").items()):
+            if name in limits and amount(limit) > amount(limits[name]):
+                sentence = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{path}.containers[{i}][{name}].limits", limit, sentence))
+    return errors
+
+
+def _requirement_mistakes(
+    resources: Object, path: str, claims: set[str], name_mistakes: Callable[[str, str], Errors]
+) -> Errors:
+    errors: Errors = []
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for field, quantities in (("limits", limits), ("requests", requests)):
+        # Kubernetes walks its maps in no order; sorted is the order that can be relied on.
+        for name in sorted(quantities):
+            quantity, at = quantities[name], f"{path}.{field}[{name}]"
+            errors += name_mistakes(name, at)
+            errors += quantity_mistakes(name, quantity, at)
+            if field == "requests":
+                errors += _against_limit(name, quantity, limits.get(name), path)
+            if name.startswith(_HUGE) and not _divides(name, quantity):
+                sentence = f"{quantity} is not positive integer multiple of {name}"
+                errors.append(invalid(at, quantity, sentence))
+    names = {*limits, *requests}
+    if any(name.startswith(_HUGE) for name in names) and not names & set(_COMPUTE):
+        errors.append(forbidden(path, "HugePages require cpu or memory"))
+    if listed := resources.get("claims"):
+        errors += _claim_mistakes(listed, f"{path}.claims", claims)
+    return errors
+
+
+def _against_limit(name: str, request: str, limit: str | None, path: str) -> Errors:
+    if limit is None:
+        if may_overcommit(name):
+            return []
+        return [required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
+    if amount(request) != amount(limit) and not may_overcommit(name):
+        return [invalid(f"{path}.requests", request, f"must be equal to {name} limit of {limit}")]
+    if amount(request) > amount(limit):
+        return [invalid(f"{path}.requests", request, f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+def _divides(name: str, quantity: str) -> bool:
+    try:
+        page = amount(name.removeprefix(_HUGE))
+    except ValueError:
+        return False
+    return page > 0 and amount(quantity) % page == 0
+
+
+def _claim_mistakes(listed: list[Object], path: str, claims: set[str]) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for i, claim in enumerate(listed):
+        at, name, request = f"{path}[{i}]", claim.get("name", ""), claim.get("request", "")
+        if not name:
+            errors.append(required(at))
+            continue
+        if request:
+            errors += [invalid(f"{at}.request", request, sentence) for sentence in dns_label(request)]
+        key = f"{name}/{request}" if request else name
+        overlaps = not request and any(other.startswith(f"{name}/") for other in seen)
+        if name in seen or overlaps:
+            errors.append(duplicate(at, name))
+        elif key in seen:
+            errors.append(duplicate(at, key))
+        seen.add(key)
+        if name not in claims:
+            missing = not_found(at, name)
+            known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
+            sentence = f"{missing.message}: must be one of the names in pod.spec.resourceClaims{known}"
+            errors.append(FieldError(at, missing.reason, sentence))
+    return errors
+
+
+def round_up(resources: dict[str, str]) -> None:
+    """Kubernetes keeps thousandths; finer amounts are rounded up."""
+    for name, quantity in resources.items():
+        if quantity and quantity[-1] in "nu":
+            resources[name] = canonical(f"{(amount(quantity) * 1000).to_integral_value(ROUND_CEILING):f}m")
+
+
+def total(quantities: Iterable[str]) -> str:
+    """The sum of quantities, written the way the first of them is."""
+    listed = list(quantities)
+    if len(listed) == 1:
+        return listed[0]
+    summed = sum(map(amount, listed), Decimal(0))
+    if listed and listed[0].endswith("i"):
+        return canonical(f"{(summed / 1024).normalize():f}Ki")
+    return canonical(f"{summed.normalize():f}")
+
+
+# --- sums --------------------------------------------------------------------------------------------------
+
+
+def quality_of_service(spec: Object) -> str:
+    """Guaranteed, Burstable or BestEffort."""
+    level = spec.get("resources")
+    if level and (level.get("requests") or level.get("limits")):
+        askers = [level]
+    else:
+        askers = [container.get("resources") or {} for container in _all_containers(spec)]
+        if not any(askers):
+            return "BestEffort"
+    requests: dict[str, Decimal] = {}
+    limits: dict[str, Decimal] = {}
+    guaranteed = True
+    for resources in askers:
+        limited = set()
+        for field, sums in (("requests", requests), ("limits", limits)):
+            for name, quantity in (resources.get(field) or {}).items():
+                if name in _COMPUTE and (much := amount(quantity)) > 0:
+                    sums[name] = sums.get(name, Decimal(0)) + much
+                    if field == "limits":
+                        limited.add(name)
+        guaranteed = guaranteed and len(limited) == len(_COMPUTE)
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _all_containers(spec: Object) -> Iterator[Object]:
+    yield from spec.get("containers") or ()
+    yield from spec.get("initContainers") or ()
+
+
+def _of(container: Object, field: str) -> dict[str, str]:
+    return (container.get("resources") or {}).get(field) or {}
+
+
+def sum_of_containers(spec: Object, field: str) -> dict[str, str]:
+    """What all containers need at once, or the neediest init container if that is more.
+
+    Init containers that restart for ever (sidecars) run beside the containers and beside later init containers.
+    """
+    running: dict[str, list[str]] = {}
+    for container in spec.get("containers") or ():
+        for name, quantity in _of(container, field).items():
+            running.setdefault(name, []).append(quantity)
+    sidecars: dict[str, list[str]] = {}
+    peaks: dict[str, str] = {}
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            for name, quantity in _of(container, field).items():
+                sidecars.setdefault(name, []).append(quantity)
+            continue
+        for name, quantity in _of(container, field).items():
+            together = total([quantity, *sidecars.get(name, ())])
+            if name not in peaks or amount(together) > amount(peaks[name]):
+                peaks[name] = together
+    sums = {name: total([*running.get(name, ()), *sidecars.get(name, ())]) for name in {**running, **sidecars}}
+    for name, peak in peaks.items():
+        if name not in sums or amount(peak) > amount(sums[name]):
+            sums[name] = peak
+    return sums
+
+
+def default_pod_resources(spec: Object) -> None:
+    """Fill in what the Pod as a whole asks for, where its author began to say it.
+
+    Huge pages cannot be overcommitted, so their limit is what the containers may use; requests follow the containers'
+    requests, then the Pod's own limits; and limits follow the containers' where every one of them has one.
+    """
+    level = spec["resources"]
+    limits, requests = dict(level.get("limits") or {}), dict(level.get("requests") or {})
+    had_limits = bool(limits)
+    if not (limits or requests):
+        return
+    container_limits = sum_of_containers(spec, "limits")
+    for name, quantity in container_limits.items():
+        if name.startswith(_HUGE) and name not in requests:
+            limits.setdefault(name, quantity)
+    if limits:
+        for name, quantity in sum_of_containers(spec, "requests").items():
+            if name in _COMPUTE:
+                requests.setdefault(name, quantity)
+        for name, quantity in limits.items():
+            if name in _COMPUTE or name.startswith(_HUGE):
+                requests.setdefault(name, quantity)
+    if not had_limits:
+        for name, quantity in container_limits.items():
+            if name in _COMPUTE and all(name in _of(container, "limits") for container in _all_containers(spec)):
+                limits.setdefault(name, quantity)
+    if requests:
+        level["requests"] = requests
+    if limits:
+        level["limits"] = limits

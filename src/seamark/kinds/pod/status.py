@@ -1,0 +1,122 @@
+"""The status of a Pod: what the subresource keeps, and what it refuses."""
+
+from __future__ import annotations
+
+from seamark.errors import Object
+from seamark.kinds.language import go_names
+from seamark.kinds.values.addresses import both_families, plain, refuse_ip
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid
+from seamark.kinds.values.metadata import dns_subdomain, qualified_name
+
+_OWN_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
+
+
+def agree_on_addresses(status: Object) -> None:
+    """``podIP`` is the first of ``podIPs``; where they differ the single one, which old kubelets send, wins."""
+    first, listed = status.get("podIP"), status.get("podIPs")
+    if first and (not listed or listed[0].get("ip") != first):
+        status["podIPs"] = [{"ip": first}]
+    elif listed and not first and listed[0].get("ip"):
+        status["podIP"] = listed[0]["ip"]
+
+
+def keep_observed_generations(status: Object, before: Object) -> None:
+    """Who does not know of ``observedGeneration`` does not take it back."""
+    if not status.get("observedGeneration") and before.get("observedGeneration"):
+        status["observedGeneration"] = before["observedGeneration"]
+    seen: dict[str, list[int]] = {}
+    for condition in before.get("conditions") or ():
+        seen.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+    for condition in status.get("conditions") or ():
+        known = seen.get(condition.get("type", ""))
+        generation = known.pop(0) if known else 0
+        if generation and not condition.get("observedGeneration"):
+            condition["observedGeneration"] = generation
+
+
+def status_mistakes(pod: Object, old: Object) -> Errors:
+    status, before = pod["status"], old["status"]
+    errors: Errors = []
+    for i, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type", "")
+        if kind not in _OWN_CONDITIONS and (sentences := qualified_name(kind)):
+            errors += [invalid(f"metadata.conditions[{i}].Type", kind, sentence) for sentence in sentences]
+    nominated = status.get("nominatedNodeName")
+    if nominated and nominated != before.get("nominatedNodeName"):
+        errors += [invalid("status.nominatedNodeName", nominated, sentence) for sentence in dns_subdomain(nominated)]
+    if status.get("qosClass") != before.get("qosClass"):
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+    policy = old["spec"].get("restartPolicy", "")
+    errors += _revived(status, before, "containerStatuses", policy)
+    sidecars = {c.get("name") for c in old["spec"].get("initContainers") or () if c.get("restartPolicy") == "Always"}
+    errors += _revived(status, before, "initContainerStatuses", policy, sidecars)
+    errors += _revived(status, before, "ephemeralContainerStatuses", "Never")
+    errors += _claim_status_mistakes(status.get("resourceClaimStatuses") or [], pod["spec"])
+    errors += _address_mistakes(status, before, "podIPs")
+    return errors + _host_address_mistakes(status, before)
+
+
+def _revived(status: Object, before: Object, field: str, policy: str, sidecars: set[str] | None = None) -> Errors:
+    """A container that ended for good stays ended."""
+    if policy == "Always":
+        return []
+    errors: Errors = []
+    for i, was in enumerate(before.get(field) or ()):
+        ended = (was.get("state") or {}).get("terminated")
+        if ended is None or (ended.get("exitCode", 0) != 0 and policy == "OnFailure"):
+            continue
+        if was.get("name") in (sidecars or ()):
+            continue
+        errors += [
+            forbidden(f"status.{field}[{i}].state", "may not be transitioned to non-terminated state")
+            for now in status.get(field) or ()
+            if now.get("name") == was.get("name") and (now.get("state") or {}).get("terminated") is None
+        ]
+    return errors
+
+
+def _claim_status_mistakes(statuses: list[Object], spec: Object) -> Errors:
+    errors: Errors = []
+    known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
+    seen = set()
+    for i, claim in enumerate(statuses):
+        path, name = f"status.resourceClaimStatuses[{i}].name", claim.get("name", "")
+        if name not in known:
+            errors.append(invalid(path, name, "must match the name of an entry in `spec.resourceClaims`"))
+        if name in seen:
+            errors.append(duplicate(path, name))
+        seen.add(name)
+        if (reference := claim.get("resourceClaimName")) is not None:
+            errors += [invalid(path, reference, sentence) for sentence in dns_subdomain(reference)]
+    return errors
+
+
+def _address_mistakes(status: Object, before: Object, field: str) -> Errors:
+    listed = status.get(field)
+    if not listed:
+        return []
+    path = f"status.{field}"
+    addresses = [entry.get("ip", "") for entry in listed]
+    families = {plain(address) for address in addresses}
+    if None not in families and len(families) == len(addresses):
+        return []  # each as it should be written, and one of each family
+    known = [entry.get("ip", "") for entry in before.get(field) or ()]
+    errors: Errors = []
+    for i, address in enumerate(addresses):
+        errors += refuse_ip(f"{path}[{i}]", address, known)
+    if len(addresses) > 1:
+        shown = [go_names.POD_IP(entry) for entry in listed]
+        if len(addresses) > 2 or not both_families(addresses):
+            errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
+        errors += [duplicate(f"{path}[{i}]", shown[i]) for i, a in enumerate(addresses) if a in addresses[:i]]
+    return errors
+
+
+def _host_address_mistakes(status: Object, before: Object) -> Errors:
+    listed = status.get("hostIPs")
+    if not listed:
+        return []
+    errors: Errors = []
+    if status.get("hostIP", "") != listed[0].get("ip", ""):
+        errors.append(invalid("status.hostIPs[0].ip", listed[0].get("ip", ""), "must be equal to `hostIP`"))
+    return errors + _address_mistakes(status, before, "hostIPs")

@@ -1,0 +1,367 @@
+"""Label selectors and field selectors: their grammar, their matching, and what is said about a bad one.
+
+    selector     = requirement *("," requirement) | ""
+    requirement  = KEY | "!" KEY
+                 | KEY ("=" | "==" | "!=" | ">" | "<") [VALUE]
+                 | KEY ("in" | "notin") "(" [VALUE *("," [VALUE])] ")"
+
+``in`` and ``notin`` are operators only where an operator can stand; elsewhere they are ordinary words.  Field selectors
+know ``=``, ``==`` and ``!=`` only, and escape ``\\``, ``,`` and ``=`` in a value by a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from seamark.errors import BadRequest
+from seamark.kinds.values.fields import FieldError, invalid
+from seamark.kinds.values.metadata import label_value, qualified_name
+
+Operator = Literal["=", "!=", "in", "notin", "exists", "!", "gt", "lt"]
+
+_BINARY: dict[str, Operator] = {
+    "in": "in",
+    "notin": "notin",
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    ">": "gt",
+    "<": "lt",
+}
+_BINARY_WORDS = "in, notin, =, ==, !=, gt, lt"
+_EXPRESSION_OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+_token = re.compile(r"!=|==|[=!(),<>]|[^=!(),<> \t\r\n]+")
+_integer = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_SPECIAL = frozenset(("=", "==", "!=", "!", "(", ")", ",", "<", ">"))
+_END = ""
+
+
+def _int64(text: str) -> int | None:
+    if not _integer.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """One condition on the labels; ``values`` are sorted, and empty for ``exists`` and ``!``."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "=" | "in":
+                return value in self.values
+            case "!=" | "notin":
+                return value not in self.values
+            case "exists":
+                return value is not None
+            case "!":
+                return value is None
+            case "gt" | "lt":
+                number = None if value is None else _int64(value)
+                if number is None:
+                    return False
+                limit = int(self.values[0])
+                return number > limit if self.operator == "gt" else number < limit
+
+    def __str__(self) -> str:
+        match self.operator:
+            case "exists":
+                return self.key
+            case "!":
+                return f"!{self.key}"
+            case "in" | "notin":
+                return f"{self.key} {self.operator} ({','.join(self.values)})"
+            case "gt" | "lt":
+                return f"{self.key}{'>' if self.operator == 'gt' else '<'}{self.values[0]}"
+            case _:
+                return f"{self.key}{self.operator}{self.values[0]}"
+
+
+class LabelSelector:
+    """All requirements must hold.  No requirement at all selects everything; :data:`NOTHING` selects nothing.
+
+    ``equalities`` is the selector as plain pairs where it says nothing else (``a=b,c=d``), and None otherwise:
+    indexes and the fast path here live on it.
+    """
+
+    __slots__ = ("_pairs", "equalities", "requirements")
+
+    def __init__(self, requirements: Sequence[Requirement]) -> None:
+        self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
+        pairs = {r.key: r.values[0] for r in self.requirements if r.operator in ("=", "in") and len(r.values) == 1}
+        # "a=1,a=2" has one pair too few and is left to the requirements, which it can never meet.
+        self.equalities: Mapping[str, str] | None = pairs if len(pairs) == len(self.requirements) else None
+        self._pairs = tuple(pairs.items()) if self.equalities is not None else None
+
+    @property
+    def empty(self) -> bool:
+        """Whether it selects everything."""
+        return not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if self._pairs is None:
+            return all(requirement.matches(labels) for requirement in self.requirements)
+        get = labels.get
+        for key, value in self._pairs:  # noqa: SIM110 - a generator would cost more than the comparison
+            if get(key) != value:
+                return False
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.requirements == self.requirements
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.requirements))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class _Nothing(LabelSelector):
+    """What an absent selector means in an object: no object is meant."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.equalities = None
+
+    @property
+    def empty(self) -> bool:
+        return False
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return False
+
+
+EVERYTHING = LabelSelector(())
+NOTHING: LabelSelector = _Nothing()
+
+
+@lru_cache(maxsize=1024)
+def parse_labels(text: str) -> LabelSelector:
+    """The selector a query means; ``BadRequest`` in the API server's words if it means none."""
+    return LabelSelector(list(_Parser(text).requirements())) if text else EVERYTHING
+
+
+def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
+    """The selector of a ``matchLabels``/``matchExpressions`` object; None selects nothing, ``{}`` everything."""
+    if selector is None:
+        return NOTHING
+    requirements = [
+        _checked(Requirement(key, "=", (value,))) for key, value in (selector.get("matchLabels") or {}).items()
+    ]
+    for expression in selector.get("matchExpressions") or ():
+        word = expression.get("operator", "")
+        operator = _EXPRESSION_OPERATORS.get(word)
+        if operator is None:
+            raise BadRequest(f'"{word}" is not a valid label selector operator')
+        values = tuple(sorted(set(expression.get("values") or ())))
+        requirements.append(_checked(Requirement(expression.get("key", ""), operator, values)))
+    return LabelSelector(requirements) if requirements else EVERYTHING
+
+
+def from_pairs(pairs: Mapping[str, str]) -> LabelSelector:
+    """The selector of a Service or ReplicationController: every pair must be there.  The pairs are taken as valid."""
+    return LabelSelector([Requirement(key, "=", (value,)) for key, value in pairs.items()])
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    if wrong := _mistakes(requirement):
+        sentences = [f"{error.field}: {error.message}" for error in wrong]
+        raise BadRequest(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
+    return requirement
+
+
+def _mistakes(requirement: Requirement) -> list[FieldError]:
+    key, operator, values = requirement.key, requirement.operator, requirement.values
+    wrong = []
+    if sentences := qualified_name(key):
+        wrong.append(invalid("key", key, "; ".join(sentences)))
+    if operator in ("in", "notin") and not values:
+        wrong.append(invalid("values", list(values), "for 'in', 'notin' operators, values set can't be empty"))
+    elif operator in ("exists", "!") and values:
+        wrong.append(invalid("values", list(values), "values set must be empty for exists and does not exist"))
+    elif operator in ("gt", "lt") and _int64(values[0]) is None:
+        wrong.append(invalid("values[0]", values[0], "for 'Gt', 'Lt' operators, the value must be an integer"))
+    for i, value in enumerate(values):
+        if sentences := label_value(value):
+            wrong.append(invalid(f"values[{i}][{key}]", value, "; ".join(sentences)))
+    return wrong
+
+
+class _Parser:
+    """Reads tokens once, left to right; the end is an empty token."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = _token.findall(text)
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else _END
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def requirements(self) -> Iterator[Requirement]:
+        token = self.peek()
+        if token == _END:
+            return
+        if not (_is_word(token) or token == "!"):
+            raise BadRequest(f"found '{token}', expected: !, identifier, or 'end of string'")
+        while True:
+            try:
+                yield self._requirement()
+            except BadRequest as error:
+                raise BadRequest(f"unable to parse requirement: {error.message}") from error
+            separator = self.take()
+            if separator == _END:
+                return
+            if separator != ",":
+                raise BadRequest(f"found '{separator}', expected: ',' or 'end of string'")
+            after = self.peek()
+            if not (_is_word(after) or after == "!"):
+                raise BadRequest(f"found '{after}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        key = self.take()
+        negated = key == "!"
+        if negated:
+            key = self.take()
+        if not _is_word(key):
+            raise BadRequest(f"found '{key}', expected: identifier")
+        if sentences := qualified_name(key):
+            # Go prints the missing path of a selector on its own as <nil>.
+            error = invalid("<nil>", key, "; ".join(sentences))
+            raise BadRequest(f"{error.field}: {error.message}")
+        if negated:
+            return Requirement(key, "!")
+        if self.peek() in (_END, ","):
+            return Requirement(key, "exists")
+        word = self.take()
+        operator = _BINARY.get(word)
+        if operator is None:
+            raise BadRequest(f"found '{word}', expected: {_BINARY_WORDS}")
+        values = self._set() if operator in ("in", "notin") else {self._value()}
+        return _checked(Requirement(key, operator, tuple(sorted(values))))
+
+    def _value(self) -> str:
+        if self.peek() in (_END, ","):
+            return ""
+        token = self.take()
+        if not _is_word(token):
+            raise BadRequest(f"found '{token}', expected: identifier")
+        return token
+
+    def _set(self) -> set[str]:
+        opening = self.take()
+        if opening != "(":
+            raise BadRequest(f"found '{opening}' expected: '('")
+        first = self.peek()
+        if not (_is_word(first) or first in (",", ")")):
+            raise BadRequest(f"found '{first}', expected: ',', ')' or identifier")
+        values = set()
+        while True:
+            # Between two separators stands a word or nothing, which is the empty value.
+            token = self.peek()
+            if _is_word(token):
+                values.add(self.take())
+            elif token in (",", ")"):
+                values.add("")
+            else:
+                raise BadRequest(f"found '{token}', expected: ',', or identifier")
+            separator = self.take()
+            if separator == ")":
+                return values
+            if separator != ",":
+                raise BadRequest(f"found '{separator}', expected: ',' or ')'")
+
+
+def _is_word(token: str) -> bool:
+    return token != _END and token not in _SPECIAL
+
+
+class FieldTerm(msgspec.Struct, frozen=True):
+    path: str
+    operator: Literal["=", "!="]
+    value: str
+
+
+class FieldSelector(msgspec.Struct, frozen=True):
+    """All terms must hold; no term at all selects everything.  A field that is absent has the value ``""``."""
+
+    terms: tuple[FieldTerm, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.terms
+
+    def matches(self, values: Mapping[str, str]) -> bool:
+        return all((values.get(term.path, "") == term.value) == (term.operator == "=") for term in self.terms)
+
+    def required(self, path: str) -> str | None:
+        """The one value this field must have, if the selector says so."""
+        return next((term.value for term in self.terms if term.path == path and term.operator == "="), None)
+
+    def __str__(self) -> str:
+        return ",".join(f"{term.path}{term.operator}{_escape(term.value)}" for term in self.terms)
+
+
+_term = re.compile(r"(.*?)(!=|==|=)(.*)", re.DOTALL)
+_piece = re.compile(r"(?:[^\\,]|\\.|\\\Z)*", re.DOTALL)
+_escaped = re.compile(r"\\(.?)|([,=])", re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def parse_fields(text: str) -> FieldSelector:
+    """The field selector a query means; whether a kind has such fields is for the kind to say."""
+    terms = []
+    for piece in sorted(_pieces(text)):
+        if not piece:
+            continue
+        parts = _term.fullmatch(piece)
+        if parts is None:
+            raise BadRequest(f"invalid selector: '{text}'; can't understand '{piece}'")
+        path, operator, value = parts.groups()
+        terms.append(FieldTerm(path, "!=" if operator == "!=" else "=", _escaped.sub(_unescape, value)))
+    return FieldSelector(tuple(terms))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The terms between commas that are not escaped."""
+    at = 0
+    while at <= len(text):
+        found = _piece.match(text, at)
+        assert found is not None, "the pattern matches the empty text"
+        yield found.group()
+        at = found.end() + 1
+
+
+def _unescape(found: re.Match[str]) -> str:
+    char, bare = found.groups()
+    if bare:
+        # Go prints the character as its number.
+        raise BadRequest(f"invalid field selector: unescaped character in value: {ord(bare)}")
+    if char not in ("\\", ",", "="):
+        raise BadRequest(f"invalid field selector: invalid escape sequence: \\{char}")
+    return str(char)
+
+
+def _escape(value: str) -> str:
+    return re.sub(r"([\\,=])", r"\\\1", value)

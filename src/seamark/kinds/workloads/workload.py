@@ -1,0 +1,214 @@
+"""What workloads share: a selector, a template of Pods, a number of replicas, a status that counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from seamark.errors import Object
+from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.pod.defaults import default_spec
+from seamark.kinds.pod.validation import template_mistakes
+from seamark.kinds.pod.warnings import spec_warnings
+from seamark.kinds.values.fields import Errors, FieldError, forbidden, invalid, not_supported, required
+from seamark.kinds.values.label_selector import label_selector_mistakes, printed, readable
+from seamark.kinds.values.metadata import dns_label
+
+_CHANGE = ("get", "patch", "update")
+_percent = re.compile("[0-9]+%")
+_IMMUTABLE = "field is immutable"
+SCALE = Subresource("scale", _CHANGE, "Scale", group="autoscaling", version="v1")
+
+
+def status_of(kind: str) -> Subresource:
+    return Subresource("status", _CHANGE, kind)
+
+
+class Workload(Kind):
+    """A kind that keeps Pods made from a template.
+
+    ``counts`` are the numbers of its status in the order in which they are judged; none may be negative.
+    ``names_pods`` says that people should know that Pods are called after it.
+    """
+
+    categories = ("all",)
+    new_status: ClassVar[Object] = {}
+    counts: ClassVar[tuple[str, ...]] = ()
+    names_pods: ClassVar[bool] = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        self.default_spec(spec)
+        default_template(spec)
+
+    def default_spec(self, spec: Object) -> None:
+        """Fill in the spec, its template apart."""
+        spec.setdefault("replicas", 1)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+        obj["status"] = dict(self.new_status)
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        obj["status"] = old["status"]
+        generation = old["metadata"].get("generation", 0) + (obj["spec"] != old["spec"])
+        if generation:
+            obj["metadata"]["generation"] = generation
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self.validate(obj) + fixed_mistakes(obj, old, ("selector",))
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        status = obj["status"]
+        errors: Errors = []
+        for field in self.counts:
+            if status.get(field) is not None:
+                errors += not_negative(status[field], f"status.{field}")
+        errors += self.status_mistakes(status)
+        before, after = old["status"].get("collisionCount"), status.get("collisionCount")
+        if before is not None and (after is None or after < before):
+            errors.append(invalid("status.collisionCount", after or 0, "cannot be decremented"))
+        return errors
+
+    def status_mistakes(self, status: Object) -> Errors:
+        """How the numbers must fit together."""
+        return []
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        meta, template = obj["metadata"], obj["spec"].get("template")
+        if old is not None and meta.get("generation") == old["metadata"].get("generation"):
+            return []
+        sentences: list[str] = []
+        if old is None and self.names_pods and (wrong := dns_label(meta.get("name", ""))):
+            # Go prints the list of reasons in brackets.
+            sentences.append(
+                "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a "
+                f"DNS label is recommended: [{' '.join(wrong)}]"
+            )
+        if template is not None:
+            sentences += spec_warnings(template.get("metadata") or {}, template["spec"], "spec.template")
+        return sentences
+
+
+def default_template(spec: Object) -> None:
+    """Fill in the Pod template of a workload's spec."""
+    template = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    default_spec(template.setdefault("spec", {}))
+
+
+def not_negative(value: int, path: str) -> Errors:
+    return [invalid(path, value, "must be greater than or equal to 0")] if value < 0 else []
+
+
+def not_more_than(status: Object, fields: Sequence[str], whole: str, said: str) -> Errors:
+    """None of these may be greater than ``whole``; ``said`` is how the sentence calls it."""
+    limit = status.get(whole, 0)
+    return [
+        invalid(f"status.{field}", status.get(field, 0), f"cannot be greater than {said}")
+        for field in fields
+        if status.get(field, 0) > limit
+    ]
+
+
+def fixed_mistakes(obj: Object, old: Object, fields: Sequence[str]) -> Errors:
+    """Parts of the spec that stay as they were made."""
+    after, before = obj["spec"], old["spec"]
+    return [
+        invalid(f"spec.{field}", printed(after.get(field)) if field == "selector" else after.get(field), _IMMUTABLE)
+        for field in fields
+        if after.get(field) != before.get(field)
+    ]
+
+
+def selector_mistakes(spec: Object, what: str) -> Errors:
+    selector = spec.get("selector")
+    if selector is None:
+        return [required("spec.selector")]
+    errors = label_selector_mistakes(selector, "spec.selector")
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(invalid("spec.selector", printed(selector), f"empty selector is invalid for {what}"))
+    return errors
+
+
+def replicated_template_mistakes(spec: Object, what: str) -> Errors:
+    """The template of a Deployment or ReplicaSet, which its own selector must select; ``what`` names the kind."""
+    selector = readable(spec.get("selector"))
+    if selector is None:
+        return [invalid("spec.selector", printed(spec.get("selector")), "invalid label selector")]
+    template = spec["template"]
+    errors = [] if selector.empty else unselected_mistakes(spec)
+    errors += template_mistakes(template, "spec.template")
+    return errors + lasting_mistakes(template["spec"], what)
+
+
+def unselected_mistakes(spec: Object) -> Errors:
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    selector = readable(spec.get("selector"))
+    return [] if selector is None or selector.matches(labels) else [unmatched(labels)]
+
+
+def unmatched(labels: dict[str, str]) -> FieldError:
+    shown = dict(sorted(labels.items())) or None  # Go's map is nil without labels
+    return invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
+
+
+def lasting_mistakes(spec: Object, what: str) -> Errors:
+    """Pods of a workload run until they are told to stop."""
+    errors: Errors = []
+    policy = spec.get("restartPolicy", "")
+    if policy != "Always":
+        errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if spec.get("activeDeadlineSeconds") is not None:
+        sentence = f"activeDeadlineSeconds in {what} is not Supported"
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", sentence))
+    return errors
+
+
+# --- numbers that may be percentages -----------------------------------------------------------------------------
+
+
+def share_mistakes(value: Any, path: str) -> Errors:
+    if isinstance(value, int):
+        return not_negative(value, path)
+    if _percent.fullmatch(value):
+        return []
+    sentence = (
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used "
+        "for validation is '[0-9]+%')"
+    )
+    return [invalid(path, value, sentence)]
+
+
+def share_value(value: Any) -> int:
+    """The number before the percent sign, or the number itself; 0 for what is neither."""
+    if isinstance(value, int):
+        return value
+    return int(value[:-1]) if _percent.fullmatch(value) else 0
+
+
+def more_than_all(value: Any, path: str) -> Errors:
+    if isinstance(value, str) and share_value(value) > 100:
+        return [invalid(path, value, "must not be greater than 100%")]
+    return []
+
+
+# --- what people see ---------------------------------------------------------------------------------------------
+
+
+def container_cells(template: Object | None) -> tuple[str, str]:
+    """The cells under CONTAINERS and IMAGES."""
+    containers: Sequence[Object] = ((template or {}).get("spec") or {}).get("containers") or ()
+    return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
+
+
+def selector_cell(selector: Object | None) -> str:
+    """The cell under SELECTOR."""
+    found = readable(selector)
+    return "<error>" if found is None else str(found) or "<none>"
+
+
+def labels_cell(labels: dict[str, str] | None) -> str:
+    """Plain pairs, as under NODE SELECTOR."""
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else "<none>"

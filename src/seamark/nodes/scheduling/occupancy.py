@@ -1,0 +1,242 @@
+"""What runs where: the scheduler's picture of the cluster, kept change by change.
+
+Pods count from the moment the scheduler has decided about them, before anybody has written it down.  Counting the Pods
+of a set (a selector in some namespaces) by node is done once and then kept up to date, for replicas ask for the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from seamark.nodes.scheduling import affinity, requests
+from seamark.nodes.scheduling.affinity import PodSet, PodTerm
+from seamark.nodes.scheduling.requests import HostPort
+from seamark.nodes.views import REGION, ZONE, Node, Pod
+
+K = TypeVar("K", bound=Hashable)
+
+KEPT_COUNTS = 512
+
+
+class Occupant(msgspec.Struct, frozen=True):
+    """A Pod that has a node."""
+
+    key: str
+    uid: str
+    node: str
+    namespace: str
+    labels: dict[str, str]
+    living: bool
+    generation: int
+    requests: dict[str, int]
+    ports: tuple[HostPort, ...]
+    apart: tuple[PodTerm, ...]
+    siblings: Hashable
+
+
+class Room:
+    """One Node and what is left of it."""
+
+    __slots__ = ("allocatable", "fullness", "name", "node", "open", "ports", "used", "zone")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.name, self.zone = node.name, node.metadata.labels.get(ZONE, "")
+        self.allocatable = {name: requests.thousandths(q) for name, q in node.status.allocatable.items()}
+        self.used: dict[str, int] = {}
+        self.ports: Counter[HostPort] = Counter()
+        self.fullness = 0.0  # the most used of its resources, from 0 to 1
+        # Most nodes have nothing that could keep a Pod away.
+        self.open = node.ready and not node.spec.unschedulable and not node.spec.taints
+
+    def add(self, occupant: Occupant) -> None:
+        used = self.used
+        for name, much in occupant.requests.items():
+            used[name] = used.get(name, 0) + much
+        if occupant.ports:
+            self.ports.update(occupant.ports)
+        self._measure()
+
+    def remove(self, occupant: Occupant) -> None:
+        for name, much in occupant.requests.items():
+            self.used[name] -= much
+        if occupant.ports:
+            self.ports -= Counter(occupant.ports)
+        self._measure()
+
+    def _measure(self) -> None:
+        most = 0.0
+        for name in ("cpu", "memory", requests.PODS):
+            there = self.allocatable.get(name)
+            if there:
+                most = max(most, self.used.get(name, 0) / there)
+        self.fullness = most
+
+
+def siblings_of(pod: Pod) -> Hashable:
+    """What the scheduler spreads by itself: Pods of one controller, or without one, Pods with the same labels."""
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            return owner.uid
+    # A Pod is given its node's zone as labels of its own once it has a node; siblings elsewhere have others.
+    labels = tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in (ZONE, REGION)))
+    return (pod.metadata.namespace, labels) if labels else None
+
+
+def occupant(pod: Pod, name: str, node: Node | None = None) -> Occupant:
+    """A Pod on the node of that name; a Node itself is given for a Pod that is only about to get there."""
+    meta, labels = pod.metadata, pod.metadata.labels
+    if node is not None:
+        # The API server will copy these from the Node to the Pod.
+        copied = {key: value for key in (ZONE, REGION) if (value := node.metadata.labels.get(key))}
+        labels = {**copied, **labels}
+    return Occupant(
+        pod.key,
+        meta.uid,
+        name,
+        meta.namespace,
+        labels,
+        not pod.deleting,
+        meta.generation,
+        requests.requested(pod),
+        requests.host_ports(pod),
+        affinity.of(pod.spec.affinity, meta.namespace).apart,
+        siblings_of(pod),
+    )
+
+
+class Occupancy:
+    """All Nodes and all Pods that have one."""
+
+    def __init__(self) -> None:
+        self.rooms: dict[str, Room] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self._occupants: dict[str, Occupant] = {}
+        self._on: dict[str, dict[str, Occupant]] = {}
+        self._siblings: dict[Hashable, Counter[str]] = {}
+        self._counts: OrderedDict[PodSet, Counter[str]] = OrderedDict()
+        self._apart: dict[PodTerm, Counter[str]] = {}
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        room = self.rooms[node.name] = Room(node)
+        for occupant in self._on.get(node.name, {}).values():
+            room.add(occupant)
+
+    def remove_node(self, name: str) -> None:
+        self.rooms.pop(name, None)
+
+    def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        self.namespaces[name] = labels
+        self._forget_counts_by_labels()
+
+    def remove_namespace(self, name: str) -> None:
+        self.namespaces.pop(name, None)
+        self._forget_counts_by_labels()
+
+    def _forget_counts_by_labels(self) -> None:
+        for pods in [pods for pods in self._counts if pods.by_labels is not None]:
+            del self._counts[pods]
+
+    def put(self, new: Occupant) -> None:
+        old = self._occupants.get(new.key)
+        if old == new:
+            return
+        if old is not None:
+            self._take(old)
+        self._occupants[new.key] = new
+        self._on.setdefault(new.node, {})[new.key] = new
+        if (room := self.rooms.get(new.node)) is not None:
+            room.add(new)
+        self._count(new, 1)
+
+    def remove(self, key: str) -> bool:
+        """A Pod is gone or over; whether it was there at all."""
+        old = self._occupants.get(key)
+        if old is not None:
+            self._take(old)
+        return old is not None
+
+    def knows(self, pod: Pod) -> bool:
+        """Whether nothing about the Pod has changed that matters here."""
+        known, meta = self._occupants.get(pod.key), pod.metadata
+        return (
+            known is not None
+            and known.uid == meta.uid
+            and known.node == pod.spec.node_name
+            and known.generation == meta.generation
+            and known.living != pod.deleting
+            and known.labels == meta.labels
+        )
+
+    def get(self, key: str) -> Occupant | None:
+        return self._occupants.get(key)
+
+    def _take(self, old: Occupant) -> None:
+        del self._occupants[old.key]
+        here = self._on[old.node]
+        del here[old.key]
+        if not here:
+            del self._on[old.node]
+        if (room := self.rooms.get(old.node)) is not None:
+            room.remove(old)
+        self._count(old, -1)
+
+    def _count(self, occupant: Occupant, by: int) -> None:
+        if occupant.siblings is not None:
+            _change(self._siblings, occupant.siblings, occupant.node, by)
+        for term in occupant.apart:
+            _change(self._apart, term, occupant.node, by)
+        for pods, counts in self._counts.items():
+            if self._in(pods, occupant):
+                counts[occupant.node] += by
+
+    def _in(self, pods: PodSet, occupant: Occupant) -> bool:
+        if pods.living and not occupant.living:
+            return False
+        return pods.contains(occupant.namespace, occupant.labels, self.namespaces)
+
+    # --- questions ---------------------------------------------------------------------------------
+
+    def siblings(self, group: Hashable) -> Mapping[str, int]:
+        """How many Pods of the group each node has."""
+        return self._siblings.get(group) or {}
+
+    def counts(self, pods: PodSet) -> Mapping[str, int]:
+        """How many of these Pods each node has."""
+        found = self._counts.get(pods)
+        if found is None:
+            found = Counter(o.node for o in self._occupants.values() if self._in(pods, o))
+            self._counts[pods] = found
+            if len(self._counts) > KEPT_COUNTS:
+                self._counts.popitem(last=False)
+        else:
+            self._counts.move_to_end(pods)
+        return found
+
+    def wants_apart(self) -> Mapping[PodTerm, Mapping[str, int]]:
+        """What Pods that are there already do not want beside them, and on which nodes those are."""
+        return self._apart
+
+    def per_domain(self, counts: Mapping[str, int], topology: str) -> dict[str, int]:
+        """Counts by node, added up by the value of a label of the nodes."""
+        domains: dict[str, int] = {}
+        for name, count in counts.items():
+            room = self.rooms.get(name)
+            if room is not None and count and (value := room.node.metadata.labels.get(topology)) is not None:
+                domains[value] = domains.get(value, 0) + count
+        return domains
+
+
+def _change(table: dict[K, Counter[str]], key: K, node: str, by: int) -> None:
+    counts = table.setdefault(key, Counter())
+    counts[node] += by
+    if not counts[node]:
+        del counts[node]
+        if not counts:
+            del table[key]

@@ -1,0 +1,205 @@
+"""The simulated kubelets: Pods on our nodes get addresses, run, become ready and go, as :mod:`pod_life` says.
+
+All nodes share one queue.  A Pod costs one status write from bound to ready, if it is not told to take its time, and
+no timer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seamark import errors
+from seamark.access.clock import Clock
+from seamark.access.cluster import Cluster, Receipt
+from seamark.access.events import EventRecorder, Reference
+from seamark.access.informer import Index, Informer
+from seamark.errors import Object
+from seamark.kinds.resource import PODS
+from seamark.nodes.simulated import orders, pod_life
+from seamark.nodes.simulated.orders import Orders
+from seamark.nodes.simulated.pod_life import Moments, Place, Rules, Step
+from seamark.nodes.simulated.roster import Member, Roster
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.nodes.views import Pod, PodStatus
+from seamark.nodes.work import Key, Work
+
+
+def node_of(pod: Pod) -> tuple[str, ...]:
+    """For an index of Pods by node."""
+    return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+class Kubelets:
+    """All simulated kubelets of this process."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        pods: Informer[Pod],
+        roster: Roster,
+        settings: NodeSettings,
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._cluster = cluster
+        self._pods = pods
+        self._on_node: Index[Pod] = pods.index("node", node_of)
+        self._roster = roster
+        self._events = events
+        self._clock = clock
+        self._rules = Rules(settings.stop_after, settings.crash_backoff, settings.crash_backoff_cap)
+        self._moments: dict[str, Moments] = {}  # by uid
+        self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with what they were read from
+        self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: the version all is well with, and until when
+        self._thirsty: dict[str, dict[Key, None]] = {}  # by node: Pods that wait for an address
+        self.work = Work("kubelet", self._handle, clock=clock, workers=settings.workers)
+        pods.on_change(self._changed)
+
+    # --- what happens ------------------------------------------------------------------------------
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or (new.finished and not old.finished)):
+            self._let_go(old)
+        if new is None:
+            return
+        member = self._roster.get(new.spec.node_name)
+        if member is None:
+            return
+        if old is None:
+            self._adopt(member, new)
+        if not new.finished or new.deleting:
+            self.work.add(new.key)
+
+    def node_changed(self, member: Member, *, new: bool) -> None:
+        """A node of ours has come, has been started or has been stopped."""
+        pods = self._on_node.objects(member.name)
+        if new:
+            for pod in pods:
+                self._adopt(member, pod)
+        if member.running:
+            for pod in pods:
+                self._settled.pop(pod.metadata.uid, None)
+                self.work.add(pod.key)
+
+    def _adopt(self, member: Member, pod: Pod) -> None:
+        """A Pod that has addresses already keeps them."""
+        if not pod.finished and not pod.spec.host_network and pod.status.pod_ips:
+            member.addresses.adopt(pod.metadata.uid, [address.ip for address in pod.status.pod_ips])
+
+    def _let_go(self, pod: Pod) -> None:
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        self._moments.pop(uid, None)
+        self._orders.pop(uid, None)
+        self._settled.pop(uid, None)
+        member = self._roster.get(node)
+        if member is not None and member.addresses.release(uid):
+            for key in self._thirsty.pop(node, ()):
+                self.work.add(key)
+
+    # --- one Pod -----------------------------------------------------------------------------------
+
+    async def _handle(self, key: Key) -> None:
+        pod = self._pods.by_key(key)
+        if pod is None or (pod.finished and not pod.deleting):
+            return
+        member = self._roster.get(pod.spec.node_name)
+        if member is None or not member.running:
+            return
+        now, uid = self._clock.now(), pod.metadata.uid
+        version, until = self._settled.get(uid, ("", None))
+        if version == pod.metadata.resource_version and (until is None or now < until):
+            # What we have just written ourselves comes back to us; it holds until it is due.
+            if until is not None:
+                self.work.add_at(key, until)
+            return
+        moments = self._moments.get(uid) or pod_life.recover(pod, now)
+        step = pod_life.next_status(
+            pod,
+            now=now,
+            place=self._place(member, pod),
+            moments=moments,
+            orders=self._orders_of(pod),
+            rules=self._rules,
+        )
+        written = await self._carry_out(pod, step)
+        if not written:
+            return
+        self._moments[uid] = step.moments
+        if step.status.pod_ip:
+            self._settled[uid] = (written, step.again)
+        if step.again is not None:
+            self.work.add_at(key, step.again)
+
+    def _place(self, member: Member, pod: Pod) -> Place:
+        if pod.spec.host_network:
+            return Place(member.host_ips, member.host_ips)
+        if pod.deleting:
+            return Place(member.host_ips, member.addresses.of(pod.metadata.uid))
+        given = member.addresses.take(pod.metadata.uid)
+        if given is None:
+            self._thirsty.setdefault(member.name, {})[pod.key] = None
+        return Place(member.host_ips, given)
+
+    def _orders_of(self, pod: Pod) -> Orders:
+        annotations, uid = pod.metadata.annotations, pod.metadata.uid
+        if not annotations:
+            return orders.NO_ORDERS
+        known = self._orders.get(uid)
+        if known is not None and known[0] == annotations:
+            return known[1]
+        parsed, complaints = orders.parse(annotations)
+        self._orders[uid] = (annotations, parsed)
+        for complaint in complaints:
+            self._tell(pod, "BadAnnotation", complaint)
+        return parsed
+
+    async def _carry_out(self, pod: Pod, step: Step) -> str:
+        """Make it so, and return the Pod's version then; "" if the Pod was not what we thought it was."""
+        meta = pod.metadata
+        version = meta.resource_version
+        try:
+            if step.status != pod.status:
+                patch = {
+                    "metadata": {"uid": meta.uid, "resourceVersion": version},
+                    "status": difference(pod.status, step.status),
+                }
+                written = await self._cluster.patch(
+                    PODS,
+                    meta.name,
+                    patch,
+                    namespace=meta.namespace,
+                    subresource="status",
+                    field_manager="kubelet",
+                    as_=Receipt,
+                )
+                version = written.version
+            if step.remove:
+                await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
+        except (errors.NotFound, errors.Conflict):
+            # It is gone, or was changed by somebody else meanwhile: we shall hear of it, and look again then.
+            return ""
+        for note in step.notes:
+            self._tell(pod, note.reason, note.message)
+        return version
+
+    def _tell(self, pod: Pod, reason: str, message: str) -> None:
+        self._events.record(reference(pod), "Warning", reason=reason, message=message)
+
+
+def reference(pod: Pod) -> Reference:
+    meta = pod.metadata
+    return Reference("Pod", meta.name, meta.namespace, meta.uid, "v1", meta.resource_version)
+
+
+def difference(old: PodStatus, new: PodStatus) -> Object:
+    """The merge patch that makes one of the other; what became empty is null."""
+    patch: dict[str, Any] = {}
+    for field, name in _FIELDS:
+        value = getattr(new, field)
+        if value != getattr(old, field):
+            patch[name] = value or None
+    return patch
+
+
+_FIELDS = tuple(zip(PodStatus.__struct_fields__, PodStatus.__struct_encode_fields__, strict=True))

@@ -1,0 +1,156 @@
+"""What a simulated Node looks like, alive and not.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from uuid import UUID
+
+import msgspec
+
+from seamark.errors import Object
+from seamark.kinds.values import times
+from seamark.kinds.values.quantity import canonical
+from seamark.nodes.scheduling.tolerance import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.nodes.simulated.sites import Site, Sites
+from seamark.nodes.views import HOSTNAME, REGION, SIMULATED, ZONE, Node, NodeCondition, Taint
+
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+_LOST = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+
+
+# --- what --------------------------------------------------------------------------------------------
+
+
+def labels(settings: NodeSettings, name: str) -> dict[str, str]:
+    """The labels a Node has from its first moment."""
+    number = settings.number(name) or 1
+    found = {
+        HOSTNAME: name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",
+    }
+    if zone := settings.zone(number):
+        found[ZONE] = zone
+    if settings.region:
+        found[REGION] = settings.region
+    return found
+
+
+def new(settings: NodeSettings, name: str, place: Site, *, now: float) -> Object:
+    """A Node as its kubelet registers it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels(settings, name), "annotations": {SIMULATED: "true"}},
+        "spec": {"podCIDRs": list(place.pod_cidrs)},
+        "status": {
+            **description(settings, name, place.addresses),
+            "conditions": msgspec.to_builtins(healthy((), now=now)),
+        },
+    }
+
+
+def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> Object:
+    """What a kubelet says of its machine."""
+    amounts = {
+        "cpu": canonical(settings.cpu),
+        "memory": canonical(settings.memory),
+        "ephemeral-storage": canonical(settings.storage),
+        "pods": canonical(str(settings.pods)),
+    }
+    identity = UUID(bytes=sha256(name.encode()).digest()[:16])
+    return {
+        "addresses": [
+            *({"type": "InternalIP", "address": address} for address in addresses),
+            {"type": "Hostname", "address": name},
+        ],
+        "capacity": amounts,
+        "allocatable": amounts,
+        "nodeInfo": {
+            "machineID": identity.hex,
+            "systemUUID": str(identity),
+            "bootID": str(identity),
+            "kernelVersion": "6.1.0-seamark",
+            "osImage": "Seamark simulated node",
+            "containerRuntimeVersion": "seamark://1.0.0",
+            "kubeletVersion": settings.version,
+            "kubeProxyVersion": settings.version,
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        },
+    }
+
+
+def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Object, Object]:
+    """What to change in a Node that is there already: in it, and in its status; empty for nothing.
+
+    Whatever somebody has given it besides (labels, extended resources) stays.
+    """
+    missing = {key: value for key, value in labels(settings, node.name).items() if key not in node.metadata.labels}
+    changes: Object = {"metadata": {"labels": missing}} if missing else {}
+    hosts = tuple(a.address for a in node.status.addresses if a.type == "InternalIP")
+    if not node.spec.pod_cidrs or not hosts:
+        place = sites.take(node.name)
+        hosts = hosts or place.addresses
+        if not node.spec.pod_cidrs:
+            changes["spec"] = {"podCIDRs": list(place.pod_cidrs)}
+    told = description(settings, node.name, hosts)
+    known = msgspec.json.decode(msgspec.json.encode(node.status))
+    differs = {
+        key: value
+        for key, value in told.items()
+        if (not value.items() <= known.get(key, {}).items() if isinstance(value, dict) else value != known.get(key))
+    }
+    return changes, differs
+
+
+# --- how it is ---------------------------------------------------------------------------------------
+
+
+def healthy(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondition, ...]:
+    """The conditions of a Node whose kubelet is well; what others say of it stays."""
+    known = {condition.type: condition for condition in conditions}
+    text = times.text(now)
+    own = []
+    for type, status, reason, message in _HEALTHY:
+        was = known.pop(type, None)
+        if was is not None and (was.status, was.reason) == (status, reason):
+            own.append(was)
+        else:
+            since = was.last_transition_time if was is not None and was.status == status else text
+            own.append(NodeCondition(type, status, text, since, reason, message))
+    return (*own, *known.values())
+
+
+def lost(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondition, ...]:
+    """The conditions of a Node nobody has heard of: what its kubelet used to say is not known any more."""
+    own = {type for type, *_ in _HEALTHY}
+    reason, message = _LOST
+    return tuple(
+        NodeCondition(c.type, "Unknown", c.last_heartbeat_time, times.text(now), reason, message)
+        if c.type in own and c.status != "Unknown"
+        else c
+        for c in conditions
+    )
+
+
+def taints(node: Node, *, alive: bool, now: float) -> tuple[Taint, ...]:
+    """The taints a Node should have; those that are nobody's but the user's stay as they are."""
+    wanted: set[tuple[str, str]] = set()
+    if not alive:
+        wanted |= {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
+    if node.spec.unschedulable:
+        wanted.add((UNSCHEDULABLE, "NoSchedule"))
+    ours = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
+    kept = [t for t in node.spec.taints if t.key not in ours or (t.key, t.effect) in wanted]
+    missing = sorted(wanted - {(t.key, t.effect) for t in kept}, reverse=True)
+    return (*kept, *(Taint(key, effect, time_added=times.text(now)) for key, effect in missing))

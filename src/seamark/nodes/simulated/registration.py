@@ -1,0 +1,107 @@
+"""Before anything else: the Nodes that should be there are, and those of earlier, larger settings are not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.kinds.resource import LEASES, NODES, PODS
+from seamark.nodes.simulated import node_objects
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.nodes.simulated.sites import Sites
+from seamark.nodes.views import Metadata, Node, View
+
+log = logging.getLogger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+ATTEMPTS = 5
+
+
+class _Pod(View, frozen=True):
+    metadata: Metadata
+
+
+async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> None:
+    """Make every Node of the settings, or bring up to date what is there."""
+    found = {node.name: node for node in (await cluster.list(NODES, as_=Node)).items}
+    for node in list(found.values()):
+        if _surplus(node, settings):
+            await _dismiss(cluster, node)
+            del found[node.name]
+    sites = Sites(settings, found.values())
+    writes = []
+    for name in settings.names:
+        known = found.get(name)
+        if known is None:
+            planned = node_objects.new(settings, name, sites.take(name), now=now)
+            writes.append(_create(cluster, name, planned))
+        elif not known.simulated:
+            log.warning("there is a node %s already that is not simulated: it is left alone", name)
+        else:
+            writes.append(_update(cluster, settings, known, sites))
+    await asyncio.gather(*writes)
+
+
+async def complete(cluster: Cluster, settings: NodeSettings, name: str) -> None:
+    """Give a Node that says it is ours, whoever made it, what it lacks."""
+    nodes = (await cluster.list(NODES, as_=Node)).items
+    node = next((node for node in nodes if node.name == name), None)
+    if node is not None and node.simulated:
+        await _update(cluster, settings, node, Sites(settings, nodes))
+
+
+async def _update(cluster: Cluster, settings: NodeSettings, node: Node, sites: Sites) -> None:
+    """Give a Node of ours what it lacks, and say anew what its machine is like."""
+    for _ in range(ATTEMPTS):
+        changes, status = node_objects.registration(settings, node, sites)
+        version = {"resourceVersion": node.metadata.resource_version}
+        try:
+            if changes:
+                changes["metadata"] = {**changes.get("metadata", {}), **version}
+                await cluster.patch(NODES, node.name, changes, field_manager="kubelet")
+            if status:
+                await cluster.patch(NODES, node.name, {"status": status}, subresource="status", field_manager="kubelet")
+            return
+        except errors.Conflict:
+            node = await cluster.get(NODES, node.name, as_=Node)
+    raise errors.Conflict(f"node {node.name} is changed by somebody else all the time")
+
+
+async def _create(cluster: Cluster, name: str, planned: errors.Object) -> None:
+    try:
+        await cluster.create(NODES, planned)
+    except errors.AlreadyExists:
+        log.warning("somebody else has just made a node %s: it is left alone", name)
+
+
+def _surplus(node: Node, settings: NodeSettings) -> bool:
+    number = settings.number(node.name)
+    return node.simulated and number is not None and number > settings.count
+
+
+async def _dismiss(cluster: Cluster, node: Node) -> None:
+    """Take away a Node that is no longer wanted, and the Pods on it, which nobody runs any more."""
+    log.info("node %s is one too many: it is removed, its Pods with it", node.name)
+    await _gone(cluster.delete(NODES, node.name, uid=node.metadata.uid))
+    await _gone(cluster.delete(LEASES, node.name, namespace=LEASE_NAMESPACE))
+    pods = (await cluster.list(PODS, fields=f"spec.nodeName={node.name}", as_=_Pod)).items
+    for pod in pods:
+        meta = pod.metadata
+        await _gone(cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0))
+
+
+async def dismiss_all(cluster: Cluster, settings: NodeSettings) -> None:
+    """No nodes are wanted: take away those of an earlier run."""
+    for node in (await cluster.list(NODES, as_=Node)).items:
+        if _surplus(node, settings):
+            await _dismiss(cluster, node)
+
+
+async def _gone(deletion: Awaitable[None]) -> None:
+    try:
+        await deletion
+    except (errors.NotFound, errors.Conflict):
+        return  # gone already, or another one of its name is there, which is not meant

@@ -1,0 +1,231 @@
+"""Which zones or nodes should use an endpoint (pure).
+
+Two ways to ask for it: ``spec.trafficDistribution``, where every endpoint simply serves its own zone (or node), and the
+older topology annotation, where endpoints are shared out among zones by their CPUs so that no zone is overloaded.  The
+annotation wins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from seamark.kinds.values.quantity import QuantityError, amount
+from seamark.rules.membership import Node, Service
+from seamark.rules.written import Endpoint, Hints, Target
+
+DISTRIBUTIONS = frozenset(("PreferClose", "PreferSameZone", "PreferSameNode"))
+ANNOTATION = "service.kubernetes.io/topology-mode"
+OLD_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_EXCLUDED_ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+OVERLOAD = 0.2  # the share of traffic beyond its own that an endpoint may be made to carry
+_RELIEF = 1 / (1 + OVERLOAD)
+
+Mode = Literal["", "topology", "PreferClose", "PreferSameZone", "PreferSameNode"]
+Zones = dict[str, int]
+
+
+def mode(service: Service) -> Mode:
+    """How this Service wants its hints; "" for not at all."""
+    annotations = service.metadata.annotations
+    if annotations.get(OLD_ANNOTATION, annotations.get(ANNOTATION)) in ("Auto", "auto"):
+        return "topology"
+    match service.spec.traffic_distribution:
+        case "PreferClose" | "PreferSameZone" | "PreferSameNode" as wanted:
+            return wanted
+        case _:
+            return ""
+
+
+def own_hints(wanted: Mode, endpoint: Endpoint) -> Hints | None:
+    """The hints that ``trafficDistribution`` gives an endpoint; those that are not ready have none."""
+    if wanted not in DISTRIBUTIONS or not endpoint.ready:
+        return None
+    zones = (Target(endpoint.zone),) if endpoint.zone else None
+    nodes = (Target(endpoint.node_name),) if wanted == "PreferSameNode" and endpoint.node_name else None
+    return Hints(zones, nodes) if zones or nodes else None
+
+
+# --- CPUs by zone ----------------------------------------------------------------------------------
+
+
+def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
+    """Each zone's part of the cluster's CPUs; None if the nodes do not say enough to share by."""
+    cpus: dict[str, int] = {}
+    for node in nodes:
+        if any(role in node.metadata.labels for role in _EXCLUDED_ROLES) or not node.ready:
+            continue
+        amount = _milli_cpus(node.status.allocatable.get("cpu"))
+        if not node.zone or not amount:
+            return None
+        cpus[node.zone] = cpus.get(node.zone, 0) + amount
+    if len(cpus) < 2:
+        return None
+    total = sum(cpus.values())
+    return {zone: amount / total for zone, amount in cpus.items()}
+
+
+def _milli_cpus(quantity: int | float | str | None) -> int:
+    """Thousandths of a CPU; 0 for what is no quantity."""
+    try:
+        return math.ceil(amount(str(quantity or "0")) * 1000)
+    except QuantityError:
+        return 0
+
+
+# --- sharing out -----------------------------------------------------------------------------------
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why there are no hints, in the words of the event."""
+
+    message: str
+
+
+class Need(msgspec.Struct, frozen=True, gc=False):
+    """How many endpoints a zone must have, may have, and would have if endpoints could be split."""
+
+    least: int
+    most: int
+    ideal: float
+
+
+def needs(shares: Mapping[str, float] | None, count: int) -> dict[str, Need] | Refusal:
+    """What each zone needs of ``count`` ready endpoints."""
+    if shares is None:
+        return Refusal("Insufficient Node information: allocatable CPU or zone not specified on one or more nodes")
+    tally = f"({count} endpoints, {len(shares)} zones)"
+    if len(shares) > count:
+        return Refusal(f"Insufficient number of endpoints {tally}")
+    least = {zone: math.ceil(share * count * _RELIEF) for zone, share in shares.items()}
+    spare = count - sum(least.values())
+    if spare < 0:
+        return Refusal(
+            "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold " + tally
+        )
+    return {
+        zone: Need(least[zone], least[zone] + spare, max(share * count, float(least[zone])))
+        for zone, share in shares.items()
+    }
+
+
+def overloaded(given: Mapping[str, int], shares: Mapping[str, float] | None) -> bool:
+    """Whether endpoints shared out earlier, by zone, leave some zone with too few now."""
+    if not given:
+        return False
+    total = sum(given.values())
+    if not shares:
+        return True
+    return any(given.get(zone, 0) < math.ceil(total * share * _RELIEF) for zone, share in shares.items())
+
+
+class SharedOut(msgspec.Struct, frozen=True):
+    """New contents for those slices that need them, by position, and how many endpoints each zone has been given."""
+
+    contents: dict[int, list[Endpoint]]
+    given: Zones
+
+
+def share_out(
+    slices: Sequence[Sequence[Endpoint]], written: Sequence[bool], shares: Mapping[str, float] | None
+) -> SharedOut | Refusal:
+    """Give every ready endpoint a zone.
+
+    ``written`` marks the slices that are written in any case.  The others keep their hints if those are still in
+    order, so that one change does not rewrite every slice.
+    """
+    count = sum(endpoint.ready for endpoints in slices for endpoint in endpoints)
+    wanted = needs(shares, count)
+    if isinstance(wanted, Refusal):
+        return wanted
+    given: Zones = {}
+    open_slices = [position for position, must in enumerate(written) if must]
+    for position, must in enumerate(written):
+        if must:
+            continue
+        kept = _kept(slices[position], given, wanted)
+        if kept is None:
+            open_slices.append(position)
+        else:
+            for zone, number in kept.items():
+                given[zone] = given.get(zone, 0) + number
+    for position in open_slices:
+        for endpoint in slices[position]:
+            if endpoint.ready:
+                if not endpoint.zone:
+                    return Refusal("One or more endpoints do not have a zone specified")
+                given[endpoint.zone] = given.get(endpoint.zone, 0) + 1
+    giving, receiving = _transfers(wanted, given)
+    contents: dict[int, list[Endpoint]] = {}
+    for position in open_slices:
+        contents[position] = [_assigned(endpoint, giving, receiving, given) for endpoint in slices[position]]
+    if not given:
+        return Refusal("No hints allocated for zones")
+    return SharedOut(contents, given)
+
+
+def stripped(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+    """The endpoints without any hints."""
+    return [msgspec.structs.replace(e, hints=None) if e.hints is not None else e for e in endpoints]
+
+
+def _kept(endpoints: Sequence[Endpoint], given: Mapping[str, int], wanted: Mapping[str, Need]) -> Zones | None:
+    """Endpoints per zone by the hints a slice has; None if they cannot stay."""
+    found: Zones = {}
+    for endpoint in endpoints:
+        if not endpoint.ready:
+            continue
+        if endpoint.hints is None or not endpoint.hints.for_zones:
+            return None
+        for target in endpoint.hints.for_zones:
+            if target.name not in wanted:
+                return None
+            found[target.name] = found.get(target.name, 0) + 1
+    if any(number + given.get(zone, 0) > wanted[zone].most for zone, number in found.items()):
+        return None
+    return found
+
+
+def _transfers(wanted: Mapping[str, Need], given: Mapping[str, int]) -> tuple[Zones, Zones]:
+    """How many endpoints each zone with a surplus gives away, and how many each zone in need receives.
+
+    The largest surplus meets the largest need, again and again, until what is left on either side is less than half an
+    endpoint, or on both sides less than a whole one.
+    """
+    surplus = {
+        zone: given.get(zone, 0) - need.ideal for zone, need in wanted.items() if given.get(zone, 0) > need.ideal
+    }
+    lack = {zone: need.ideal - given.get(zone, 0) for zone, need in wanted.items() if given.get(zone, 0) < need.ideal}
+    giving: Zones = {}
+    receiving: Zones = {}
+    while surplus and lack:
+        richest = max(surplus, key=lambda zone: (surplus[zone], zone))
+        poorest = max(lack, key=lambda zone: (lack[zone], zone))
+        low, high = sorted((surplus[richest], lack[poorest]))
+        if low < 0.5 or high < 1.0:
+            break
+        giving[richest] = giving.get(richest, 0) + 1
+        receiving[poorest] = receiving.get(poorest, 0) + 1
+        surplus[richest] -= 1
+        lack[poorest] -= 1
+    return giving, receiving
+
+
+def _assigned(endpoint: Endpoint, giving: Zones, receiving: Zones, given: Zones) -> Endpoint:
+    """The endpoint with its hint: for its own zone, or for one in need while its own has some to give."""
+    if not endpoint.ready:
+        return msgspec.structs.replace(endpoint, hints=None) if endpoint.hints is not None else endpoint
+    zone = own = endpoint.zone or ""
+    if giving.get(own, 0) > 0 and receiving:
+        zone = min(receiving)
+        for tally, key in ((giving, own), (receiving, zone)):
+            tally[key] -= 1
+            if not tally[key]:
+                del tally[key]
+        given[own] -= 1
+        given[zone] = given.get(zone, 0) + 1
+    hints = Hints(for_zones=(Target(zone),))
+    return msgspec.structs.replace(endpoint, hints=hints) if endpoint.hints != hints else endpoint

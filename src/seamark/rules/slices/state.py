@@ -1,0 +1,353 @@
+"""One Service's EndpointSlices, kept Pod by Pod and slice by slice.
+
+Feed it what is observed, in any order, and ask it for the plan: nothing is forgotten between plans but what has been
+seen to be right.  A plan that was not carried out, or only in part, therefore simply comes out again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from seamark.rules import hints
+from seamark.rules.membership import Family, Node, Pod, Service, judge
+from seamark.rules.slices import objects
+from seamark.rules.slices.group import Group
+from seamark.rules.slices.packing import Content
+from seamark.rules.written import (
+    Changes,
+    EndpointSlice,
+    Identity,
+    PortKey,
+    address_family,
+    identity,
+    port_key,
+)
+
+MAX_ENDPOINTS = 100
+
+
+class Note(msgspec.Struct, frozen=True):
+    """An event to record about the Service."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to write, and what came to light on the way.
+
+    ``nodeless`` are Pods left out because their Node is missing, as (Pod, Node): write the rest, then fail and retry.
+    ``zones`` says how many endpoints the topology annotation has given to each zone, in the families it was heeded in.
+    """
+
+    changes: Changes[EndpointSlice]
+    nodeless: tuple[tuple[str, str], ...] = ()
+    notes: tuple[Note, ...] = ()
+    zones: Mapping[Family, hints.Zones] = msgspec.field(default_factory=dict)
+
+
+class Topology(msgspec.Struct, frozen=True):
+    """What hints by annotation depend on beside the endpoints: each zone's share of CPUs, and whether hints were given
+    the last time, for the event that says they no longer are."""
+
+    shares: Mapping[str, float] | None = None
+    hinted: bool = False
+
+
+class _Draft(msgspec.Struct):
+    """What a plan wants of one family, before the objects are made."""
+
+    family: Family
+    changed: dict[str, Content] = msgspec.field(default_factory=dict)
+    new: list[tuple[PortKey, Content]] = msgspec.field(default_factory=list)
+    removed: list[str] = msgspec.field(default_factory=list)
+
+
+Place = tuple[Family, PortKey, Identity]
+
+
+class SlicesState:
+    """What one Service's slices hold and what they should."""
+
+    def __init__(self, service: Service, *, limit: int = MAX_ENDPOINTS) -> None:
+        self.service = service
+        self.limit = limit
+        self.mode = hints.mode(service)
+        self.nodeless: dict[str, str] = {}
+        self._slices: dict[str, EndpointSlice] = {}
+        self._alien: set[str] = set()
+        self._outdated: set[str] = set()
+        self._filed: dict[str, tuple[Family, PortKey]] = {}
+        self._members: dict[str, tuple[Place, ...]] = {}
+        self._offers: dict[str, PortKey] = {}  # what each Pod offers that could be an endpoint, in whatever family
+        self._claims: Counter[PortKey] = Counter()  # how many Pods offer the same
+        self._groups: dict[Family, dict[PortKey, Group]] = {family: {} for family in service.families}
+        self._planned: list[tuple[EndpointSlice, Content]] = []
+
+    def __len__(self) -> int:
+        """How many slices there are."""
+        return len(self._slices)
+
+    # --- observing ---------------------------------------------------------------------------------
+
+    def put(self, name: str, pod: Pod | None, node: Node | None) -> None:
+        """This is the Pod of that name now, and its Node; None if there is none, or none that the Service selects."""
+        self.nodeless.pop(name, None)
+        before = self._members.pop(name, ())
+        places: list[Place] = []
+        verdict = judge(self.service, pod, node) if pod is not None else None
+        ports = tuple(sorted(verdict.ports)) if verdict is not None and (verdict.ipv4 or verdict.ipv6) else None
+        self._claim(name, ports)
+        if pod is not None and verdict is not None and ports is not None:
+            if verdict.in_slices:
+                for family, groups in self._groups.items():
+                    if not verdict.addresses(family):
+                        continue
+                    endpoint = objects.endpoint_of(pod, verdict, family=family, mode=self.mode)
+                    place = (family, ports, identity(endpoint))
+                    places.append(place)
+                    group = groups.get(ports)
+                    if group is None:
+                        group = groups[ports] = self._new_group()
+                    group.want(place[2], endpoint)
+            elif node is None:
+                self.nodeless[name] = verdict.node
+        for family, ports, which in before:
+            if (family, ports, which) not in places:
+                self._groups[family][ports].unwant(which)
+                self._tidy(family, ports)
+        if places:
+            self._members[name] = tuple(places)
+
+    def _claim(self, name: str, ports: PortKey | None) -> None:
+        """The Pod offers these ports; None if it is no candidate at all."""
+        before = self._offers.pop(name, None)
+        if before is not None:
+            self._claims[before] -= 1
+            if not self._claims[before]:
+                del self._claims[before]
+        if ports is not None:
+            self._offers[name] = ports
+            self._claims[ports] += 1
+
+    def see(self, name: str, endpoint_slice: EndpointSlice | None) -> None:
+        """This is the slice of that name now; None if it is gone."""
+        if endpoint_slice is not None:
+            self.observe(endpoint_slice)
+        else:
+            self.forget(name)
+
+    def observe(self, endpoint_slice: EndpointSlice) -> None:
+        """The slice is there and reads like this.  One being deleted does not count as being there."""
+        name = endpoint_slice.metadata.name
+        if endpoint_slice.metadata.deletion_timestamp is not None:
+            self.forget(name)
+            return
+        known = self._slices.get(name)
+        version = endpoint_slice.metadata.resource_version
+        if known is not None and version and version == known.metadata.resource_version:
+            return
+        self._slices[name] = endpoint_slice
+        self._check_labels(endpoint_slice)
+        family = address_family(endpoint_slice)
+        if family is None or family not in self._groups or not objects.owned(endpoint_slice, self.service):
+            self._unfile(name)
+            self._alien.add(name)
+            return
+        self._alien.discard(name)
+        place = (family, port_key(endpoint_slice.ports or ()))
+        if self._filed.get(name, place) != place:
+            self._unfile(name)
+        endpoints = endpoint_slice.endpoints or ()
+        content = self._planned_content(endpoint_slice)
+        if content is None:
+            content = {identity(endpoint): endpoint for endpoint in endpoints}
+        group = self._groups[family].get(place[1])
+        if group is None:
+            group = self._groups[family][place[1]] = self._new_group()
+        group.hold(name, content, repeats=len(content) != len(endpoints))
+        self._filed[name] = place
+
+    def planned(self, endpoint_slice: EndpointSlice) -> bool:
+        """Whether the slice reads as the last plan would have it: then seeing it is no reason to plan again."""
+        return (
+            self._planned_content(endpoint_slice) is not None
+            and endpoint_slice.metadata.labels == objects.labels_for(self.service)
+            and objects.owned(endpoint_slice, self.service)
+        )
+
+    def _planned_content(self, endpoint_slice: EndpointSlice) -> Content | None:
+        for planned, content in self._planned:
+            if (
+                planned.metadata.name in ("", endpoint_slice.metadata.name)
+                and planned.address_type == endpoint_slice.address_type
+                and planned.endpoints == endpoint_slice.endpoints
+                and planned.ports == endpoint_slice.ports
+            ):
+                return content
+        return None
+
+    def forget(self, name: str) -> None:
+        """The slice is gone, or no longer ours."""
+        self._slices.pop(name, None)
+        self._alien.discard(name)
+        self._outdated.discard(name)
+        self._unfile(name)
+
+    def renew(self, service: Service) -> bool:
+        """Go on with a changed Service; False if it changed too much, and everything must be judged again."""
+        old, new = self.service, service
+        if (old.metadata.uid, old.metadata.name, old.spec, self.mode) != (
+            new.metadata.uid,
+            new.metadata.name,
+            new.spec,
+            hints.mode(new),
+        ):
+            return False
+        self.service = service
+        if old.metadata.labels != new.metadata.labels:
+            for endpoint_slice in self._slices.values():
+                self._check_labels(endpoint_slice)
+        return True
+
+    # --- planning ----------------------------------------------------------------------------------
+
+    def plan(self, *, topology: Topology | None = None, trigger_time: str = "") -> Plan:
+        topology = topology or Topology()
+        self._planned = []
+        drafts = [self._draft(family, groups) for family, groups in self._groups.items()]
+        notes: list[Note] = []
+        zones: dict[Family, hints.Zones] = {}
+        if self.mode == "topology":
+            for draft in drafts:
+                self._share_out(draft, topology, notes, zones)
+        elif topology.hinted:
+            notes += [_disabled("Topology Aware Hints has been disabled", draft.family) for draft in drafts]
+        create: list[EndpointSlice] = []
+        update: list[EndpointSlice] = []
+        delete = [self._slices[name] for name in sorted(self._alien)]
+        for draft in drafts:
+            self._settle(draft, create=create, update=update, delete=delete, trigger_time=trigger_time)
+        if self.service.metadata.deletion_timestamp is not None:
+            # The garbage collector is about to remove our slices: new ones would only race with it.
+            create.clear()
+        changes = Changes(tuple(create), tuple(update), tuple(delete))
+        return Plan(changes, tuple(sorted(self.nodeless.items())), tuple(notes), zones)
+
+    def _draft(self, family: Family, groups: Mapping[PortKey, Group]) -> _Draft:
+        draft = _Draft(family)
+        for ports in sorted(groups):
+            group = groups[ports]
+            outdated = self._outdated & group.slices.keys()
+            plan = group.plan(outdated=outdated, limit=self.limit, claimed=ports in self._claims)
+            draft.changed |= plan.changed
+            draft.new += [(ports, content) for content in plan.new]
+            draft.removed += plan.removed
+        if not draft.new and len(draft.removed) == sum(len(group.slices) for group in groups.values()):
+            self._leave_placeholder(draft)
+        return draft
+
+    def _leave_placeholder(self, draft: _Draft) -> None:
+        """Nothing would be left of a family: an empty slice says that there are no endpoints."""
+        alien = any(self._slices[name].address_type == draft.family for name in self._alien)
+        if len(draft.removed) == 1 and not alien:
+            [name] = draft.removed
+            if objects.is_placeholder(self._slices[name], self.service):
+                draft.removed.clear()
+                return
+        draft.new.append(((), {}))
+
+    def _settle(
+        self,
+        draft: _Draft,
+        *,
+        create: list[EndpointSlice],
+        update: list[EndpointSlice],
+        delete: list[EndpointSlice],
+        trigger_time: str,
+    ) -> None:
+        """Make the objects of one family; what is due for deletion is written over where something new is needed."""
+        for name in sorted(draft.changed):
+            content = draft.changed[name]
+            made = objects.edited(self._slices[name], self.service, content, trigger_time=trigger_time)
+            update.append(made)
+            self._planned.append((made, content))
+        discarded = [self._slices[name] for name in sorted(draft.removed)]
+        for ports, content in draft.new:
+            made = objects.new_slice(self.service, content, family=draft.family, ports=ports, trigger_time=trigger_time)
+            self._planned.append((made, content))
+            if discarded:
+                update.append(objects.recycled(made, discarded.pop(0)))
+            else:
+                create.append(made)
+        delete += discarded
+
+    def _share_out(
+        self, draft: _Draft, topology: Topology, notes: list[Note], zones: dict[Family, hints.Zones]
+    ) -> None:
+        """Give the draft the hints that the topology annotation asks for, or take all hints away."""
+        untouched = {name: content for name, content in self._contents(draft.family) if name not in draft.changed}
+        for name in draft.removed:
+            untouched.pop(name, None)
+        contents = [content for _, content in draft.new]
+        contents += [draft.changed[name] for name in sorted(draft.changed)]
+        written = [True] * len(contents) + [False] * len(untouched)
+        names: list[str | None] = [*([None] * len(draft.new)), *sorted(draft.changed), *sorted(untouched)]
+        contents += [untouched[name] for name in sorted(untouched)]
+        outcome = hints.share_out([tuple(content.values()) for content in contents], written, topology.shares)
+        if isinstance(outcome, hints.Refusal):
+            notes.append(_disabled(outcome.message, draft.family))
+            rewritten = {
+                position: hints.stripped(content.values())
+                for position, content in enumerate(contents)
+                if any(endpoint.hints is not None for endpoint in content.values())
+            }
+        else:
+            zones[draft.family] = outcome.given
+            rewritten = outcome.contents
+            if not topology.hinted:
+                message = f"Topology Aware Hints has been enabled, addressType: {draft.family}"
+                notes.append(Note("Normal", "TopologyAwareHintsEnabled", message))
+        for position, endpoints in rewritten.items():
+            content = dict(zip(contents[position], endpoints, strict=True))
+            existing = names[position]
+            if existing is None:
+                draft.new[position] = (draft.new[position][0], content)
+            elif existing in draft.changed or content != untouched[existing]:
+                draft.changed[existing] = content
+
+    def _contents(self, family: Family) -> Iterator[tuple[str, Content]]:
+        for group in self._groups[family].values():
+            yield from group.slices.items()
+
+    # --- keeping -----------------------------------------------------------------------------------
+
+    def _new_group(self) -> Group:
+        return Group(ignore_hints=self.mode == "topology")
+
+    def _check_labels(self, endpoint_slice: EndpointSlice) -> None:
+        meta = endpoint_slice.metadata
+        if objects.free_labels(meta.labels) == objects.free_labels(self.service.metadata.labels):
+            self._outdated.discard(meta.name)
+        else:
+            self._outdated.add(meta.name)
+
+    def _unfile(self, name: str) -> None:
+        place = self._filed.pop(name, None)
+        if place is not None:
+            family, ports = place
+            self._groups[family][ports].drop(name)
+            self._tidy(family, ports)
+
+    def _tidy(self, family: Family, ports: PortKey) -> None:
+        if self._groups[family][ports].idle:
+            del self._groups[family][ports]
+
+
+def _disabled(message: str, family: Family) -> Note:
+    return Note("Warning", "TopologyAwareHintsDisabled", f"{message}, addressType: {family}")

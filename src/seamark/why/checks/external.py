@@ -1,0 +1,209 @@
+"""ExternalName Services: an alias in DNS and nothing more, so what can be wrong is the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from seamark.kinds.values import addresses
+from seamark.why.case import Case, listed, pairs, plural
+from seamark.why.checks.near import misspelt
+from seamark.why.codes import Code
+from seamark.why.finding import Command, Finding, Fix, Severity, create, delete, merge_patch
+from seamark.why.views import MIRROR_CONTROLLER, SERVICE_NAME_LABEL, Key, Service
+from seamark.why.world import World
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    service = case.service
+    if not service.external:
+        return
+    yield from _address(case)
+    yield from _target(case)
+    if service.spec.selector:
+        yield _ignored_selector(case)
+    yield from _leftovers(case)
+
+
+def in_cluster_target(service: Service) -> Key | None:
+    """The Service an externalName means, by what its labels look like; None for a name of the outside world."""
+    labels = service.spec.external_name.rstrip(".").split(".")
+    if len(labels) >= 3 and labels[2] == "svc":
+        return labels[1], labels[0]
+    return None
+
+
+def _address(case: Case) -> Iterator[Finding]:
+    name = case.service.spec.external_name.rstrip(".")
+    parsed = addresses.parse(name)
+    if parsed is None:
+        return
+    commands: tuple[Command, ...] = ()
+    if case.service.spec.ports:
+        family = "IPv6" if parsed.address.version == 6 else "IPv4"
+        commands = (_as_cluster_ip(case), create(_slice(case.service, family, str(parsed.address))))
+    yield Finding(
+        Code.EXTERNAL_NAME_IS_ADDRESS,
+        Severity.ERROR,
+        f"externalName is the IP address {name}, which is taken for a host name: DNS answers NXDOMAIN, as a CNAME"
+        " cannot lead to an address.",
+        Fix(
+            "Make it a Service without a selector, with an EndpointSlice that holds the address" + ":."[not commands],
+            commands,
+        ),
+    )
+
+
+def _slice(service: Service, family: str, address: str) -> dict[str, Any]:
+    namespace, name = service.key
+    ports = []
+    for port in service.spec.ports:
+        number = port.target_port if isinstance(port.target_port, int) and port.target_port else port.port
+        ports.append({"name": port.name, "port": number, "protocol": port.protocol})
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": f"{name}-1", "namespace": namespace, "labels": {SERVICE_NAME_LABEL: name}},
+        "addressType": family,
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+
+
+def _as_cluster_ip(case: Case) -> Command:
+    return merge_patch("service", case.key, {"spec": {"type": "ClusterIP", "externalName": None}})
+
+
+# --- where it leads --------------------------------------------------------------------------------
+
+
+def _target(case: Case) -> Iterator[Finding]:
+    service, world = case.service, case.world
+    relative = _relative(case)
+    if relative is not None:
+        whole = f"{relative[1]}.{relative[0]}.svc.cluster.local"
+        yield Finding(
+            Code.EXTERNAL_NAME_TARGET_MISSING,
+            Severity.ERROR,
+            f"externalName {service.spec.external_name} is taken as a whole name, no search path is added: it does not"
+            f" lead to Service {relative[1]} in namespace {relative[0]}.",
+            Fix(
+                "If that Service is meant, write its full name:",
+                (merge_patch("service", case.key, {"spec": {"externalName": whole}}),),
+                certain=False,
+            ),
+        )
+        return
+    target = in_cluster_target(service)
+    if target is None:
+        return
+    if _loops(service, world):
+        yield Finding(
+            Code.EXTERNAL_NAME_LOOP,
+            Severity.ERROR,
+            f"externalName {service.spec.external_name} leads back to this Service, so the name never resolves.",
+            Fix("Point externalName at a name outside, or at a Service that has addresses."),
+        )
+    elif target not in world.services and _known(world, target[0]):
+        yield _missing(case, target)
+
+
+def _relative(case: Case) -> Key | None:
+    """The Service that a name without its zone would mean to a Pod, if there is one."""
+    labels = case.service.spec.external_name.rstrip(".").split(".")
+    short = {1: (case.namespace, labels[0]), 2: (labels[-1], labels[0])}.get(len(labels))
+    if len(labels) == 3 and labels[2] == "svc":
+        short = labels[1], labels[0]
+    return short if short is not None and short != case.key and short in case.world.services else None
+
+
+def _known(world: World, namespace: str) -> bool:
+    """Whether Services of that namespace were looked at: what was not seen is not missing."""
+    seen = world.seen.namespace
+    return not world.seen.hypothetical and (not seen or seen == namespace or namespace in world.seen.also)
+
+
+def _loops(service: Service, world: World) -> bool:
+    met = {service.key}
+    here: Service | None = service
+    while here is not None and here.external:
+        target = in_cluster_target(here)
+        if target is None:
+            return False
+        if target in met:
+            return True
+        met.add(target)
+        here = world.services.get(target)
+    return False
+
+
+def _missing(case: Case, target: Key) -> Finding:
+    namespace, name = target
+    rest = case.service.spec.external_name.split(".", 2)[2]
+    close = [
+        key
+        for key in case.world.services
+        if key != case.key
+        and (
+            (key[0] == namespace and misspelt(key[1], name) is not None)
+            or (key[1] == name and misspelt(key[0], namespace) is not None)
+        )
+    ]
+    cause = (
+        f"externalName leads to Service {name} in namespace {namespace}, which does not exist, so nobody gets an"
+        " address by it"
+    )
+    if not close:
+        fix = Fix("Make that Service, or correct externalName.")
+        return Finding(Code.EXTERNAL_NAME_TARGET_MISSING, Severity.ERROR, f"{cause}.", fix)
+    found = min(close)
+    corrected = f"{found[1]}.{found[0]}.{rest}"
+    return Finding(
+        Code.EXTERNAL_NAME_TARGET_MISSING,
+        Severity.ERROR,
+        f"{cause}; there is {found[1]} in namespace {found[0]}.",
+        Fix(
+            "If that is meant, correct externalName:",
+            (merge_patch("service", case.key, {"spec": {"externalName": corrected}}),),
+            certain=False,
+        ),
+    )
+
+
+# --- what does nothing -----------------------------------------------------------------------------
+
+
+def _ignored_selector(case: Case) -> Finding:
+    service = case.service
+    selected = case.world.selected(case.namespace, service.spec.selector or {})
+    commands = (_as_cluster_ip(case),) if service.spec.ports else ()
+    return Finding(
+        Code.EXTERNAL_NAME_IGNORES_SELECTOR,
+        Severity.WARNING,
+        f"It is of type ExternalName, a mere alias for {service.spec.external_name}: its selector"
+        f" {pairs(service.spec.selector)} ({plural(len(selected), 'Pod')}) is ignored and it gets no endpoints.",
+        Fix(
+            "If the Pods are meant, make it a ClusterIP Service" + (":" if commands else " with ports."),
+            commands,
+            certain=False,
+        ),
+    )
+
+
+def _leftovers(case: Case) -> Iterator[Finding]:
+    # Mirrored slices go with the Endpoints they mirror.
+    slices = [each for each in case.slices if each.managed_by != MIRROR_CONTROLLER or case.endpoints is None]
+    commands = tuple(delete("endpointslice", each.key) for each in slices)
+    found = [f"EndpointSlice {each.metadata.name}" for each in slices]
+    if case.endpoints is not None:
+        commands = (delete("endpoints", case.key), *commands)
+        found.insert(0, f"Endpoints {case.name}")
+    if found:
+        yield Finding(
+            Code.EXTERNAL_NAME_LEFTOVERS,
+            Severity.WARNING,
+            f"It is of type ExternalName, which has no endpoints, but {listed(found)} are left over from before; nobody"
+            " updates or deletes them.",
+            Fix("Delete them:", commands),
+            weight=len(found),
+        )

@@ -1,0 +1,129 @@
+"""The Pods a Service selects that get no traffic, one finding per cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seamark.kinds.values import times
+from seamark.rules.membership import Reason
+from seamark.why.case import Candidate, Case, listed, plural
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, merge_patch
+
+# On their way out, or done: normal while others serve.
+_PASSING = frozenset((Code.POD_TERMINATING, Code.POD_FINISHED, Code.POD_EVICTED))
+
+_STARTING = frozenset((Code.POD_STARTING, Code.POD_NOT_SCHEDULED))
+_YOUTH = 120.0  # seconds
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    if case.service.spec.publish_not_ready_addresses:
+        yield from _published(case)
+    groups: dict[Code, list[Candidate]] = {}
+    for each in case.candidates:
+        if each.trouble is not None and not each.listed_ready and not _wrong_family(each):
+            groups.setdefault(each.trouble.code, []).append(each)
+    for code, members in groups.items():
+        if case.ready and code in _PASSING:
+            continue
+        # While others serve, a Pod that is only just being started is a rollout, not a problem.
+        if case.ready and code in _STARTING and all(_young(each, case.world.now) for each in members):
+            continue
+        yield _finding(case, code, members)
+    yield from _on_broken_nodes(case)
+
+
+def _young(candidate: Candidate, now: float | None) -> bool:
+    made = candidate.pod.metadata.creation_timestamp
+    return made is not None and now is not None and now - times.parse(made) < _YOUTH
+
+
+def _wrong_family(candidate: Candidate) -> bool:
+    """Such a Pod would not be listed whatever else is done about it; that is another finding."""
+    return Reason.NO_ADDRESS_OF_FAMILY in candidate.verdict.reasons
+
+
+def _finding(case: Case, code: Code, members: Sequence[Candidate]) -> Finding:
+    first = members[0]
+    assert first.trouble is not None
+    nothing = not case.ready
+    return Finding(
+        code,
+        Severity.ERROR if nothing else Severity.WARNING,
+        f"{_who(case, members)}: {first.trouble.detail}.",
+        Fix(first.trouble.fix, (), (first.trouble.look,) if first.trouble.look is not None else ()),
+        weight=len(members),
+        facts=_events(case, first),
+    )
+
+
+def _who(case: Case, members: Sequence[Candidate]) -> str:
+    """Whom it concerns, as the beginning of a sentence that ends with what is the matter with the first of them."""
+    first, total = members[0].pod, len(case.candidates)
+    how = "is left out" if first.ready else "is not ready"
+    if members[0].trouble is not None and members[0].trouble.code in _PASSING:
+        how = "serves no more"
+    if len(members) == 1:
+        which = "the only Pod" if total == 1 else f"one of {plural(total, 'Pod')}"
+        return f"Pod {first.metadata.name}, {which} it selects, {how}"
+    names = listed(each.pod.metadata.name for each in members)
+    which = f"All {total} Pods" if len(members) == total else f"{len(members)} of {plural(total, 'Pod')}"
+    return f"{which} it selects ({names}) fail alike; {first.metadata.name} {how}"
+
+
+def _events(case: Case, candidate: Candidate) -> tuple[str, ...]:
+    """What was last said about the Pod, in its teller's words."""
+    namespace, name = candidate.pod.key
+    told = case.world.events_by_object.get(("Pod", namespace, name), ())
+    return tuple(f"event on Pod {name}: {event.reason}: {' '.join(event.message.split())[:300]}" for event in told[:2])
+
+
+def _on_broken_nodes(case: Case) -> Iterator[Finding]:
+    """Pods that still count as ready on nodes that do not: nobody has taken note yet."""
+    broken = [
+        each
+        for each in case.ready
+        if each.trouble is None
+        and each.node is not None
+        and each.node.ready_condition is not None
+        and not each.node.ready
+    ]
+    if not broken:
+        return
+    nodes = sorted({each.pod.spec.node_name for each in broken})
+    condition = broken[0].node.ready_condition if broken[0].node is not None else None
+    why = f" ({condition.reason})" if condition is not None and condition.reason else ""
+    yield Finding(
+        Code.NODE_NOT_READY,
+        Severity.WARNING,
+        f"{listed(f'Node {name}' for name in nodes)} {'is' if len(nodes) == 1 else 'are'} not ready{why}, though"
+        f" {listed(f'Pod {each.pod.metadata.name}' for each in broken)} there still counts as ready.",
+        Fix("Repair the node, or drain it so that its Pods move to others."),
+        weight=len(broken),
+    )
+
+
+def _published(case: Case) -> Iterator[Finding]:
+    """Traffic to Pods that are not ready: wanted of a headless Service, seldom of one with an address."""
+    sick = [
+        each
+        for each in case.ready
+        if each.trouble is not None and not each.verdict.serving and each.trouble.code not in _PASSING
+    ]
+    if not sick or case.service.headless:
+        return
+    first = sick[0]
+    assert first.trouble is not None
+    yield Finding(
+        Code.PUBLISHED_NOT_READY,
+        Severity.WARNING,
+        f"publishNotReadyAddresses is set, so {len(sick)} of {plural(len(case.ready), 'endpoint')} are listed as ready"
+        f" though their Pods are not ({first.pod.metadata.name}: {first.trouble.detail}).",
+        Fix(
+            "Make the Pods ready, or stop publishing those that are not:",
+            (merge_patch("service", case.key, {"spec": {"publishNotReadyAddresses": False}}),),
+            (first.trouble.look,) if first.trouble.look is not None else (),
+        ),
+        weight=len(sick),
+    )

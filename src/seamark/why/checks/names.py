@@ -1,0 +1,71 @@
+"""What DNS answers about a Service, and names its Pods should have and do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seamark.kinds.values import addresses
+from seamark.why.case import Case, listed
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, create
+
+
+def answer(case: Case, zone: str = "cluster.local") -> str:
+    """The Service's name in DNS, what it answers, and why, in one line."""
+    service = case.service
+    name = f"{case.name}.{case.namespace}.svc.{zone}"
+    if service.external:
+        if addresses.parse(service.spec.external_name.rstrip(".")) is not None:
+            return f"{name} → NXDOMAIN: externalName is an address"
+        return f"{name} → CNAME {service.spec.external_name.rstrip('.')}."
+    if service.spec.cluster_ip == "None":
+        if not case.ready_addresses:
+            return f"{name} → NXDOMAIN: it is headless and has no ready endpoint"
+        return f"{name} → {listed(case.ready_addresses, 4)} (headless: its ready endpoints)"
+    found = [each for each in service.spec.cluster_ips or (service.spec.cluster_ip,) if each]
+    if not found:
+        return f"{name} → the cluster IP it will be given"
+    behind = "" if case.ready_addresses else ", though nothing is behind it"
+    return f"{name} → {listed(found)} (its cluster IP{behind})"
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    """Pods with a host name below another Service: ``web-0.web`` exists only where the subdomain is the Service."""
+    if case.service.spec.cluster_ip != "None" or not case.service.managed:
+        return
+    wrong = [
+        each
+        for each in case.candidates
+        if each.pod.spec.hostname
+        and each.pod.spec.subdomain
+        and each.pod.spec.subdomain != case.name
+        and (case.namespace, each.pod.spec.subdomain) not in case.world.services
+    ]
+    if not wrong:
+        return
+    first = wrong[0].pod
+    meant = first.spec.subdomain
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": meant, "namespace": case.namespace},
+        "spec": {
+            "clusterIP": "None",
+            "selector": case.service.spec.selector,
+            "ports": [
+                {"name": p.name or f"port-{p.port}", "port": p.port, "targetPort": p.target_port or p.port}
+                for p in case.service.spec.ports
+            ],
+        },
+    }
+    yield Finding(
+        Code.SUBDOMAIN_MISMATCH,
+        Severity.WARNING,
+        f"Its Pods ({listed(each.pod.metadata.name for each in wrong)}) have the subdomain {meant},"
+        f" but there is no Service {meant}: names like {first.spec.hostname}.{case.name} do not exist in DNS.",
+        Fix(
+            f"Make the headless Service {meant} that they name (a StatefulSet's serviceName cannot be changed):",
+            (create(manifest),),
+        ),
+        weight=len(wrong),
+    )

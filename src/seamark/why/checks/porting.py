@@ -1,0 +1,207 @@
+"""Service ports that lead nowhere: names no container declares, protocols that differ, numbers nobody declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seamark.rules.membership import UnresolvedPort
+from seamark.why.case import Candidate, Case, listed, plural
+from seamark.why.checks.near import misspelt, related
+from seamark.why.codes import Code
+from seamark.why.finding import Command, Finding, Fix, Severity, json_patch
+from seamark.why.views import ContainerPort, ServicePort
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    members = [each for each in case.candidates if each.verdict.in_slices]
+    if not members:
+        return
+    if not case.service.spec.ports and case.service.spec.cluster_ip != "None":
+        yield Finding(
+            Code.SERVICE_WITHOUT_PORTS,
+            Severity.ERROR,
+            "It has a cluster IP but no ports, so nothing can be sent to it.",
+            Fix("Give it the ports its Pods listen on (spec.ports)."),
+        )
+    for position, port in enumerate(case.service.spec.ports):
+        if isinstance(port.target_port, str):
+            yield from _named(case, position, port, members)
+        else:
+            yield from _numbered(case, position, port, members)
+
+
+# --- by name ---------------------------------------------------------------------------------------
+
+
+def _named(case: Case, position: int, port: ServicePort, members: Sequence[Candidate]) -> Iterator[Finding]:
+    lacking = [(each, missing) for each in members if (missing := _unresolved(each, port)) is not None]
+    if not lacking:
+        return
+    everybody = len(lacking) == len(members)
+    declared = _distinct(lacking[0][1])
+    whose = "no container of its Pods" if everybody else f"no container of {_some(lacking, members)}"
+    cause = f"Port {_called(port)} has targetPort {port.target_port}/{port.protocol}, a name {whose} declares"
+    other_protocol = [each for each in declared if each.name == port.target_port]
+    code = Code.TARGET_PORT_PROTOCOL_MISMATCH if other_protocol else Code.TARGET_PORT_NAME_NOT_FOUND
+    if other_protocol:
+        found = other_protocol[0]
+        cause = (
+            f"Port {_called(port)} wants targetPort {port.target_port} over {port.protocol}, but containers declare"
+            f" {found.name} for {found.protocol} only ({found.container_port}/{found.protocol})."
+        )
+        change = _replace(case, position, "protocol", found.protocol)
+        fix = Fix(f"Make the Service's port {found.protocol}:", (change,), certain=False)
+    else:
+        quoted = " (quoted, a number is a name)" if str(port.target_port).isdigit() else ""
+        cause += f"{quoted}; they declare {_ports(declared) if declared else 'no ports at all'}."
+        fix = _by_name(case, position, port, declared) if everybody else _as_the_others(port, lacking)
+    nothing_works = everybody and not any(each.verdict.ports for each in members)
+    severity = Severity.ERROR if nothing_works else Severity.WARNING
+    yield Finding(code, severity, cause, fix, weight=len(lacking), facts=_inits(lacking))
+
+
+def _as_the_others(port: ServicePort, lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> Fix:
+    names = listed(each.pod.metadata.name for each, _ in lacking)
+    return Fix(
+        f"Have {names} declare a port named {port.target_port} over {port.protocol} as the other Pods do; until then"
+        " nothing is sent there."
+    )
+
+
+def _by_name(case: Case, position: int, port: ServicePort, declared: Sequence[ContainerPort]) -> Fix:
+    usable = [each for each in declared if each.protocol == port.protocol]
+    wanted = str(port.target_port)
+    number = [each for each in usable if wanted.isdigit() and each.container_port == int(wanted)]
+    if number:
+        # Quoted, a number is a name.
+        return Fix("Write the number without quotes:", (_replace(case, position, "targetPort", int(wanted)),))
+    close = [each for each in usable if each.name and misspelt(wanted, each.name) is not None]
+    close = close or [each for each in usable if each.name and related(wanted, each.name)]
+    choice = close or (list(usable) if len(usable) == 1 else [])
+    if choice:
+        value: str | int = choice[0].name or choice[0].container_port
+        change = _replace(case, position, "targetPort", value)
+        return Fix(f"If {_port(choice[0])} is meant, correct targetPort:", (change,), certain=False)
+    if declared:
+        return Fix(f"Set targetPort to a port that is declared: {_ports(declared)}.", certain=False)
+    return Fix(
+        f"Name the container's port {wanted} (ports[].name), or set targetPort to the number it listens on.",
+        certain=False,
+    )
+
+
+def _unresolved(candidate: Candidate, port: ServicePort) -> UnresolvedPort | None:
+    for missing in candidate.verdict.unresolved:
+        if (missing.name, missing.protocol) == (port.name, port.protocol):
+            return missing
+    return None
+
+
+def _inits(lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> tuple[str, ...]:
+    """A name that only an init container declares looks right and is not."""
+    candidate, missing = lacking[0]
+    for container in candidate.pod.spec.init_containers:
+        if container.restart_policy != "Always" and any(port.name == missing.target for port in container.ports):
+            return (f"init container {container.name} declares {missing.target}, but has ended before traffic comes",)
+    return ()
+
+
+# --- by number -------------------------------------------------------------------------------------
+
+
+def _numbered(case: Case, position: int, port: ServicePort, members: Sequence[Candidate]) -> Iterator[Finding]:
+    """A number needs no declaration; but where every container declares ports, one that none does is worth a look."""
+    number = port.target_port or port.port
+    silent = [each for each in members if not _may_listen(each, int(number), port.protocol)]
+    if len(silent) < len(members):
+        return
+    declared = list({(p.container_port, p.protocol): p for each in silent for p in _ports_of(each)}.values())
+    same_number = [each for each in declared if each.container_port == number]
+    if same_number:
+        yield Finding(
+            Code.TARGET_PORT_PROTOCOL_MISMATCH,
+            Severity.WARNING,
+            f"Port {_called(port)} sends {port.protocol} to {number}, but as far as declared containers listen there"
+            f" for {same_number[0].protocol} only.",
+            Fix(
+                f"If so, make the Service's port {same_number[0].protocol}:",
+                (_replace(case, position, "protocol", same_number[0].protocol),),
+                certain=False,
+            ),
+            weight=len(silent),
+        )
+        return
+    yield _undeclared(case, position, port, declared)
+
+
+def _undeclared(case: Case, position: int, port: ServicePort, declared: Sequence[ContainerPort]) -> Finding:
+    number = port.target_port or port.port
+    usable = [each for each in declared if each.protocol == port.protocol]
+    on_host = next((each for each in declared if each.host_port == number), None)
+    choice = on_host or (usable[0] if len(usable) == 1 else None)
+    facts: tuple[str, ...] = ()
+    if on_host is not None:
+        facts = (
+            f"{number} is the hostPort of {on_host.container_port}; Services send to the containerPort,"
+            " so the two may have been confused",
+        )
+    fix = Fix(f"If not, set targetPort to one that is declared: {_ports(declared)}.", certain=False)
+    if choice is not None:
+        value: str | int = choice.container_port
+        fix = Fix(
+            f"If {_port(choice)} is where they listen, send there:",
+            (_replace(case, position, "targetPort", value),),
+            certain=False,
+        )
+    defaulted = " (the default, as it equals the port)" if port.target_port == port.port else ""
+    return Finding(
+        Code.TARGET_PORT_NOT_DECLARED,
+        Severity.WARNING,
+        f"Port {_called(port)} sends to targetPort {number}{defaulted}, where nobody listens as far as containers"
+        f" declare: they declare {_ports(declared)}.",
+        fix,
+        facts=facts,
+    )
+
+
+def _may_listen(candidate: Candidate, number: int, protocol: str) -> bool:
+    """A container that declares no ports at all may listen anywhere."""
+    containers = candidate.pod.spec.containers
+    if not containers or not all(container.ports for container in containers):
+        return True
+    return any((p.container_port, p.protocol) == (number, protocol) for p in candidate.pod.container_ports())
+
+
+def _ports_of(candidate: Candidate) -> list[ContainerPort]:
+    return [port for port in candidate.pod.container_ports() if isinstance(port, ContainerPort)]
+
+
+# --- words -----------------------------------------------------------------------------------------
+
+
+def _replace(case: Case, position: int, field: str, value: str | int) -> Command:
+    return json_patch(
+        "service", case.key, [{"op": "replace", "path": f"/spec/ports/{position}/{field}", "value": value}]
+    )
+
+
+def _distinct(missing: UnresolvedPort) -> list[ContainerPort]:
+    return [port for port in missing.declared if isinstance(port, ContainerPort)]
+
+
+def _some(lacking: Sequence[tuple[Candidate, UnresolvedPort]], members: Sequence[Candidate]) -> str:
+    names = listed(each.pod.metadata.name for each, _ in lacking)
+    return f"{len(lacking)} of its {plural(len(members), 'Pod')} ({names})"
+
+
+def _called(port: ServicePort) -> str:
+    return f"{port.name} ({port.port})" if port.name else str(port.port)
+
+
+def _ports(declared: Sequence[ContainerPort]) -> str:
+    return listed([_port(each) for each in declared], 5)
+
+
+def _port(port: ContainerPort) -> str:
+    number = f"{port.container_port}/{port.protocol}"
+    return f"{port.name} ({number})" if port.name else number

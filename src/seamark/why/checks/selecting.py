@@ -1,0 +1,270 @@
+"""A selector that matches no Pod: what it almost matches, and where what it matches is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from seamark.rules.membership import FINISHED_PHASES
+from seamark.why.case import Case, listed, pairs, plural
+from seamark.why.checks.near import FAR, Kind, NearMiss
+from seamark.why.codes import Code
+from seamark.why.finding import Command, Finding, Fix, Severity, create, look, merge_patch, scale
+from seamark.why.views import Pod, Service, Workload
+from seamark.why.world import Shape
+
+_FEW = 3
+
+_CODES = {
+    Kind.SPELLING: Code.SELECTOR_VALUE_TYPO,
+    Kind.KEY_SPELLING: Code.SELECTOR_KEY_TYPO,
+    Kind.OTHER_KEY: Code.SELECTOR_OTHER_KEY,
+}
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    """Why the selector of this Service picks nothing; the weightiest reason only, for one is enough."""
+    if not case.service.managed or case.candidates:
+        return
+    yield next(_reasons(case))
+
+
+def _reasons(case: Case) -> Iterator[Finding]:
+    selector = case.service.spec.selector or {}
+    shapes = case.world.shapes(case.namespace)
+    for shape in shapes:
+        if shape.workload is not None and not shape.pods and selector.items() <= shape.labels.items():
+            yield _without_pods(case, shape.workload)
+    misses = case.near_misses
+    yield from (_near(case, misses) for _ in misses[:1] if misses[0].cost < FAR)
+    for shape in shapes:
+        if shape.workload is not None and selector.items() <= shape.workload.metadata.labels.items():
+            yield _on_workload_only(case, shape)
+    elsewhere = pods_elsewhere(case)
+    # Labels that are found everywhere say nothing about where these Pods should be.
+    if 0 < len(elsewhere) <= _FEW:
+        yield _elsewhere(case, elsewhere)
+    yield from (_near(case, misses) for _ in misses[:1])
+    yield _nothing(case, shapes)
+
+
+# --- a workload without Pods -----------------------------------------------------------------------
+
+
+def _without_pods(case: Case, workload: Workload) -> Finding:
+    wanted = workload.wanted
+    where = workload.metadata.namespace, workload.metadata.name
+    if wanted == 0 and workload.kind != "DaemonSet":
+        return Finding(
+            Code.WORKLOAD_SCALED_TO_ZERO,
+            Severity.ERROR,
+            f"{workload} makes the Pods it selects, but is scaled to zero replicas.",
+            Fix("Scale it up:", (scale(workload.kind, where, 1),)),
+        )
+    failed = next(
+        (c for c in workload.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None
+    ) or next((c for c in workload.status.conditions if c.type == "Progressing" and c.status == "False"), None)
+    describe = look("describe", workload.kind.lower(), workload.metadata.name, namespace=workload.metadata.namespace)
+    if failed is not None:
+        return Finding(
+            Code.WORKLOAD_CANNOT_CREATE_PODS,
+            Severity.ERROR,
+            f"{workload} cannot make the Pods it selects ({failed.reason}): {failed.message.rstrip('.')}.",
+            Fix(
+                "Remove what stands in its way; often it is a quota, an admission webhook or a service account.",
+                (),
+                (describe,),
+            ),
+        )
+    if wanted == 0:
+        cause = f"{workload} makes the Pods it selects, but no node is eligible for it."
+        fix = "Check its node selector, affinity and tolerations against the nodes."
+    elif workload.spec.paused:
+        cause = f"{workload} makes the Pods it selects, but is paused and has made none."
+        fix = "Resume it."
+    else:
+        count = f"{wanted} " if wanted is not None else ""
+        cause = f"{workload} should have made {count}Pods that it selects, but there are none."
+        fix = f"Check that the controllers for {workload.kind}s run, and its events."
+    return Finding(Code.WORKLOAD_WITHOUT_PODS, Severity.ERROR, cause, Fix(fix, (), (describe,)))
+
+
+def _on_workload_only(case: Case, shape: Shape) -> Finding:
+    """Labels of a Deployment are not labels of its Pods, though they stand in one manifest."""
+    selector = case.service.spec.selector or {}
+    patch: dict[str, str | None] = {key: None for key in selector if key not in shape.labels}
+    patch |= {key: value for key, value in shape.labels.items() if selector.get(key) != value}
+    return Finding(
+        Code.LABELS_ON_WORKLOAD_ONLY,
+        Severity.ERROR,
+        f"The selector {pairs(selector)} matches the labels of {shape.workload} itself, but not those of its Pods"
+        f" ({pairs(shape.labels) or 'none'}): a Service selects by the labels of the Pod template.",
+        Fix(
+            f"Select by the Pods' labels, or give the template {pairs(selector)}:",
+            (merge_patch("service", case.key, {"spec": {"selector": patch}}),) if shape.labels else (),
+        ),
+        weight=max(1, len(shape.pods)),
+    )
+
+
+# --- close by --------------------------------------------------------------------------------------
+
+
+def _near(case: Case, misses: list[NearMiss]) -> Finding:
+    best = misses[0]
+    patch = {"spec": {"selector": best.corrected(case.service.spec.selector or {})}}
+    others = tuple(f"also close: {_who(miss.shape)} with {pairs(miss.shape.labels)}" for miss in misses[1:])
+    label = ", ".join(f"{each.key}={each.wanted}" for each in best.differences)
+    alternative = "" if best.first.kind is Kind.INSTANCE else f" (or give the Pods {label} instead)"
+    return Finding(
+        _CODES.get(best.first.kind, Code.SELECTOR_ONE_LABEL_OFF),
+        Severity.ERROR,
+        _near_sentence(case, best),
+        Fix(
+            f"If {'those are the Pods' if len(best.shape.pods) != 1 else 'that is the Pod'} meant,"
+            f" correct the selector{alternative}:",
+            (merge_patch("service", case.key, patch),),
+            certain=False,
+        ),
+        weight=max(1, len(best.shape.pods)),
+        facts=others,
+    )
+
+
+def _near_sentence(case: Case, miss: NearMiss) -> str:
+    first, who = miss.first, _who(miss.shape)
+    has = "has" if len(miss.shape.pods) == 1 else "have"
+    nobody = f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}"
+    rest = "" if len(miss.differences) == 1 else f" (and {miss.differences[1].key} differs as well)"
+    match first.kind:
+        case Kind.SPELLING:
+            return f"{nobody}; {who} {has} {first.key}={first.found}, {_letters(first.letters)}{rest}."
+        case Kind.KEY_SPELLING:
+            return f"{nobody}; {who} {has} it under the key {first.found_key}, not {first.key}{rest}."
+        case Kind.OTHER_KEY:
+            return f"{nobody}; {who} {has} that value under another key: {first.found_key}={first.found}{rest}."
+        case Kind.INSTANCE:
+            return (
+                f"The selector pins {first.key}={first.wanted}, which changes with every rollout;"
+                f" {who} {'matches' if has == 'has' else 'match'} the rest{rest}."
+            )
+        case Kind.MISSING:
+            return f"{nobody}; {who} {has} all of it but the label {first.key} (wanted: {first.wanted})."
+    lead = "the rest of it, but " if len(case.service.spec.selector or {}) > 1 else ""
+    return f"{nobody}; {who} {has} {lead}{first.key}={first.found} instead of {first.key}={first.wanted}."
+
+
+def _letters(count: int) -> str:
+    if count == 0:
+        return "different only in case or punctuation"
+    return "one letter away" if count == 1 else f"{count} letters away"
+
+
+def _who(shape: Shape) -> str:
+    workload = f"the Pods of {shape.workload}" if shape.workload is not None else ""
+    if not shape.pods:
+        return workload
+    names = plural(len(shape.pods), "Pod")
+    if len(shape.pods) == 1:
+        return f"Pod {shape.pods[0].metadata.name}"
+    return f"{names} ({shape.workload})" if shape.workload is not None else names
+
+
+# --- far away --------------------------------------------------------------------------------------
+
+
+def pods_elsewhere(case: Case) -> dict[str, list[Pod]]:
+    """Living Pods of other namespaces that the selector would pick, by namespace."""
+    world, selector = case.world, case.service.spec.selector or {}
+    found: dict[str, list[Pod]] = {}
+    there = [
+        pod for space in world.pods_by_namespace if space != case.namespace for pod in world.selected(space, selector)
+    ]
+    for pod in (*world.seen.elsewhere, *there):
+        alive = pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED_PHASES
+        if alive and selector.items() <= pod.metadata.labels.items():
+            found.setdefault(pod.metadata.namespace, []).append(pod)
+    return found
+
+
+def _elsewhere(case: Case, found: dict[str, list[Pod]]) -> Finding:
+    best = max(sorted(found), key=lambda namespace: len(found[namespace]))
+    there = _service_there(case, best)
+    count = plural(len(found[best]), "Pod")
+    more = f" (and in {listed(sorted(set(found) - {best}))})" if len(found) > 1 else ""
+    cause = (
+        f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}; {count} in namespace"
+        f" {best} would{more}, but a Service selects only Pods of its own namespace."
+    )
+    if there is not None:
+        fix = Fix(
+            f"Use Service {there.metadata.name} of namespace {best}, which selects them already:"
+            f" {there.metadata.name}.{best} in DNS.",
+            certain=False,
+        )
+    else:
+        fix = Fix(
+            f"Make the Service in namespace {best}; from elsewhere it is called {case.name}.{best}:",
+            (create(_moved(case.service, best)),),
+            certain=False,
+        )
+    return Finding(Code.PODS_IN_OTHER_NAMESPACE, Severity.ERROR, cause, fix, weight=len(found[best]))
+
+
+def _service_there(case: Case, namespace: str) -> Service | None:
+    selector = case.service.spec.selector or {}
+    for service in case.world.services.values():
+        if service.metadata.namespace == namespace and service.spec.selector == selector and service.managed:
+            return service
+    return None
+
+
+def _moved(service: Service, namespace: str) -> dict[str, Any]:
+    """The Service as one would write it for another namespace: without what the API server fills in."""
+    spec = service.spec
+    ports: list[dict[str, Any]] = []
+    for port in spec.ports:
+        entry: dict[str, Any] = {"port": port.port, "targetPort": port.target_port or port.port}
+        entry |= {"protocol": port.protocol} if port.protocol != "TCP" else {}
+        ports.append({"name": port.name, **entry} if port.name else entry)
+    made: dict[str, Any] = {"selector": spec.selector, "ports": ports}
+    if spec.cluster_ip == "None":
+        made["clusterIP"] = "None"
+    if spec.type != "ClusterIP":
+        made["type"] = spec.type
+    if not ports:
+        del made["ports"]
+    metadata = {"name": service.metadata.name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": made}
+
+
+# --- nothing ---------------------------------------------------------------------------------------
+
+
+def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
+    selector = case.service.spec.selector or {}
+    world, key = case.world, next(iter(selector))
+    where = "in these manifests" if world.seen.hypothetical else f"in namespace {case.namespace}"
+    counts: dict[str, int] = {}
+    for shape in shapes:
+        for label in selector.keys() & shape.labels.keys():
+            pair = f"{label}={shape.labels[label]}"
+            counts[pair] = counts.get(pair, 0) + max(1, len(shape.pods))
+    present = sorted(counts, key=lambda pair: (-counts[pair], pair))
+    what = "Nothing" if world.seen.hypothetical else "No Pod"
+    cause = f"{what} {where} matches the selector {pairs(selector)}, or comes close to it."
+    facts: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
+    namesake = next((s for s in shapes if s.labels.get(key) == case.name), None) if len(selector) == 1 else None
+    if namesake is not None:
+        fix = f"If {_who(namesake)} with {key}={case.name} are meant, select them:"
+        commands = (merge_patch("service", case.key, {"spec": {"selector": {key: case.name}}}),)
+    elif present:
+        facts = (f"there are Pods with {listed(present, 5)}",)
+        fix = f"Start Pods with {pairs(selector)}, or select ones that exist: {listed(present, 5)}."
+    elif not any(shape.pods or shape.workload for shape in shapes):
+        cause = f"{what} {where} matches the selector {pairs(selector)}: there are no Pods at all."
+        fix = f"Start Pods with {pairs(selector)}, or look in another namespace."
+    else:
+        fix = f"Start Pods with {pairs(selector)}, or select by labels that Pods have; none has the label {key}."
+    return Finding(Code.SELECTOR_MATCHES_NOTHING, Severity.ERROR, cause, Fix(fix, commands, certain=False), facts=facts)

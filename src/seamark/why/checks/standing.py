@@ -1,0 +1,86 @@
+"""The Service as an object: whether it is going, and whether its addresses are its own and in range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seamark.kinds.values import addresses
+from seamark.why.case import Case, listed
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, look
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    meta = case.service.metadata
+    if case.namespace in case.world.terminating_namespaces:
+        yield Finding(
+            Code.NAMESPACE_TERMINATING,
+            Severity.ERROR,
+            f"Namespace {case.namespace} is being deleted; no endpoints are made in it any more.",
+            Fix(
+                "Deploy to another namespace; if this one stays, its conditions say what it waits for.",
+                (),
+                (look("get", "namespace", case.namespace, "-o", "yaml"),),
+            ),
+        )
+    if meta.deletion_timestamp is not None:
+        held = f", held by the finalizer {listed(meta.finalizers)}" if meta.finalizers else ""
+        yield Finding(
+            Code.SERVICE_TERMINATING,
+            Severity.WARNING if case.ready_addresses else Severity.ERROR,
+            f"The Service itself is being deleted since {meta.deletion_timestamp}{held}; no new EndpointSlices are made"
+            " for it.",
+            Fix(
+                "Find out why whoever owns the finalizer does not remove it, and make the Service anew once it is gone."
+            ),
+        )
+    yield from _out_of_range(case)
+    yield from _shared(case)
+
+
+def cluster_ips(case: Case) -> list[str]:
+    spec = case.service.spec
+    return [each for each in spec.cluster_ips or (spec.cluster_ip,) if each not in ("", "None")]
+
+
+def _out_of_range(case: Case) -> Iterator[Finding]:
+    networks = [
+        range_.network
+        for cidr in case.world.seen.cidrs or ()
+        for text in cidr.spec.cidrs
+        if (range_ := addresses.parse_network(text)) is not None
+    ]
+    if not networks:
+        return
+    outside = [
+        text
+        for text in cluster_ips(case)
+        if (parsed := addresses.parse(text)) is not None and not any(parsed.address in each for each in networks)
+    ]
+    if outside:
+        ranges = listed([str(each) for each in networks])
+        yield Finding(
+            Code.CLUSTER_IP_OUT_OF_RANGE,
+            Severity.WARNING,
+            f"Its cluster IP {listed(outside)} lies outside the cluster's service ranges ({ranges}): proxies and"
+            " routes may not know it.",
+            Fix(
+                "Make the Service anew to have it given another (it cannot be changed), or add a ServiceCIDR around it."
+            ),
+        )
+
+
+def _shared(case: Case) -> Iterator[Finding]:
+    for address in cluster_ips(case):
+        others = [
+            f"{other.metadata.namespace}/{other.metadata.name}"
+            for other in case.world.services_by_cluster_ip.get(address, ())
+            if other.key != case.key
+        ]
+        if others:
+            yield Finding(
+                Code.CLUSTER_IP_SHARED,
+                Severity.WARNING,
+                f"Its cluster IP {address} is also that of Service {listed(others)}: only one gets the traffic.",
+                Fix("Make one of them anew, so that it is given an address of its own."),
+            )

@@ -1,0 +1,143 @@
+"""Endpoints and slices that belong to no Service, where one without a selector has none: meant for it, perhaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from seamark.why.case import Case, listed
+from seamark.why.checks.near import misspelt, related
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, create, label
+from seamark.why.views import LEADER_ANNOTATION, SERVICE_NAME_LABEL, Endpoints, EndpointSlice, Service
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    slices = case.world.strays(case.namespace)
+    for each in slices:
+        if each.service_name:
+            if _alike(each.service_name, case.name) or len(slices) == 1:
+                yield _for_another(case, each)
+        elif _meant(each, case.service) or len(slices) == 1:
+            yield _nameless(case, each)
+    orphans = [
+        each
+        for each in case.world.endpoints.values()
+        if each.key[0] == case.namespace
+        and each.key not in case.world.services
+        and LEADER_ANNOTATION not in each.metadata.annotations
+    ]
+    for each_endpoints in orphans:
+        if _alike(each_endpoints.metadata.name, case.name) or len(orphans) == 1:
+            yield _named_otherwise(case, each_endpoints)
+    yield from _elsewhere(case)
+
+
+def _alike(one: str, other: str) -> bool:
+    return misspelt(one, other) is not None or related(one, other)
+
+
+def _meant(each: EndpointSlice, service: Service) -> bool:
+    """Whether a slice without a Service's name looks made for this one."""
+    if any(owner.uid == service.metadata.uid and owner.kind == "Service" for owner in each.metadata.owner_references):
+        return True
+    return _alike(each.metadata.name, service.metadata.name)
+
+
+def _nameless(case: Case, each: EndpointSlice) -> Finding:
+    return Finding(
+        Code.SLICE_WITHOUT_SERVICE_NAME,
+        Severity.ERROR,
+        f"It has no selector, and EndpointSlice {each.metadata.name} ({listed(each.all_addresses())}), which may be"
+        f" meant for it, lacks the label {SERVICE_NAME_LABEL}, so it is ignored.",
+        Fix(
+            "If it is for this Service, label it:",
+            (label("endpointslice", each.key, f"{SERVICE_NAME_LABEL}={case.name}"),),
+            certain=False,
+        ),
+    )
+
+
+def _for_another(case: Case, each: EndpointSlice) -> Finding:
+    return Finding(
+        Code.SLICE_FOR_OTHER_SERVICE,
+        Severity.ERROR,
+        f"It has no selector, and EndpointSlice {each.metadata.name} ({listed(each.all_addresses())}) is labelled for"
+        f" Service {each.service_name}, which does not exist.",
+        Fix(
+            f"If Service {case.name} is meant, correct the label:",
+            (label("endpointslice", each.key, f"{SERVICE_NAME_LABEL}={case.name}", overwrite=True),),
+            certain=False,
+        ),
+    )
+
+
+def _named_otherwise(case: Case, endpoints: Endpoints) -> Finding:
+    name = endpoints.metadata.name
+    return Finding(
+        Code.ENDPOINTS_NAMED_OTHERWISE,
+        Severity.ERROR,
+        f"It has no selector, and Endpoints {name} ({listed(each.ip for each in endpoints.ready())}) belong to no"
+        f" Service: Endpoints must have the Service's name, {case.name}.",
+        Fix(
+            "If they are for this Service, make them under its name:",
+            (create(_endpoints(endpoints, case)),),
+            certain=False,
+        ),
+    )
+
+
+# --- in another namespace --------------------------------------------------------------------------
+
+
+def _elsewhere(case: Case) -> Iterator[Finding]:
+    """The right name in the wrong namespace, where no such Service is."""
+    seen = case.world.seen
+    for each in seen.slices or ():
+        there = each.metadata.namespace
+        if there != case.namespace and each.service_name == case.name and (there, case.name) not in case.world.services:
+            yield _misplaced(case, f"EndpointSlice {each.metadata.name}", there, _slice(each, case))
+    for endpoints in seen.endpoints or ():
+        there = endpoints.metadata.namespace
+        same = endpoints.metadata.name == case.name and not endpoints.made_by_controller
+        if there != case.namespace and same and (there, case.name) not in case.world.services:
+            yield _misplaced(case, f"Endpoints {case.name}", there, _endpoints(endpoints, case))
+
+
+def _misplaced(case: Case, what: str, there: str, manifest: dict[str, Any]) -> Finding:
+    return Finding(
+        Code.ENDPOINTS_IN_OTHER_NAMESPACE,
+        Severity.ERROR,
+        f"It has no selector, and {what} is in namespace {there}: endpoints must be in the Service's namespace,"
+        f" {case.namespace}.",
+        Fix(f"Make it in namespace {case.namespace}:", (create(manifest),), certain=False),
+    )
+
+
+def _endpoints(endpoints: Endpoints, case: Case) -> dict[str, Any]:
+    subsets = [
+        {
+            "addresses": [{"ip": each.ip} for each in subset.addresses or ()],
+            "ports": [msgspec.to_builtins(port) for port in subset.ports or ()],
+        }
+        for subset in endpoints.subsets or ()
+    ]
+    metadata = {"name": case.name, "namespace": case.namespace}
+    return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets}
+
+
+def _slice(each: EndpointSlice, case: Case) -> dict[str, Any]:
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": each.metadata.name,
+            "namespace": case.namespace,
+            "labels": {SERVICE_NAME_LABEL: case.name},
+        },
+        "addressType": each.address_type,
+        "endpoints": [msgspec.to_builtins(endpoint) for endpoint in each.endpoints or ()],
+        "ports": [msgspec.to_builtins(port) for port in each.ports or ()],
+    }

@@ -1,0 +1,280 @@
+"""What the controllers wrote about a Service with a selector, against what they should have written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from seamark.kinds.values import times
+from seamark.rules.membership import parse_ip
+from seamark.why.case import Case, listed, plural
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, delete, look
+from seamark.why.views import OVER_CAPACITY_ANNOTATION, Endpoints, EndpointSlice, Metadata
+
+ENDPOINTS_CAPACITY = 1000
+
+Entry = tuple[str, str]  # address, Pod
+PortKey = tuple[str, int, str]  # name, number, protocol
+
+_CONTROLLERS = ("kube-controller-manager", "endpoint", "seamark")
+_START = Fix(
+    "Start the controllers that write endpoints: kube-controller-manager, or `seamark controllers`; if they run, read"
+    " in their logs why they cannot write.",
+    (),
+    (look("get", "pods", namespace="kube-system"), look("get", "leases", namespace="kube-system")),
+)
+
+
+class Content(msgspec.Struct, frozen=True):
+    """Who is listed, whether as ready, and with which ports."""
+
+    entries: dict[Entry, bool]
+    ports: frozenset[PortKey]
+
+    def against(self, wanted: Content) -> tuple[str, ...]:
+        """How this differs from what it should be, in words; nothing if it does not."""
+        told = []
+        extra = self.entries.keys() - wanted.entries.keys()
+        missing = wanted.entries.keys() - self.entries.keys()
+        both = self.entries.keys() & wanted.entries.keys()
+        turned = [entry for entry in both if self.entries[entry] != wanted.entries[entry]]
+        if extra:
+            told.append(f"{_addresses(extra)} listed but no selected Pod's" if extra else "")
+        if missing:
+            told.append(f"{_addresses(missing)} not listed")
+        if turned:
+            said = "ready" if self.entries[turned[0]] else "not ready"
+            told.append(f"{_addresses(turned)} listed as {said}, which is out of date")
+        if not told and both and self.ports != wanted.ports:
+            told.append(f"ports listed are {_ports(self.ports)}, they should be {_ports(wanted.ports)}")
+        return tuple(told)
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    if not case.service.managed or not case.world.bookkept:
+        return
+    if case.service.metadata.deletion_timestamp is not None or case.namespace in case.world.terminating_namespaces:
+        return
+    wanted = in_slices(case)
+    if case.world.nodes is None and (homeless := _without_node(case, wanted)):
+        yield _perhaps_without_node(homeless)
+        wanted = Content({e: ready for e, ready in wanted.entries.items() if e not in homeless}, wanted.ports)
+    wrong = _slices(case, wanted)
+    if wrong is not None:
+        yield wrong
+    yield from _endpoints(case, slices_right=wrong is None)
+
+
+# --- what should be there --------------------------------------------------------------------------
+
+
+def in_slices(case: Case) -> Content:
+    entries: dict[Entry, bool] = {}
+    ports: set[PortKey] = set()
+    for each in case.candidates:
+        if each.verdict.in_slices:
+            ports |= {(p.name, p.port, p.protocol) for p in each.verdict.ports}
+            for family in case.service.families:
+                for address in each.verdict.addresses(family):
+                    entries[address, each.pod.metadata.name] = each.verdict.ready
+    return Content(entries, frozenset(ports))
+
+
+def in_endpoints(case: Case) -> Content:
+    entries: dict[Entry, bool] = {}
+    ports: set[PortKey] = set()
+    for each in case.candidates:
+        if each.verdict.in_endpoints:
+            ports |= {(p.name, p.port, p.protocol) for p in each.verdict.ports}
+            entries[each.verdict.endpoints_address, each.pod.metadata.name] = each.verdict.ready
+    return Content(entries, frozenset(ports))
+
+
+# --- slices ----------------------------------------------------------------------------------------
+
+
+def _slices(case: Case, wanted: Content) -> Finding | None:
+    own = case.controller_slices
+    age = _age(case.service.metadata.creation_timestamp, case.world.now)
+    if not own:
+        return Finding(
+            Code.CONTROLLER_NOT_RUNNING,
+            Severity.ERROR,
+            f"Nobody has written EndpointSlices for it{age}, though {_should(wanted)}: the EndpointSlice controller is"
+            " not running, or cannot write.",
+            _START,
+        )
+    told = slices_content(own).against(wanted)
+    if not told:
+        return None
+    hand = next((who for each in own if (who := foreign_hand(each.metadata))), "")
+    endpoints = case.endpoints
+    others_right = endpoints is not None and not endpoints_content(endpoints).against(in_endpoints(case))
+    reached = {entry for entry, ready in slices_content(own).entries.items() if ready and wanted.entries.get(entry)}
+    severity = Severity.WARNING if reached or not any(wanted.entries.values()) else Severity.ERROR
+    if hand and others_right:
+        return Finding(
+            Code.ENDPOINT_SLICES_EDITED,
+            severity,
+            f"Its EndpointSlices were edited by hand ({hand}) and disagree with its Pods: {told[0]}.",
+            Fix("Delete them; the controller writes them anew:", tuple(delete("endpointslice", s.key) for s in own)),
+            facts=told[1:],
+        )
+    return Finding(
+        Code.CONTROLLER_NOT_RUNNING,
+        severity,
+        f"Its EndpointSlices are stale: {told[0]}. The EndpointSlice controller is not running, or cannot write.",
+        _START,
+        facts=(*told[1:], *(f"{each.metadata.name} was last written {_written(each)}" for each in own[:3])),
+    )
+
+
+def _without_node(case: Case, wanted: Content) -> set[Entry]:
+    """Pods that Endpoints list and slices do not: of Nodes nobody may see, these may be missing."""
+    if case.endpoints is None or not case.controller_slices:
+        return set()
+    listed_there = endpoints_content(case.endpoints).entries
+    return {entry for entry in wanted.entries.keys() - slices_content(case.slices).entries if entry in listed_there}
+
+
+def _perhaps_without_node(entries: set[Entry]) -> Finding:
+    return Finding(
+        Code.NODE_MISSING,
+        Severity.WARNING,
+        f"{_addresses(entries)} in its Endpoints but not in its EndpointSlices: that is so when a Pod's node does not"
+        " exist, and the nodes may not be listed.",
+        Fix("Have somebody who may list nodes look at it.", certain=False),
+        weight=len(entries),
+    )
+
+
+def slices_content(slices: Iterable[EndpointSlice]) -> Content:
+    entries: dict[Entry, bool] = {}
+    ports: set[PortKey] = set()
+    for each in slices:
+        for endpoint in each.endpoints or ():
+            name = endpoint.target_ref.name if endpoint.target_ref is not None else ""
+            for address in endpoint.addresses or ():
+                entries[address, name] = endpoint.ready
+        if each.endpoints:
+            ports |= {(p.name or "", p.port or 0, p.protocol or "TCP") for p in each.ports or ()}
+    return Content(entries, frozenset(ports))
+
+
+# --- Endpoints -------------------------------------------------------------------------------------
+
+
+def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
+    if case.world.seen.endpoints is None:
+        return
+    endpoints, wanted = case.endpoints, in_endpoints(case)
+    if endpoints is None:
+        others = any(e.made_by_controller for e in case.world.endpoints.values() if e.key[0] == case.namespace)
+        # Where no Service has Endpoints, somebody has switched that controller off, which is fine.
+        if slices_right and others:
+            yield Finding(
+                Code.ENDPOINTS_STALE,
+                Severity.WARNING,
+                "It has EndpointSlices but no Endpoints, so whoever still reads those finds nothing.",
+                _START,
+            )
+        return
+    if len(wanted.entries) > ENDPOINTS_CAPACITY or OVER_CAPACITY_ANNOTATION in endpoints.metadata.annotations:
+        yield _over_capacity(wanted)
+        return
+    told = endpoints_content(endpoints).against(wanted)
+    if not told or not slices_right:
+        return
+    hand = edited_by(endpoints, wanted)
+    if hand:
+        yield Finding(
+            Code.ENDPOINTS_EDITED,
+            Severity.WARNING,
+            f"Its Endpoints were edited by hand ({hand}) and disagree with its EndpointSlices: {told[0]}.",
+            Fix("Delete them; the controller writes them anew:", (delete("endpoints", case.key),)),
+            facts=told[1:],
+        )
+        return
+    yield Finding(
+        Code.ENDPOINTS_STALE,
+        Severity.WARNING,
+        f"Endpoints and EndpointSlices disagree, and the Endpoints are behind: {told[0]}. The Endpoints controller is"
+        " not running, or cannot write.",
+        _START,
+        facts=told[1:],
+    )
+
+
+def _over_capacity(wanted: Content) -> Finding:
+    count = len(wanted.entries)
+    left_out = f"; {plural(count - ENDPOINTS_CAPACITY, 'address')} are left out" if count > ENDPOINTS_CAPACITY else ""
+    return Finding(
+        Code.ENDPOINTS_OVER_CAPACITY,
+        Severity.WARNING,
+        f"It has {plural(count, 'address')}, and Endpoints are truncated at {ENDPOINTS_CAPACITY:,}{left_out}"
+        " (EndpointSlices list them all).",
+        Fix("Have clients read EndpointSlices instead of Endpoints, or split the Service."),
+    )
+
+
+def endpoints_content(endpoints: Endpoints) -> Content:
+    entries: dict[Entry, bool] = {}
+    for addresses, ready in ((endpoints.not_ready(), False), (endpoints.ready(), True)):
+        for each in addresses:
+            parsed = parse_ip(each.ip)
+            name = each.target_ref.name if each.target_ref is not None else ""
+            entries[parsed[1] if parsed else each.ip, name] = ready
+    return Content(entries, frozenset((p.name, p.port, p.protocol) for p in endpoints.ports()))
+
+
+def edited_by(endpoints: Endpoints, wanted: Content) -> str:
+    """What betrays a human hand; "" if nothing does."""
+    if hand := foreign_hand(endpoints.metadata):
+        return hand
+    if not endpoints.made_by_controller:
+        return "they lack the controller's label"
+    known = {address for address, _ in wanted.entries}
+    made_up = [each.ip for each in endpoints.ready() if each.target_ref is None and each.ip not in known]
+    return f"{listed(made_up)} is no Pod's" if made_up else ""
+
+
+# --- whose hand ------------------------------------------------------------------------------------
+
+
+def foreign_hand(metadata: Metadata) -> str:
+    """Who wrote the object last, if that was no controller; "" if it was, or nobody knows."""
+    dated = [each for each in metadata.managed_fields if each.time]
+    if not dated:
+        return ""
+    last = max(dated, key=lambda each: each.time or "")
+    if any(each.manager.startswith(_CONTROLLERS) for each in dated if each.time == last.time):
+        return ""
+    return f"last by {last.manager} at {last.time}"
+
+
+def _written(endpoint_slice: EndpointSlice) -> str:
+    dated = [each.time for each in endpoint_slice.metadata.managed_fields if each.time]
+    return max(dated, default=endpoint_slice.metadata.creation_timestamp or "at an unknown time")
+
+
+def _should(wanted: Content) -> str:
+    ready = sum(wanted.entries.values())
+    return f"{plural(ready, 'address')} should be in them" if ready else "there should be at least an empty one"
+
+
+def _age(timestamp: str | None, now: float | None) -> str:
+    if timestamp is None or now is None:
+        return ""
+    return f" in the {times.duration(now - times.parse(timestamp))} it exists"
+
+
+def _addresses(entries: Iterable[Entry]) -> str:
+    entries = sorted(entries)
+    word = "are" if len(entries) > 1 else "is"
+    return f"{listed(f'{address} ({pod})' if pod else address for address, pod in entries)} {word}"
+
+
+def _ports(ports: Iterable[PortKey]) -> str:
+    return listed(f"{name or '(unnamed)'} {number}/{protocol}" for name, number, protocol in sorted(ports)) or "none"
