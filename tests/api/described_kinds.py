@@ -22,7 +22,7 @@ def kind(
     members = {
         "resource": resource,
         "singular": resource.kind.lower(),
-        "shape": shapes.load().kinds[resource.api_version, resource.kind],
+        "shape_name": shapes.load().kinds[resource.api_version, resource.kind],
         "subresources": subresources,
         "short_names": short,
         "categories": categories,

@@ -24,7 +24,7 @@ RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
 
 def kind_of(resource: Resource) -> Kind:
     name = shapes.load().kinds[resource.api_version, resource.kind]
-    return type(resource.kind, (Kind,), {"resource": resource, "shape": name, "singular": resource.kind.lower()})()
+    return type(resource.kind, (Kind,), {"resource": resource, "shape_name": name, "singular": resource.kind.lower()})()
 
 
 CONFIG_MAP, SERVICE = kind_of(CONFIGMAPS), kind_of(SERVICES)

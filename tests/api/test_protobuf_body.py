@@ -273,7 +273,7 @@ def read(raw: bytes, kind: Kind, content_type: str = body.PROTOBUF) -> Any:
 @given(st.data())
 def test_protobuf_means_what_json_means(data: st.DataObject) -> None:
     kind = EVERY_KIND[data.draw(st.sampled_from(sorted(EVERY_KIND)))]
-    shape = shapes.of(kind.shape)
+    shape = kind.shape
     value = data.draw(values(shape))
     written = as_go_writes(value, shape) if data.draw(st.booleans()) else value
     wrapped = envelope(kind.resource.api_version, kind.resource.kind, write(written, shape))
@@ -307,7 +307,7 @@ def test_so_do_the_options_of_a_deletion_whatever_their_group(api_version: str, 
 
 def test_the_media_type_may_have_parameters_and_the_kind_may_be_left_out() -> None:
     config_map = kind_of("v1 ConfigMap")
-    wrapped = envelope("", "", write({"metadata": {"name": "a"}}, shapes.of(config_map.shape)))
+    wrapped = envelope("", "", write({"metadata": {"name": "a"}}, config_map.shape))
     assert body.read_object(wrapped, body.PROTOBUF + "; charset=utf-8", config_map, "")[0]["metadata"] == {"name": "a"}
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from seamark.errors import Invalid, Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 from seamark.kinds.table import Kinds
 from seamark.kinds.values import metadata
@@ -30,7 +29,7 @@ _SERVER_FIELDS = ("uid", "creationTimestamp", "resourceVersion", "namespace")
 
 
 def shaped(kind: Kind, body: Object) -> Object:
-    obj, unknown = conform(body, shapes.of(kind.shape))
+    obj, unknown = conform(body, kind.shape)
     assert not unknown, f"the test sends fields {kind.resource.kind} does not have: {unknown}"
     return obj
 

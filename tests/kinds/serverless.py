@@ -18,7 +18,6 @@ from seamark.api.allocation import allocate
 from seamark.config import ServiceNetwork
 from seamark.errors import ApiError, Object, status
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
 from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
@@ -123,7 +122,7 @@ class World:
                 return 201, self._create(kind, step["body"], warnings, dry_run=dry_run)
 
     def _create(self, kind: Kind, body: Object, warnings: list[str], *, dry_run: bool) -> Object:
-        obj, _ = conform(body, shapes.of(kind.shape))
+        obj, _ = conform(body, kind.shape)
         meta = obj["metadata"]
         meta |= {"namespace": NAMESPACE, "creationTimestamp": NOW}
         if not meta.get("name") and meta.get("generateName"):
@@ -144,7 +143,7 @@ class World:
         self, kind: Kind, key: tuple[str, str], body: Object, warnings: list[str], *, subresource: bool
     ) -> Object:
         old = self.objects[key]
-        obj, _ = conform(body, shapes.of(kind.shape))
+        obj, _ = conform(body, kind.shape)
         kind.default(obj)
         meta = obj["metadata"]
         for field in ("namespace", "creationTimestamp", "resourceVersion", "generation"):

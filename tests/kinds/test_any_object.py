@@ -11,7 +11,6 @@ from kind_rules import NOW, change, create, shaped
 
 from seamark.errors import ApiError, Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type
 from seamark.kinds.table import KINDS
 from seamark.kinds.values.times import parse
@@ -78,7 +77,7 @@ class Author:
 
 
 def written(kind: Kind, seed: int) -> Object:
-    body = Author(seed).write(shapes.of(kind.shape))
+    body = Author(seed).write(kind.shape)
     assert isinstance(body, dict)
     return {**body, "metadata": {"name": "x"}}  # metadata has rules of its own, tested apart
 

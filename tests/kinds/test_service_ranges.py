@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from seamark.errors import Object
-from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 from seamark.kinds.service.ipaddress import IP_ADDRESS, ip_address_object
 from seamark.kinds.service.servicecidr import SERVICE_CIDR, usable_ranges
@@ -31,7 +30,7 @@ def test_an_address_of_a_service() -> None:
         "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
     }
     assert obj["spec"] == {"parentRef": {"resource": "services", "namespace": "default", "name": "web"}}
-    assert conform(obj, shapes.of(IP_ADDRESS.shape)) == (obj, [])
+    assert conform(obj, IP_ADDRESS.shape) == (obj, [])
     assert IP_ADDRESS.validate(obj) == []
     assert IP_ADDRESS.validate_name("fd00:96::9", prefix=False) == []
     assert IP_ADDRESS.row(obj, parse(NOW) + 5) == ["fd00:96::9", "services/default/web", "5s"]

@@ -11,7 +11,6 @@ from kind_rules import KINDS, RECORDINGS
 from seamark.errors import Object
 from seamark.kinds import resource
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import shapes
 from seamark.kinds.pod.pod import POD
 from seamark.kinds.resource import Resource
 from seamark.kinds.table import KINDS as ROWS
@@ -46,7 +45,7 @@ def test_kinds_may_arrive_later() -> None:
 
 @pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.resource.qualified)
 def test_rows_are_consistent(kind: Kind) -> None:
-    shape = shapes.of(kind.shape)
+    shape = kind.shape
     assert shape.go_name == kind.resource.kind
     names = [sub.name for sub in kind.subresources]
     assert names == sorted(names)

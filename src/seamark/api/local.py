@@ -24,7 +24,7 @@ from seamark.api.state.select import Selection, select
 from seamark.api.state.watch import Watches, seen
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import decode, shapes
+from seamark.kinds.language import decode
 from seamark.kinds.resource import Resource
 from seamark.kinds.values import times
 from seamark.store.protocol import Compacted, StoreError
@@ -40,7 +40,7 @@ class LocalCluster:
         self._core = core
         self._component = component
         self._user = User(f"system:{component}", ("system:masters", "system:authenticated"))
-        self._decoders: dict[tuple[str, Any], Callable[[Entry], Any]] = {}
+        self._decoders: dict[tuple[Resource, Any], Callable[[Entry], Any]] = {}
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -90,15 +90,15 @@ class LocalCluster:
 
     def _decoder(self, kind: Kind, as_: Any) -> Callable[[Entry], Any]:
         """What makes the caller's type of an entry; each made once."""
-        known = self._decoders.get((kind.shape, as_))
-        if known is None:
-            known = self._decoders[kind.shape, as_] = self._new_decoder(kind, as_)
-        return known
-
-    def _new_decoder(self, kind: Kind, as_: Any) -> Callable[[Entry], Any]:
-        resource = kind.resource
         if kind.stored_as is not None:
             return lambda entry: msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
+        known = self._decoders.get((kind.resource, as_))
+        if known is None:
+            known = self._decoders[kind.resource, as_] = self._new_decoder(kind.resource, as_)
+        return known
+
+    @staticmethod
+    def _new_decoder(resource: Resource, as_: Any) -> Callable[[Entry], Any]:
         head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
         return lambda entry: decoder.decode(head + entry.tail)
@@ -117,7 +117,7 @@ class LocalCluster:
     def _conformed(self, kind: Kind, obj: Any) -> Object:
         # Through JSON: the caller keeps its own object, and what it holds may be typed.
         plain = msgspec.json.decode(msgspec.json.encode(obj))
-        return decode.conform(plain, shapes.of(kind.shape))[0]
+        return decode.conform(plain, kind.shape)[0]
 
     async def create(
         self,

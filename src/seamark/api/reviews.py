@@ -5,8 +5,6 @@ TokenReview and SelfSubjectReview ask who somebody is, the access reviews ask wh
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from seamark.api.auth import MASTERS, Authenticator, may
 from seamark.api.context import User
 from seamark.api.identity import check_namespace
@@ -19,7 +17,7 @@ from seamark.kinds.values.fields import Errors, invalid, refuse
 class ReviewKind(Kind):
     """A kind that can only be created, and is answered at once."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("create",)
+    verbs = ("create",)
 
 
 def _review(group: str, kind: str, *, namespaced: bool = False) -> ReviewKind:
@@ -28,7 +26,7 @@ def _review(group: str, kind: str, *, namespaced: bool = False) -> ReviewKind:
     members = {
         "resource": Resource(group, "v1", plural, kind, namespaced),
         "singular": kind.lower(),
-        "shape": f"io.k8s.api.{words[group]}.v1.{kind}",
+        "shape_name": f"io.k8s.api.{words[group]}.v1.{kind}",
     }
     made = type(f"{kind}Kind", (ReviewKind,), members)
     review = made()

@@ -26,7 +26,7 @@ class BindingKind(Kind):
 
     resource = Resource("", "v1", "bindings", "Binding")
     singular = "binding"
-    shape = "io.k8s.api.core.v1.Binding"
+    shape_name = "io.k8s.api.core.v1.Binding"
     verbs = ("create",)
 
 

@@ -30,7 +30,6 @@ from seamark.api.state.read import missing, named
 from seamark.api.turns import Turns
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import shapes
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import refuse, required
@@ -188,7 +187,7 @@ class Writer:
         managed.track(
             obj,
             old,
-            shape=shapes.of(kind.shape),
+            shape=kind.shape,
             api_version=kind.resource.api_version,
             manager=how.manager,
             subresource=subresource,

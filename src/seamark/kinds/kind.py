@@ -13,11 +13,14 @@ Objects are plain dicts already checked against their shape, so a rule may rely 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
 
 from seamark.errors import Object
+from seamark.kinds.language import shapes
+from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import Errors
@@ -46,16 +49,20 @@ class Subresource(msgspec.Struct, frozen=True):
 
 
 class Kind:
-    """The rules of one kind; stateless, one instance in :mod:`seamark.kinds.table`."""
+    """The rules of one kind; stateless.
 
-    resource: ClassVar[Resource]
-    singular: ClassVar[str]
-    shape: ClassVar[str]  # its name in shapes.json
-    short_names: ClassVar[tuple[str, ...]] = ()
-    categories: ClassVar[tuple[str, ...]] = ()
-    verbs: ClassVar[tuple[str, ...]] = ALL_VERBS
-    subresources: ClassVar[tuple[Subresource, ...]] = ()
-    columns: ClassVar[tuple[Column, ...]] = (Column("Name", format="name"), Column("Created At", "date"))
+    A built-in kind is a class of its own with one instance, listed in :mod:`seamark.kinds.table`.  A kind that is added
+    while the server runs is made from data and given its shape.
+    """
+
+    resource: Resource
+    singular: str
+    shape_name: ClassVar[str]  # of a built-in kind: the name of its shape in shapes.json
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: tuple[Subresource, ...] = ()
+    columns: tuple[Column, ...] = (Column("Name", format="name"), Column("Created At", "date"))
 
     create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
@@ -64,8 +71,13 @@ class Kind:
 
     request_warning: ClassVar[str] = ""  # said in answer to every request for this kind, reads too
 
-    # A second view on objects stored as another kind (events.k8s.io on Events); None for all others.
-    stored_as: ClassVar[Resource | None] = None
+    # The kind that its objects are stored as, if this one is only a second view of them (events.k8s.io on Events).
+    stored_as: Resource | None = None
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The fields of its objects; resolved on first use, because a server that starts needs few of them."""
+        return shapes.of(self.shape_name)
 
     def to_stored(self, obj: Object) -> Object:
         """The stored form of an object of this view."""

@@ -9,7 +9,7 @@ from seamark.api.fields import apply, patch
 from seamark.api.http.body import Mistakes, conform_patched
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.language import decode, shapes
+from seamark.kinds.language import decode
 
 PatchType = Literal["json", "merge", "strategic"]
 
@@ -33,12 +33,11 @@ def patched(
 
     ``mistakes`` are those of the document itself.
     """
-    shape = shapes.of(kind.shape)
     complaints = [] if warnings is None else warnings
 
     def make(old: Object) -> Object:
         current = shown(kind, old)
-        result = patch.apply_patch(type, document, current, shape)
+        result = patch.apply_patch(type, document, current, kind.shape)
         return conform_patched(
             result, kind, field_validation, complaints, current, subresource=subresource, mistakes=mistakes
         )
@@ -50,19 +49,18 @@ def applied(
     kind: Kind, config: Object, *, manager: str, force: bool, subresource: str, now: str
 ) -> Callable[[Object | None], Object]:
     """What server-side apply makes of the live object, or of nothing."""
-    shape = shapes.of(kind.shape)
 
     def make(live: Object | None) -> Object:
         merged = apply.apply(
             config,
             None if live is None else shown(kind, live),
-            shape=shape,
+            shape=kind.shape,
             manager=manager,
             force=force,
             api_version=kind.resource.api_version,
             subresource=subresource,
             now=now,
         )
-        return decode.conform(merged, shape)[0]
+        return decode.conform(merged, kind.shape)[0]
 
     return make

@@ -66,21 +66,18 @@ _EDITED: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
 
 _EVENT_VERSIONS = ("v1", "events.k8s.io/v1")
 
-_plans: dict[tuple[int, str], Struct] = {}
-
 
 def plan(shape: Shape, subresource: str) -> Struct:
     """The shape as managers see it when they write to this subresource."""
-    known = _plans.get((id(shape), subresource))
-    if known is None:
-        kind = shape.go_name, subresource
-        if kind in _EDITED:
-            known = struct(shape).only(*_EDITED[kind])
-        else:
-            reset = _RESET_BY_KIND.get(kind, _RESET.get(subresource, _RESET[""]))
-            known = struct(shape).less(*_NEVER_OWNED, *reset)
-        _plans[id(shape), subresource] = known
-    return known
+    return shape.form(_plan, subresource)
+
+
+def _plan(shape: Shape, subresource: str) -> Struct:
+    kind = shape.go_name, subresource
+    if kind in _EDITED:
+        return struct(shape).only(*_EDITED[kind])
+    reset = _RESET_BY_KIND.get(kind, _RESET.get(subresource, _RESET[""]))
+    return struct(shape).less(*_NEVER_OWNED, *reset)
 
 
 def manager_name(user_agent: str, field_manager: str) -> str:

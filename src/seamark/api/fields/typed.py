@@ -221,16 +221,10 @@ def _compare_at(step: str, walker: Walker | None, old: Any, new: Any, changed: F
 
 # --- compilation ------------------------------------------------------------------------------------
 
-# By identity, with the shape itself kept alive: names are not unique in tests.
-_structs: dict[int, tuple[Shape, Struct]] = {}
-
 
 def struct(shape: Shape) -> Struct:
     """The walker of a shape, even of one that is atomic as a part of another."""
-    known = _structs.get(id(shape))
-    if known is None:
-        known = _structs[id(shape)] = shape, Struct(shape)
-    return known[1]
+    return shape.form(Struct)
 
 
 def _walker(type_: Type) -> Walker | None:

@@ -121,7 +121,7 @@ def read_object(body: bytes, content_type: str, kind: Kind, field_validation: st
     ``field_validation`` says what becomes of unknown and repeated fields: ``Strict`` refuses the object, ``Ignore`` is
     silent, anything else warns.
     """
-    return _read(body, content_type, kind.resource, shapes.of(kind.shape), field_validation)
+    return _read(body, content_type, kind.resource, kind.shape, field_validation)
 
 
 def read_any(request: Request, api_version: str, kind: str, field_validation: str) -> tuple[Object, list[str]]:
@@ -299,7 +299,7 @@ def conform_patched(
     """
     changed, same, managed_fields = _without_known_parts(patched, current, subresource)
     try:
-        obj, unknown = conform(changed, shapes.of(kind.shape))
+        obj, unknown = conform(changed, kind.shape)
     except DecodeError as error:
         resource = kind.resource
         handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'

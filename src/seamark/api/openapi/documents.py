@@ -155,7 +155,7 @@ def _group_versions(kinds: Kinds) -> list[tuple[str, str]]:
 def _hash(kinds: Kinds, group: str, version: str) -> str:
     """Of all a document is made from, so that the index does not cost making every document."""
     facts = [
-        [kind.resource, kind.shape, kind.verbs, kind.subresources, kind.delete_answers_object]
+        [kind.resource, kind.shape.name, kind.verbs, kind.subresources, kind.delete_answers_object]
         for kind in by_version(kinds)[group][version]
     ]
     shape_facts = resources.files("seamark.kinds.language").joinpath("shapes.json").read_bytes()

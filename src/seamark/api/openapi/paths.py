@@ -85,7 +85,7 @@ def shapes_of(kinds: Iterable[Kind]) -> list[str]:
     known = shapes.load()
     names = [DELETE_OPTIONS, STATUS]
     for kind in kinds:
-        names += [kind.shape, f"{kind.shape}List"]
+        names += [kind.shape.name, f"{kind.shape.name}List"]
         names += [known.kinds.get(_group_version_kind(kind.resource, sub)[:2], "") for sub in kind.subresources]
     return [name for name in names if name in known]
 
@@ -131,7 +131,7 @@ def _item(kind: Kind, sub: Subresource | None, verbs: Sequence[str], path: str) 
 def _operation(kind: Kind, sub: Subresource | None, verb: str, *, everywhere: bool) -> Object:
     api_version, sent, shape = _group_version_kind(kind.resource, sub)
     if sub is None:
-        shape = kind.shape
+        shape = kind.shape.name
     group, _, version = api_version.rpartition("/")
     operation: Object = {
         "tags": [_tag(kind.resource)],

@@ -43,7 +43,7 @@ def decoded_size(text: str) -> int:
 class ConfigMapKind(Kind):
     resource = CONFIGMAPS
     singular = "configmap"
-    shape = "io.k8s.api.core.v1.ConfigMap"
+    shape_name = "io.k8s.api.core.v1.ConfigMap"
     short_names = ("cm",)
     columns = (Column("Name", format="name"), Column("Data"), Column("Age"))
 

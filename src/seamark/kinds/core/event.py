@@ -74,7 +74,7 @@ class EventKind(Kind):
 
     resource = EVENTS
     singular = "event"
-    shape = "io.k8s.api.core.v1.Event"
+    shape_name = "io.k8s.api.core.v1.Event"
     short_names = ("ev",)
     create_on_update = True
     columns = _COLUMNS
@@ -108,7 +108,7 @@ class NewEventKind(Kind):
     resource = NEW_EVENTS
     stored_as = EVENTS
     singular = "event"
-    shape = "io.k8s.api.events.v1.Event"
+    shape_name = "io.k8s.api.events.v1.Event"
     short_names = ("ev",)
     create_on_update = True
     columns = _COLUMNS

@@ -18,7 +18,7 @@ _STRATEGY = "OldestEmulationVersion"
 class LeaseKind(Kind):
     resource = LEASES
     singular = "lease"
-    shape = "io.k8s.api.coordination.v1.Lease"
+    shape_name = "io.k8s.api.coordination.v1.Lease"
     columns = (Column("Name", format="name"), Column("Holder"), Column("Age"))
     create_on_update = True
     unconditional_update = False

@@ -20,7 +20,7 @@ PROTECTED = frozenset(("default", "kube-system", "kube-public"))
 class NamespaceKind(Kind):
     resource = NAMESPACES
     singular = "namespace"
-    shape = "io.k8s.api.core.v1.Namespace"
+    shape_name = "io.k8s.api.core.v1.Namespace"
     short_names = ("ns",)
     delete_answers_object = True
     verbs = ("create", "delete", "get", "list", "patch", "update", "watch")

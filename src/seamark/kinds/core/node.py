@@ -23,7 +23,7 @@ TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 class NodeKind(Kind):
     resource = NODES
     singular = "node"
-    shape = "io.k8s.api.core.v1.Node"
+    shape_name = "io.k8s.api.core.v1.Node"
     short_names = ("no",)
     subresources = (
         Subresource("proxy", ("create", "delete", "get", "patch", "update"), "NodeProxyOptions"),

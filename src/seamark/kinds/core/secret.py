@@ -25,7 +25,7 @@ _IMMUTABLE = "field is immutable when `immutable` is set"
 class SecretKind(Kind):
     resource = SECRETS
     singular = "secret"
-    shape = "io.k8s.api.core.v1.Secret"
+    shape_name = "io.k8s.api.core.v1.Secret"
     columns = (Column("Name", format="name"), Column("Type"), Column("Data"), Column("Age"))
     field_names = ("type",)
 

@@ -16,7 +16,7 @@ _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 class ServiceAccountKind(Kind):
     resource = SERVICE_ACCOUNTS
     singular = "serviceaccount"
-    shape = "io.k8s.api.core.v1.ServiceAccount"
+    shape_name = "io.k8s.api.core.v1.ServiceAccount"
     short_names = ("sa",)
     delete_answers_object = True
     subresources = (Subresource("token", ("create",), "TokenRequest", group="authentication.k8s.io", version="v1"),)

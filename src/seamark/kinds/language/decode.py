@@ -2,7 +2,7 @@
 
 :func:`conform` drops unknown fields and nulls, drops or fills empty values as the shape says, brings quantities and
 times into their canonical form, and refuses wrong types in Go's words.  Every write passes through it, so each shape is
-compiled once, on first use, into nested functions; paths exist only as linked tuples until somebody needs their text.
+compiled once, on first use, into nested functions.  Paths are linked tuples until an error or a warning needs the text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from seamark.errors import Object
 from seamark.kinds.language.scalars import CONVERTERS, GO_NAMES, ZERO_VALUES, DecodeError, Mismatch, found
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Type, Zero
 
-__all__ = ["DecodeError", "compile_shape", "conform", "found", "path_text"]
+__all__ = ["DecodeError", "conform", "found", "path_text"]
 
 # Where in the object we are: the way there, and the last step: a field's name, a list's index or a map's key.
 At = tuple["At", str | int | tuple[str]] | None
@@ -27,9 +27,8 @@ def conform(value: Any, shape: Shape) -> tuple[Object, list[str]]:
     The containers are new; only values of type ``any`` are shared with what was given.
     """
     unknown: list[str] = []
-    convert = _compiled.get(shape.name) or compile_shape(shape)
     try:
-        obj: Object = convert(value, None, unknown)
+        obj: Object = shape.form(_compile)(value, None, unknown)
     except Mismatch as wrong:
         raise DecodeError(f"json: cannot unmarshal {wrong.found} into Go value of type {wrong.go_type}") from None
     return obj, unknown
@@ -59,17 +58,12 @@ def _field_path(at: At) -> str:
 
 # --- structs ---------------------------------------------------------------------------------------
 
-_compiled: dict[str, Convert] = {}
-
 # Scalars that are right if their class is; everything else has a converter.
 _PLAIN: dict[str, type] = {"string": str, "bool": bool, "int32": int, "int64": int}
 
 
-def compile_shape(shape: Shape) -> Convert:
+def _compile(shape: Shape) -> Convert:
     """The function that conforms a value to this shape."""
-    known = _compiled.get(shape.name)
-    if known is not None:
-        return known
     plain = {
         name: _PLAIN[field.type.name]
         for name, field in shape.fields.items()
@@ -111,7 +105,6 @@ def compile_shape(shape: Shape) -> Convert:
                 out[name] = make({}, None, unknown) if make else zero
         return out
 
-    _compiled[shape.name] = convert
     return convert
 
 
@@ -137,7 +130,7 @@ def _fill(field: Field) -> tuple[Any, Convert | None]:
         return None, None
     if isinstance(field.type, Scalar):
         return ZERO_VALUES.get(field.type.name), None
-    return None, compile_shape(field.type)
+    return None, field.type.form(_compile)
 
 
 # --- lists and maps ---------------------------------------------------------------------------------
@@ -145,7 +138,7 @@ def _fill(field: Field) -> tuple[Any, Convert | None]:
 
 def _converter(type_: Type, go_type: str = "") -> Convert:
     if isinstance(type_, Shape):
-        return compile_shape(type_)
+        return type_.form(_compile)
     if isinstance(type_, ListOf):
         return _list_converter(type_.of, go_type)
     if isinstance(type_, MapOf):

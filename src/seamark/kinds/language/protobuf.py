@@ -14,13 +14,12 @@ from __future__ import annotations
 import binascii
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from seamark.errors import Object
-from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type, Zero
 from seamark.kinds.values import times
 
@@ -47,7 +46,7 @@ def unwrap(body: bytes) -> tuple[str, str, bytes]:
 
 def read(message: bytes, shape: Shape) -> Object:
     """The object in a message of this shape, not yet conformed to it."""
-    return _decode(message, 0, _table_of(shape.name))
+    return _decode(message, 0, shape.form(_table))
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -83,10 +82,9 @@ def _tag(number: int, wire_type: int) -> int:
     return number << 3 | wire_type
 
 
-@cache
-def _table_of(name: str) -> _Table:
+def _table(shape: Shape) -> _Table:
     table: _Table = {}
-    for field, facts in shapes.of(name).fields.items():
+    for field, facts in shape.fields.items():
         if facts.numbers:
             *outer, number = facts.numbers
             inner = table
@@ -99,7 +97,7 @@ def _table_of(name: str) -> _Table:
 def _steps(number: int, name: str, type_: Type, *, kept: bool = True) -> _Table:
     varint, delimited = _tag(number, _VARINT), _tag(number, _DELIMITED)
     if isinstance(type_, Shape):
-        return {delimited: (_MESSAGE, name, _table_of(type_.name), True)}
+        return {delimited: (_MESSAGE, name, type_.form(_table), True)}
     if isinstance(type_, MapOf):
         value = _VALUE_LIST if isinstance(type_.of, ListOf) else _steps(2, "value", type_.of)
         return {delimited: (_ENTRY, name, _steps(1, "key", _STRING) | value, True)}
@@ -121,7 +119,7 @@ def _steps(number: int, name: str, type_: Type, *, kept: bool = True) -> _Table:
 def _list_steps(number: int, name: str, of: Type) -> _Table:
     varint, delimited = _tag(number, _VARINT), _tag(number, _DELIMITED)
     if isinstance(of, Shape):
-        return {delimited: (_MESSAGES, name, _table_of(of.name), True)}
+        return {delimited: (_MESSAGES, name, of.form(_table), True)}
     if isinstance(of, Scalar) and of.name in _BITS:
         bits = _BITS[of.name]
         return {varint: (_INTEGERS, name, bits, True), delimited: (_PACKED, name, bits, True)}

@@ -1,16 +1,21 @@
 """The shape of objects: every field of every kind, its type, and what Go's encoding does with its zero value.
 
-Shapes are data (``shapes.json``, made by ``tools/shapes``); this module is the small language they are written in.
-Four readers share them: decoding (:mod:`seamark.kinds.language.decode`), strategic merge patch and server-side apply
+Shapes are data; this module is the small language they are written in.  Those of the built-in kinds are generated
+(``shapes.json``, made by ``tools/shapes``), a kind that is added while the server runs brings its own.  Five readers
+share them: decoding (:mod:`seamark.kinds.language.decode`), protobuf, strategic merge patch and server-side apply
 (``seamark.api``), and OpenAPI.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal, TypeVar, TypeVarTuple
 
 import msgspec
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Zero(Enum):
@@ -84,15 +89,28 @@ class Field(msgspec.Struct, frozen=True):
     numbers: tuple[int, ...] = ()
 
 
-class Shape(msgspec.Struct):
+class Shape(msgspec.Struct, eq=False, weakref=True):
     """A struct: its OpenAPI name (``io.k8s.api.core.v1.ServicePort``) and fields by JSON name.
 
-    Not frozen only because shapes refer to each other in circles; nobody changes one after loading.
+    Not frozen, because shapes refer to each other in circles, so their fields are added after they are made; after that
+    a shape does not change.  Two shapes of the same name are different: a kind may vanish and come back with another.
     """
 
     name: str
     fields: dict[str, Field]
     atomic: bool = False
+    _forms: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
+
+    def form(self, make: Callable[[Shape, *Ts], T], *args: *Ts) -> T:
+        """What ``make`` makes of this shape and these arguments.
+
+        It is made once and kept with the shape, so that everything compiled from a shape vanishes with it.
+        """
+        key = (make, *args)
+        made: T | None = self._forms.get(key)
+        if made is None:
+            made = self._forms[key] = make(self, *args)
+        return made
 
     @property
     def go_name(self) -> str:

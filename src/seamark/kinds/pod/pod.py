@@ -29,7 +29,7 @@ _CHANGE = ("get", "patch", "update")
 class PodKind(Kind):
     resource = PODS
     singular = "pod"
-    shape = "io.k8s.api.core.v1.Pod"
+    shape_name = "io.k8s.api.core.v1.Pod"
     short_names = ("po",)
     categories = ("all",)
     delete_answers_object = True

@@ -24,7 +24,7 @@ _ADDRESS_LISTS = ("addresses", "notReadyAddresses")
 class EndpointsKind(Kind):
     resource = ENDPOINTS
     singular = "endpoints"
-    shape = "io.k8s.api.core.v1.Endpoints"
+    shape_name = "io.k8s.api.core.v1.Endpoints"
     short_names = ("ep",)
     columns = (Column("Name", format="name"), Column("Endpoints"), Column("Age"))
     create_on_update = True

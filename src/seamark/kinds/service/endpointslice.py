@@ -44,7 +44,7 @@ _CONTENT = ("addressType", "endpoints", "ports")
 class EndpointSliceKind(Kind):
     resource = ENDPOINT_SLICES
     singular = "endpointslice"
-    shape = "io.k8s.api.discovery.v1.EndpointSlice"
+    shape_name = "io.k8s.api.discovery.v1.EndpointSlice"
     columns = (
         Column("Name", format="name"),
         Column("AddressType"),

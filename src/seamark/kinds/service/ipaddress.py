@@ -24,7 +24,7 @@ _PARENT = "spec.parentRef"
 class IPAddressKind(Kind):
     resource = IP_ADDRESSES
     singular = "ipaddress"
-    shape = "io.k8s.api.networking.v1.IPAddress"
+    shape_name = "io.k8s.api.networking.v1.IPAddress"
     short_names = ("ip",)
     columns = (Column("Name", format="name"), Column("ParentRef"), Column("Age"))
 

@@ -39,7 +39,7 @@ from seamark.kinds.values.times import age
 class ServiceKind(Kind):
     resource = SERVICES
     singular = "service"
-    shape = "io.k8s.api.core.v1.Service"
+    shape_name = "io.k8s.api.core.v1.Service"
     short_names = ("svc",)
     categories = ("all",)
     subresources = (

@@ -24,7 +24,7 @@ _IMMUTABLE = "field is immutable"
 class ServiceCIDRKind(Kind):
     resource = SERVICE_CIDRS
     singular = "servicecidr"
-    shape = "io.k8s.api.networking.v1.ServiceCIDR"
+    shape_name = "io.k8s.api.networking.v1.ServiceCIDR"
     subresources = (Subresource("status", ("get", "patch", "update"), "ServiceCIDR"),)
     columns = (Column("Name", format="name"), Column("CIDRs"), Column("Age"))
 

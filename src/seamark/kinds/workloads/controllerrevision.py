@@ -15,7 +15,7 @@ from seamark.kinds.values.times import age
 class ControllerRevisionKind(Kind):
     resource = CONTROLLER_REVISIONS
     singular = "controllerrevision"
-    shape = "io.k8s.api.apps.v1.ControllerRevision"
+    shape_name = "io.k8s.api.apps.v1.ControllerRevision"
     columns = (Column("Name", format="name"), Column("Controller"), Column("Revision"), Column("Age"))
 
     def validate(self, obj: Object) -> Errors:

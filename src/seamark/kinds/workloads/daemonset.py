@@ -22,7 +22,7 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 class DaemonSetKind(workload.Workload):
     resource = DAEMON_SETS
     singular = "daemonset"
-    shape = "io.k8s.api.apps.v1.DaemonSet"
+    shape_name = "io.k8s.api.apps.v1.DaemonSet"
     short_names = ("ds",)
     names_pods = False
     subresources = (workload.status_of("DaemonSet"),)

@@ -17,7 +17,7 @@ from seamark.kinds.workloads import workload
 class DeploymentKind(workload.Workload):
     resource = DEPLOYMENTS
     singular = "deployment"
-    shape = "io.k8s.api.apps.v1.Deployment"
+    shape_name = "io.k8s.api.apps.v1.Deployment"
     short_names = ("deploy",)
     subresources = (workload.SCALE, workload.status_of("Deployment"))
     columns = (

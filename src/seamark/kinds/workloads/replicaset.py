@@ -12,7 +12,7 @@ from seamark.kinds.workloads.replicated import Replicated
 class ReplicaSetKind(Replicated):
     resource = REPLICA_SETS
     singular = "replicaset"
-    shape = "io.k8s.api.apps.v1.ReplicaSet"
+    shape_name = "io.k8s.api.apps.v1.ReplicaSet"
     short_names = ("rs",)
     subresources = (workload.SCALE, workload.status_of("ReplicaSet"))
 

@@ -16,7 +16,7 @@ from seamark.kinds.workloads.replicated import Replicated
 class ReplicationControllerKind(Replicated):
     resource = REPLICATION_CONTROLLERS
     singular = "replicationcontroller"
-    shape = "io.k8s.api.core.v1.ReplicationController"
+    shape_name = "io.k8s.api.core.v1.ReplicationController"
     short_names = ("rc",)
     subresources = (workload.SCALE, workload.status_of("ReplicationController"))
     field_names = ("status.replicas",)

@@ -20,7 +20,7 @@ class ScaleKind(Kind):
 
     resource = SCALES
     singular = "scale"
-    shape = "io.k8s.api.autoscaling.v1.Scale"
+    shape_name = "io.k8s.api.autoscaling.v1.Scale"
     verbs = ()
     columns = (Column("Name"), Column("Desired", "integer"), Column("Available", "integer"), Column("Age"))
 

@@ -24,7 +24,7 @@ _FIXED = ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplate
 class StatefulSetKind(workload.Workload):
     resource = STATEFUL_SETS
     singular = "statefulset"
-    shape = "io.k8s.api.apps.v1.StatefulSet"
+    shape_name = "io.k8s.api.apps.v1.StatefulSet"
     short_names = ("sts",)
     subresources = (workload.SCALE, workload.status_of("StatefulSet"))
     columns = (
