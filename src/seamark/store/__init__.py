@@ -1,11 +1,11 @@
 """WHERE state lives: a revisioned key-value log, the smallest part of etcd's model that an API server needs.
 
-- ``protocol``: the seam itself, and the errors it raises
-- ``sqlite``: the embedded engine, one file
-- ``history``: how long history is kept
-- ``etcd``: the same over a real etcd, shared by several API servers
-- ``opening``: a ``--store`` URL becomes an engine
-- ``metered``: a store whose use is counted
+- ``protocol``: the interface that every engine implements, and the errors it raises
+- ``opening``: turns a ``--store`` URL into an engine
+- ``sqlite``: the embedded engine: one file
+- ``etcd``: the engine over a real etcd, which several API servers can share
+- ``history``: compacts old history periodically; both engines use it
+- ``metered``: wraps a store and counts commits and batches for ``/metrics``
 
 Only ``seamark.api`` talks to a store.
 """

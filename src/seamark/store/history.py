@@ -1,4 +1,4 @@
-"""How long history is kept: a window of time, of revisions, or both, and the loop that forgets what leaves it."""
+"""Compaction: the window of time or revisions for which history is kept, and the loop that removes older history."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LONGEST_PAUSE = 30.0
 
 
 class Window:
-    """Which history may be forgotten.
+    """Decides which history may be compacted.
 
-    What happened within the last ``seconds`` stays; but never more than ``revisions`` of them, if that is given.
+    Revisions of the last ``seconds`` are kept, but at most ``revisions`` of them.  None means no limit.
     """
 
     def __init__(self, *, seconds: float | None, revisions: int | None = None) -> None:
@@ -29,11 +29,11 @@ class Window:
 
     @property
     def pause(self) -> float:
-        """How long to wait between two looks."""
+        """How many seconds to wait between two calls of :meth:`oldest`."""
         return LONGEST_PAUSE if self._seconds is None else min(self._seconds / SAMPLES_PER_WINDOW, LONGEST_PAUSE)
 
     def oldest(self, *, now: float, revision: int) -> int:
-        """The revision from which on history must be kept, given that ``revision`` is the current one."""
+        """The oldest revision that must be kept; ``revision`` is the current one."""
         oldest = 0
         if self._seconds is not None:
             self._samples.append((now, revision))
@@ -62,6 +62,6 @@ async def keep(
             if oldest > compacted:
                 await store.compact(oldest)
                 compacted = oldest
-        except StoreError as error:  # it can wait: history kept too long harms nobody
+        except StoreError as error:  # history kept too long does no harm; the next round tries again
             logger.warning("history is not compacted for now: %s", error)
         await sleep(window.pause)

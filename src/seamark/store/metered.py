@@ -1,4 +1,4 @@
-"""A store that is measured: the same engine behind, with figures for whoever reads ``/metrics``."""
+"""A wrapper around a store that measures its use for ``/metrics``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class MeteredStore:
-    """Delegates everything; counts commits, their outcome and latency, and how many changes arrive together."""
+    """Delegates every call; counts commits by outcome, their latency, and the size of each watch batch."""
 
     def __init__(self, store: Store, metrics: Registry) -> None:
         self._store = store

@@ -1,11 +1,11 @@
-"""A ``--store`` URL becomes an engine.
+"""Turns a ``--store`` URL into an engine.
 
 - ``sqlite:///var/lib/seamark/store.db``, or a bare path: one file
-- ``memory:``: a store that is gone when closed
+- ``memory:``: a store that is deleted when it is closed
 - ``etcd://host:port,host:port/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password=WORD``: a real etcd
 
-``?history=SECONDS`` says how long history is kept, five minutes unless told.  Compacting an etcd forgets the history of
-all of it, as every Kubernetes API server does with its own; ``?history=none`` leaves that to others.
+``?history=SECONDS`` says how long history is kept; the default is five minutes.  Compacting an etcd removes the history
+of all its keys, also those of other tenants; ``?history=none`` leaves compaction to another process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ETCD_PORT = 2379
 
 
 def open_store(url: str) -> Store:
-    """The engine for a URL, still to be opened; ``StoreError`` says what is wrong with the URL."""
+    """The engine for a URL, not yet opened; ``StoreError`` says what is wrong with the URL."""
     if not url:
         raise StoreError("the store URL is empty")
     if not store_scheme(url):

@@ -1,10 +1,10 @@
-"""The storage seam: what an engine promises, and the one contract suite that holds every engine to it.
+"""The interface of a storage engine.  One contract suite (``tests/store/test_contract.py``) checks every engine.
 
 The model is etcd's.  There is one counter, the *revision*; every committed transaction takes the next one, and every
-key it wrote remembers it as its *mod revision*.  Nothing is ever written without a revision, revisions never go back
-and never repeat, and a transaction is visible whole or not at all.
+key it wrote keeps it as its *mod revision*.  Every write has a revision, revisions never go back and never repeat, and
+a transaction is visible whole or not at all.
 
-Reads of the past work until they are compacted; a watch from a revision delivers every later change, in order,
+A past revision can be read until it is compacted; a watch from a revision delivers every later change, in order,
 without a gap, or fails with :class:`Compacted`.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 
 
 class StoreError(Exception):
-    """Something is wrong with the store itself; the text is one line a person can act on."""
+    """Something is wrong with the store itself; the text is one line that tells an operator what to do."""
 
 
 class Unavailable(StoreError):
@@ -25,7 +25,7 @@ class Unavailable(StoreError):
 
 
 class Compacted(StoreError):
-    """The revision asked for is older than the history kept; ``oldest`` is the first that can still be had."""
+    """The requested revision is older than the history kept; ``oldest`` is the first that can still be read."""
 
     def __init__(self, asked: int, oldest: int) -> None:
         super().__init__(f"revision {asked} has been compacted, the oldest kept is {oldest}")
@@ -33,7 +33,7 @@ class Compacted(StoreError):
 
 
 class Future(StoreError):
-    """The revision asked for has not happened yet."""
+    """The requested revision has not been written yet."""
 
     def __init__(self, asked: int, current: int) -> None:
         super().__init__(f"revision {asked} is in the future, the current one is {current}")
@@ -41,7 +41,7 @@ class Future(StoreError):
 
 
 class Mismatch(StoreError):
-    """A transaction's expectation did not hold; nothing was written.
+    """A transaction's ``expect`` did not hold; nothing was written.
 
     ``key`` is the first key, in the transaction's order, that was not as expected; ``found`` is its mod revision, 0 if
     the key is absent.
@@ -55,8 +55,8 @@ class Mismatch(StoreError):
 class Write(msgspec.Struct, frozen=True, gc=False):
     """One key of a transaction.  Keys are paths: they begin with a slash.
 
-    ``value`` None deletes the key.  ``expect`` is the mod revision the key must have for the transaction to happen:
-    0 means it must be absent, None means anything goes.  A key stands at most once in a transaction.
+    ``value`` None deletes the key.  ``expect`` is the mod revision that the key must have for the transaction to
+    happen: 0 means that the key must be absent, None means no condition.  A transaction names a key at most once.
     """
 
     key: str
@@ -65,7 +65,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """One key as it was at the revision read.  ``revision`` is its mod revision, ``created`` that of its creation."""
+    """One key as it was at the revision read.  ``revision`` is its mod revision, ``created`` its create revision."""
 
     key: str
     value: bytes
@@ -74,7 +74,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Rows in key order.  ``revision`` is the store's at the time of the read; ``more`` says that ``limit`` cut it."""
+    """Rows in key order.  ``revision`` is the store's at the time of the read; ``more``: ``limit`` cut the rows off."""
 
     rows: Sequence[Row]
     revision: int
@@ -82,9 +82,9 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One key's step in the log: ``value`` None means deleted.
+    """One change of one key: ``value`` None means deleted.
 
-    ``previous`` is the value before, None if the key was new (it may be None too when the engine no longer knows it).
+    ``previous`` is the value before the change; None if the key was new, or if the engine no longer has that value.
     """
 
     key: str
@@ -96,7 +96,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 class Batch(msgspec.Struct, frozen=True):
     """Changes up to and including ``revision``, in order; whole transactions only.
 
-    ``changes`` may be empty: then it only says that nothing else happened up to that revision (progress).
+    ``changes`` may be empty: the batch then reports progress, that is, no other change happened up to that revision.
     """
 
     changes: Sequence[Change]
@@ -104,59 +104,59 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """An engine.  Built by its own constructor, then ``await open()``; ``await close()`` loses nothing.
+    """An engine.  Call its constructor, then ``await open()``; ``await close()`` loses no acknowledged write.
 
-    ``shared`` says that other processes may write to the same store, so that a copy in memory can be behind it.
+    ``shared`` is True if other processes may write to the same store; a copy in memory can then be behind it.
     """
 
     shared: bool
 
     async def open(self) -> None:
-        """Get ready; raises :class:`StoreError` with a sentence to act on if that cannot be."""
+        """Open files or connections; raises :class:`StoreError` if that fails."""
         ...
 
     async def close(self) -> None:
-        """Finish the writes under way, end the watches, let go of everything.  Safe to call twice."""
+        """Finish the writes under way, end the watches, release files and connections.  Safe to call twice."""
         ...
 
     async def commit(self, writes: Sequence[Write]) -> int:
-        """Write all of it or nothing; returns the revision once it is durable.
+        """Write all of ``writes`` or none of them; returns the transaction's revision once it is durable.
 
-        Raises :class:`Mismatch` if an expectation fails.  Deleting an absent key with ``expect=None`` is no error; a
-        transaction that changes nothing at all returns the current revision without taking a new one.
+        Raises :class:`Mismatch` if an ``expect`` fails.  Deleting an absent key with ``expect=None`` is no error; a
+        transaction that changes nothing returns the current revision without taking a new one.
         """
         ...
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         """Rows with ``start <= key < end`` (an empty ``end`` means just the key ``start``), as of ``revision``.
 
-        ``revision`` 0 is now, and then the read is linearizable: it sees every write acknowledged anywhere before it
-        began.  Raises :class:`Compacted` or :class:`Future`.
+        ``revision`` 0 reads the current state, linearizably: the read sees every write that any process had
+        acknowledged before it began.  Raises :class:`Compacted` or :class:`Future`.
         """
         ...
 
     async def revision(self) -> int:
-        """The current revision, linearizably: no write acknowledged before the call has a higher one."""
+        """The current revision, linearizably: no write acknowledged before the call has a higher revision."""
         ...
 
     def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         """Every change to keys beginning with ``prefix`` after revision ``since``, in order, then live.
 
-        Raises :class:`Compacted` if ``since`` is too old (also later, for a reader that fell too far behind),
-        :class:`Future` if it has not happened yet, and ends when the store is closed.  An engine that loses its
-        connection resumes by itself without a gap.  Every revision of the store is reached by some batch, even if it
-        changed nothing under ``prefix``.  One task at a time may read a watch; it is given up by dropping it.
+        Raises :class:`Compacted` if ``since`` is too old (also later, if the reader falls too far behind) and
+        :class:`Future` if ``since`` has not been written yet; ends when the store is closed.  An engine that loses its
+        connection resumes by itself without a gap.  The batches reach every revision of the store, also those that
+        changed nothing under ``prefix``.  One task at a time may read a watch; dropping the watch stops it.
 
-        An engine in the same process (SQLite) delivers a commit to its watchers before ``commit`` returns it to the
-        writer wherever it can; for others a reader compares ``Batch.revision`` with what ``commit`` returned.
+        An engine in the same process (SQLite) delivers a commit to its watchers before ``commit`` returns, wherever it
+        can; with other engines, a reader compares ``Batch.revision`` with the revision that ``commit`` returned.
         """
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget history before ``revision``; what is current stays.  Never blocks writers for long.
+        """Remove history before ``revision``; current values stay.  Never blocks writers for long.
 
-        Afterwards ``revision`` is the oldest that can be read, and watched from.  What is forgotten already may be
-        forgotten again; :class:`Future` if ``revision`` has not happened yet.
+        Afterwards ``revision`` is the oldest that can be read or watched from.  Compacting again to the same or an
+        older revision is no error; :class:`Future` if ``revision`` has not been written yet.
         """
         ...
 
@@ -165,23 +165,23 @@ LAST_CHARACTER = "\U0010ffff"
 
 
 def prefix_end(prefix: str) -> str:
-    """The first text after every key that begins with ``prefix``."""
+    """The smallest string that sorts after every key that begins with ``prefix``."""
     stem = prefix.rstrip(LAST_CHARACTER)
     if not stem:
         return LAST_CHARACTER
     following = ord(stem[-1]) + 1
-    if following == 0xD800:  # the surrogates are no characters: keys are UTF-8 on disk and on the wire
+    if following == 0xD800:  # skip the surrogates: keys are UTF-8 on disk and on the wire, which cannot encode them
         following = 0xE000
     return stem[:-1] + chr(following)
 
 
 def check_writes(writes: Sequence[Write]) -> None:
-    """Refuse with ``ValueError`` what no engine could store: that is the caller's mistake, not the store's state."""
+    """Raise ``ValueError`` for keys that no engine can store: that is a mistake of the caller, not of the store."""
     for write in writes:
         key = write.key
         if key[:1] != "/" or "\0" in key:
             raise ValueError(f"{key!r} cannot be a key: keys begin with a slash and hold no NUL")
         if not key.isascii():
-            key.encode()  # lone surrogates
+            key.encode()  # raises for lone surrogates
     if len(writes) > 1 and len({write.key for write in writes}) < len(writes):
         raise ValueError("a key stands twice in one transaction")

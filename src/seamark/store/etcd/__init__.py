@@ -1,10 +1,10 @@
 """The engine over a real etcd, which several API servers may share.
 
-- ``engine``: the store as the rest of Seamark sees it
-- ``keys``: where in etcd's key space a store lives
-- ``connection``: endpoints, TLS, log-in, and which failures may be tried again
-- ``watching``: a watch that survives its connection
-- ``messages``: the part of etcd's protocol that is used
+- ``engine``: implements the ``Store`` protocol
+- ``keys``: maps the store's keys to etcd's and back
+- ``connection``: endpoints, TLS, log-in, and which failed calls may be retried
+- ``watching``: a watch that reconnects without losing events
+- ``messages``: the part of etcd's gRPC protocol that Seamark uses
 """
 
 from seamark.store.etcd.engine import EtcdStore

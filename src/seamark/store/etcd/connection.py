@@ -1,4 +1,4 @@
-"""Calls to etcd: which endpoint, with which credentials, and what to do when one fails."""
+"""Calls to etcd: chooses the endpoint, adds the credentials, and retries failed calls where that is safe."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ ATTEMPT_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.5
 
-# What etcd says, by its own words: its status codes are too coarse.
+# etcd's error texts.  Its status codes are too coarse to tell these errors apart.
 COMPACTED = "etcdserver: mvcc: required revision has been compacted"
 FUTURE = "etcdserver: mvcc: required revision is a future revision"
 _NOT_EXECUTED = ("etcdserver: no leader", "failed to connect to all addresses", "DNS resolution failed")
-_TOO_LARGE = "received message larger than max"  # its code also stands for a server that is short of something
+_TOO_LARGE = "received message larger than max"  # its code, RESOURCE_EXHAUSTED, also means an overloaded server
 _LOG_IN_AGAIN = ("etcdserver: invalid auth token", "etcdserver: revision of auth store is old")
 
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # A connection that died silently is noticed while nothing but a watch uses it.  (Pings on a connection that
-    # nothing uses at all make etcd end it.)
+    # Pings detect a dead connection that only a watch uses.  (They are not sent on a connection without any call:
+    # etcd would close it.)
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.http2.ping_timeout_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
-    # By default a lost server is not tried again for up to two minutes.
+    # By default gRPC waits up to two minutes before it reconnects to a lost server.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
@@ -56,7 +56,7 @@ class Login(NamedTuple):
 
 
 class Refused(StoreError):
-    """etcd understood the request and said no; ``said`` are its own words."""
+    """etcd rejected the request, and would reject it again; ``said`` is etcd's error text."""
 
     def __init__(self, address: str, said: str) -> None:
         super().__init__(f"etcd at {address}: {said}")
@@ -64,7 +64,7 @@ class Refused(StoreError):
 
 
 class Verdict(Enum):
-    """What a failed call means for its request."""
+    """Whether the request of a failed call was executed, and whether to send it again."""
 
     REFUSED = "it will not be done, however often it is sent"
     NOT_EXECUTED = "it was not done, and may be sent again"
@@ -73,7 +73,7 @@ class Verdict(Enum):
 
 
 def judge(code: grpc.StatusCode, details: str) -> Verdict:
-    """What a failed call means for its request."""
+    """Classify a failed call by its status code and error text."""
     if any(text in details for text in _LOG_IN_AGAIN):
         return Verdict.LOG_IN_AGAIN
     if any(text in details for text in _NOT_EXECUTED):
@@ -92,7 +92,7 @@ def judge(code: grpc.StatusCode, details: str) -> Verdict:
 
 
 def tls_credentials(ca: str | None, cert: str | None, key: str | None) -> grpc.ChannelCredentials | None:
-    """What the URL's file names mean; None is plain text."""
+    """TLS credentials from the files named in the URL; None without any file: plain text."""
     if ca is None and cert is None and key is None:
         return None
     if (cert is None) != (key is None):
@@ -129,7 +129,7 @@ class _Endpoint:
 
 
 class Connection:
-    """Stays with one member while it answers, and moves to the next when it does not."""
+    """Uses one member while it answers, and moves to the next when it does not."""
 
     def __init__(
         self,
@@ -154,15 +154,15 @@ class Connection:
         return self._endpoints[self._current].address
 
     def move_on(self, address: str) -> None:
-        """The member at ``address`` did not answer; of many callers who say so, one moves."""
+        """Move to the next member, unless another caller has moved on from ``address`` already."""
         if address == self.address:
             self._current = (self._current + 1) % len(self._endpoints)
 
     async def call(self, method: str, request: Any, *, repeatable: bool) -> Any:
-        """Send a request until it is answered or patience ends.
+        """Send a request until etcd answers or ``patience`` seconds have passed.
 
-        Unless it is ``repeatable``, it is not sent again once it may have been executed: then, and when patience
-        ends, the error is :class:`Unavailable`.
+        A request that is not ``repeatable`` is not sent again once etcd may have executed it.  In that case, and when
+        the time is up, the error is :class:`Unavailable`.
         """
         clock = asyncio.get_running_loop().time
         deadline, pause = clock() + self._patience, FIRST_PAUSE_SECONDS
@@ -188,7 +188,7 @@ class Connection:
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     async def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What goes with every request: a member without a leader shall say so at once, instead of waiting for one."""
+        """gRPC metadata of every request.  ``hasleader`` makes a member without a leader fail at once, not wait."""
         if self._login is None:
             return (("hasleader", "true"),)
         async with self._logging_in:
@@ -200,12 +200,12 @@ class Connection:
         return (("hasleader", "true"), ("token", str(self._token)))
 
     def forget_token(self, token: str | None) -> None:
-        """``token`` is no longer taken; if somebody has a newer one already, that stays."""
+        """Drop ``token``, which etcd no longer accepts, unless another call has fetched a newer one already."""
         if self._token == token:
             self._token = None
 
     async def start_watch(self) -> tuple[str, str | None, Any]:
-        """A watch's stream, after the address of the member it goes to and the token it goes with."""
+        """Open a watch stream: the member's address, the log-in token used, and the stream."""
         endpoint = self._endpoints[self._current]
         metadata = await self.metadata()
         return endpoint.address, self._token, endpoint.watch(metadata=metadata)

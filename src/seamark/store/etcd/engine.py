@@ -1,4 +1,4 @@
-"""The store over etcd, as the rest of Seamark sees it."""
+"""The ``Store`` protocol over etcd."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ DEFAULT_PREFIX = "/seamark"
 
 
 class EtcdStore:
-    """A part of an etcd cluster.  A call waits up to ``patience`` seconds for some member to answer.
+    """The keys under ``prefix`` of an etcd cluster.  A call waits up to ``patience`` seconds for a member to answer.
 
-    History is compacted only if ``history_seconds`` is given: the cluster may have other tenants, and compaction
-    concerns them all.
+    History is compacted only if ``history_seconds`` is given, because compaction also removes the history of the
+    cluster's other tenants.
     """
 
     shared = True
@@ -106,7 +106,7 @@ class EtcdStore:
             return await self._delete_what_is_there(connection, writes)
 
     async def _transact(self, connection: Connection, writes: Sequence[Write]) -> int:
-        """A transaction that is sure to change something if it happens, so that the marker may go with it."""
+        """Commit a transaction that changes something if it succeeds, and write the marker in it (see ``keys``)."""
         request = messages.TxnRequest(success=[self._operation(write) for write in writes])
         request.success.add().request_put.key = self._keys.marker
         expecting = [write for write in writes if write.expect is not None]
@@ -124,7 +124,7 @@ class EtcdStore:
         raise StoreError("etcd refused a transaction whose expectations all hold")
 
     async def _delete_what_is_there(self, connection: Connection, writes: Sequence[Write]) -> int:
-        """Deletions only, perhaps of absent keys: look first, since changing nothing must not take a revision."""
+        """Commit deletions of keys that may be absent: read first, because a no-op must not take a new revision."""
         while True:
             look = messages.TxnRequest(success=[_look_at(self._keys.encode(write.key)) for write in writes])
             look.success.append(_look_at(self._keys.marker))
@@ -139,7 +139,7 @@ class EtcdStore:
             try:
                 return await self._transact(connection, pinned)
             except Mismatch:
-                continue  # somebody was faster; look again
+                continue  # another writer changed a key in between; read again
 
     def _operation(self, write: Write) -> Any:
         key = self._keys.encode(write.key)
@@ -163,7 +163,7 @@ class EtcdStore:
         connection = self._require_open()
         key, range_end = self._keys.range(start, end)
         wanted = messages.RangeRequest(key=key, range_end=range_end, revision=revision, limit=limit)
-        # In one transaction with the marker, so that rows and revision belong together.
+        # The marker is read in the same transaction, so that the rows and the revision are of one moment.
         request = messages.TxnRequest(success=[messages.RequestOp(request_range=wanted), _look_at(self._keys.marker)])
         try:
             answer = await connection.call("Txn", request, repeatable=True)
@@ -188,7 +188,7 @@ class EtcdStore:
         await self.read("/", "", revision=revision)
 
     async def _explain(self, connection: Connection, refused: Refused, asked: int) -> StoreError:
-        """What a refusal means in the words of the contract."""
+        """Translate etcd's refusal into an error of the ``Store`` protocol."""
         if refused.said == COMPACTED:
             return Compacted(asked, await oldest_kept(connection, self._keys, asked))
         if refused.said == FUTURE:
@@ -202,7 +202,7 @@ class EtcdStore:
         try:
             await connection.call("Compact", messages.CompactionRequest(revision=revision), repeatable=True)
         except Refused as refused:
-            if refused.said != COMPACTED:  # that is what was wanted
+            if refused.said != COMPACTED:  # compacted already is fine
                 raise await self._explain(connection, refused, revision) from refused
 
     def _require_open(self) -> Connection:

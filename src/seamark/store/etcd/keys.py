@@ -1,9 +1,9 @@
-"""Where in etcd's key space a store lives.
+"""Maps the store's keys to etcd's and back.
 
-A store owns what lies under ``<prefix>/``.  Besides the keys of its rows there is one more, the *marker*, which every
-transaction writes too.  Its mod revision is therefore the store's own revision, whoever else uses the same etcd; and
-since every watch of ours sees the marker, a watch reaches every revision the store has had, without having to ask the
-server how far it is (which older servers answer too early: etcd issue 15220).
+A store owns the keys under ``<prefix>/``.  Besides the keys of its rows there is one more, the *marker*, which every
+transaction writes too.  The marker's mod revision is therefore the store's own revision, also when other tenants write
+to the same etcd.  Every watch includes the marker, so a watch reaches every revision of the store without asking the
+server for its progress (older servers answer that too early: etcd issue 15220).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from seamark.store.protocol import Row
 
-# A NUL is in no row's key, so the marker comes before all of them and is none of them.
+# Row keys contain no NUL, so the marker sorts before all of them and equals none.
 MARKER = "/\0"
 FIRST_KEY = "/\1"
 AFTER_LAST_KEY = "0"  # the character after the slash
 
 
 class Keyspace:
-    """Keys of the store to keys of etcd and back."""
+    """The keys of one store, which all begin with its prefix."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix.rstrip("/").encode()
@@ -33,7 +33,7 @@ class Keyspace:
         return key[len(self._prefix) :].decode()
 
     def range(self, start: str, end: str) -> tuple[bytes, bytes]:
-        """``start <= key < end`` for etcd; an empty ``end`` means just one key, to etcd as well."""
+        """etcd's range for ``start <= key < end``; an empty ``end`` means just the key ``start``, as in etcd."""
         if not end:
             return self.encode(start), b""
         return self.encode(max(start, FIRST_KEY)), self.encode(min(end, AFTER_LAST_KEY))

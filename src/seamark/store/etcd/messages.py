@@ -1,8 +1,8 @@
-"""The part of etcd's gRPC protocol that is used, described here field by field.
+"""The part of etcd's gRPC protocol that Seamark uses, field by field.
 
-The numbers and types are those of etcd's published ``rpc.proto`` and ``kv.proto``; what is not named here is skipped
-when read.  The descriptors live in a pool of their own, so that another etcd client in the same process does not
-collide with them.
+The numbers and types are those of etcd's published ``rpc.proto`` and ``kv.proto``; protobuf skips fields that are not
+listed here.  The descriptors live in their own pool, so that they do not collide with another etcd client in the same
+process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCALARS = {
     "bytes": _FieldType.TYPE_BYTES,
     "string": _FieldType.TYPE_STRING,
     "int64": _FieldType.TYPE_INT64,
-    # Enumerations travel as integers; the few values used are constants below.
+    # Enumerations are integers on the wire; the values that Seamark uses are constants below.
     "enum": _FieldType.TYPE_INT32,
     "bool": _FieldType.TYPE_BOOL,
 }
@@ -27,7 +27,7 @@ EVENT_DELETE = 1
 COMPARE_EQUAL = 0
 COMPARE_MOD = 2
 
-# message → field → "number type"; `*` is repeated, `|name` is a member of that oneof.
+# message → field → "number type"; `*` marks a repeated field, `|name` a member of the oneof `name`.
 _MESSAGES: dict[str, dict[str, str]] = {
     "ResponseHeader": {"revision": "3 int64"},
     "KeyValue": {"key": "1 bytes", "create_revision": "2 int64", "mod_revision": "3 int64", "value": "5 bytes"},

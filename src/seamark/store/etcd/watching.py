@@ -1,7 +1,7 @@
-"""A watch that survives its connection.
+"""A watch that reconnects without losing events.
 
-It always watches all of the store, marker included, and picks out its prefix here: so it learns of every revision of
-the store, and one position in the log is enough to go on from after any interruption.
+It always watches the whole store, marker included, and filters by prefix here.  So it sees every revision of the
+store, and can resume after any interruption from the last revision it delivered.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ logger = logging.getLogger(__name__)
 
 
 class _Interrupted(Exception):
-    """The stream ended, without an error of gRPC's own; the watch goes on over another one."""
+    """The stream ended without a gRPC error; the watch continues on a new one."""
 
 
 class EtcdWatch(AsyncIterator[Batch]):
-    """One reader's place in the log.  It may be read by one task at a time.
+    """One reader's position in the log.  One task at a time may read it.
 
-    ``check`` refuses a revision that cannot be watched from; etcd itself would wait for one that is still to come.
+    ``check`` raises for a revision that cannot be watched from; etcd itself would wait for a future revision.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         self._address = ""
         self._token: str | None = None
         self._denied = False
-        self._parts: list[Any] = []  # events of an answer of which the rest is still to come
+        self._parts: list[Any] = []  # events of an incomplete answer: further fragments follow
         self._pause = FIRST_PAUSE_SECONDS
 
     async def __anext__(self) -> Batch:
@@ -72,7 +72,7 @@ class EtcdWatch(AsyncIterator[Batch]):
                 await self._recover(error)
             except asyncio.CancelledError:
                 if self._reader_was_cancelled():
-                    self._drop()  # gRPC has cancelled the stream with its reader; a later one starts another
+                    self._drop()  # gRPC has cancelled the stream too; the next read starts a new one
                     raise
             else:
                 if batch is not None:
@@ -81,7 +81,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         raise StopAsyncIteration
 
     def end(self) -> None:
-        """The store closes: no more from here on."""
+        """End the watch, because the store closes."""
         self._ended = True
         self._drop()
 
@@ -89,7 +89,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         self.end()
 
     def _reader_was_cancelled(self) -> bool:
-        """Whether a cancellation is the reader's, and not just that of the stream by :meth:`end`."""
+        """Whether the reading task was cancelled, rather than the stream by :meth:`end`."""
         task = asyncio.current_task()
         return not self._ended or (task is not None and task.cancelling() > 0)
 
@@ -99,8 +99,8 @@ class EtcdWatch(AsyncIterator[Batch]):
             self._check = None
         self._address, self._token, self._call = await self._connection.start_watch()
         start, end = self._keys.whole
-        # From the position itself, not from its successor: once the position has been compacted, deletions after it
-        # may be missing, and only so does etcd refuse to go on.
+        # Start at the position itself, not after it: if the position has been compacted, deletions after it may be
+        # missing, and etcd refuses the watch only if it starts at a compacted revision.
         create = messages.WatchCreateRequest(
             key=start,
             range_end=end,
@@ -109,11 +109,11 @@ class EtcdWatch(AsyncIterator[Batch]):
             prev_kv=True,
             fragment=True,
         )
-        with suppress(asyncio.InvalidStateError):  # the stream has failed already, and reading from it says why
+        with suppress(asyncio.InvalidStateError):  # the stream has failed already; reading from it raises the reason
             await self._call.write(messages.WatchRequest(create_request=create))
 
     def _take(self, answer: Any) -> Batch | None:
-        """What an answer of the server has to say to the reader, if anything."""
+        """The batch in an answer of the server, or None if there is nothing to deliver yet."""
         if answer is grpc.aio.EOF:
             raise _Interrupted("the stream ended")
         if answer.canceled:
@@ -125,7 +125,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         if answer.fragment:
             return None
         events, self._parts = self._parts, []
-        # The header may be ahead of the events: when a reader catches up, they come in several answers.
+        # While a reader catches up, events come in several answers, and the header is ahead of them.
         revision = events[-1].kv.mod_revision if events else answer.header.revision
         if revision <= self._position:
             return None
@@ -152,7 +152,7 @@ class EtcdWatch(AsyncIterator[Batch]):
             return Compacted(self._position, answer.compact_revision)
         if "permission denied" not in answer.cancel_reason:
             return _Interrupted(answer.cancel_reason)
-        # etcd says the same of a token that has expired, so a new one is tried before it is believed.
+        # etcd also says "permission denied" for an expired token, so log in again once before giving up.
         if self._token is None or self._denied:
             self._drop()
             return Refused(self._address, answer.cancel_reason)
@@ -161,7 +161,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         return _Interrupted(answer.cancel_reason)
 
     async def _recover(self, error: grpc.aio.AioRpcError | _Interrupted) -> None:
-        """Get ready to start again, at another member if that may help; raises what starting again would not cure."""
+        """Prepare to start again, at another member if that may help; raises errors that a new start cannot mend."""
         self._drop()
         said = str(error)
         if isinstance(error, grpc.aio.AioRpcError):
@@ -186,10 +186,10 @@ class EtcdWatch(AsyncIterator[Batch]):
 
 
 async def oldest_kept(connection: Connection, keys: Keyspace, asked: int) -> int:
-    """The revision up to which etcd has been compacted, given that ``asked`` is older: only a watch is told."""
+    """The revision up to which etcd has been compacted, which is later than ``asked``.  Only a watch reports it."""
 
     async def check(revision: int) -> None:
-        pass  # known to be too old
+        pass  # `asked` is known to be compacted
 
     watch = EtcdWatch(connection, keys, prefix="/", since=asked, check=check)
     try:

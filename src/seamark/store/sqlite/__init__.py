@@ -1,18 +1,17 @@
-"""The embedded engine: one SQLite file, one writer with group commit, reads that never block it.
+"""The embedded engine: one SQLite file, one writer with group commit, reads that never block the writer.
 
-A commit's way: ``engine`` → ``writer`` gathers what one turn of the event loop brings, decides each transaction with
-``group.settle``, appends the group to the ``log`` and has its thread make it durable → back on the event loop, once
-per group, ``feed`` hands the changes to the watches, and only then do the writers get their answers.
+How a commit runs: ``writer`` collects the transactions of one turn of the event loop, decides each of them with
+``group.settle``, appends the group to the ``log`` and lets its thread make it durable.  Back on the event loop,
+``feed`` passes the group's changes to the watches, and then each ``commit`` call gets its answer.
 
-- ``engine``: the store as the rest of Seamark sees it
-- ``file``: opening the file: lock, format, migrations
+- ``engine``: implements the ``Store`` protocol and runs checkpoints
+- ``file``: opens the file: lock, format, migrations
 - ``log``: every SQL statement about keys and history
-- ``group``: which transactions of a group happen (pure)
+- ``group``: decides which transactions of a group succeed (pure)
 - ``writer``: group commit
-- ``reader``: connections that only read
-- ``worker``: the threads behind both
-- ``feed``: watches: replay, then live
-- ``checkpoints``: moving the write-ahead log into the file off the writers' path
+- ``reader``: read-only connections
+- ``worker``: the thread behind a writer or reader
+- ``feed``: watches: the log from a past revision, then live changes
 """
 
 from seamark.store.sqlite.engine import SqliteStore

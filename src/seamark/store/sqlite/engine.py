@@ -1,4 +1,4 @@
-"""The store as the rest of Seamark sees it.  Everything here runs on the event loop; threads do the SQLite work."""
+"""The ``Store`` protocol over one SQLite file.  This code runs on the event loop; threads do the SQLite work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import TypeVar
 from seamark.store import history
 from seamark.store.protocol import Batch, Page, StoreError, Unavailable, Write, check_writes
 from seamark.store.sqlite import log
-from seamark.store.sqlite.checkpoints import EVERY_PAGES, Checkpoints, checkpoint
 from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import FileLock, connect, prepare, translate
 from seamark.store.sqlite.group import MAX_KEYS
@@ -28,15 +27,16 @@ T = TypeVar("T")
 
 READERS = 2  # so that a long list does not hold up a short read
 REPLAY_ROWS = 1000
-SWEEP_ROWS = 200  # a step of about two milliseconds between two groups
+SWEEP_ROWS = 200  # one step takes about two milliseconds between two groups
 VACUUM_PAGES = 200
+CHECKPOINT_PAGES = 1000  # pages written to the write-ahead log between two checkpoints
 
 
 class SqliteStore:
-    """One file.  ``path`` None is a store that is gone when closed.
+    """A store in one file.  With ``path`` None the file is temporary, and closing the store deletes it.
 
-    ``durable=False`` gives up surviving a power cut (not a crash of the process) for speed.  History is kept for
-    ``history_seconds``, and never more than ``history_revisions`` of it; None means for ever.
+    ``durable=False`` is faster, but a power cut may lose commits (a crash of the process does not).  History is kept
+    for ``history_seconds``, but at most ``history_revisions`` revisions of it; None means no limit.
     """
 
     shared = False
@@ -62,7 +62,8 @@ class SqliteStore:
             raise StoreError("the store is open already")
         self._loop = asyncio.get_running_loop()
         self._read_revision = 0
-        self._checkpoints = Checkpoints()
+        self._pages_written = 0  # to the write-ahead log since the last checkpoint
+        self._checkpointing = False
         self._background: set[asyncio.Future[None]] = set()
         opened = await asyncio.to_thread(_Files, self._asked_path, durable=self._durable)
         self._feed = Feed(opened.revision, read_log=self._read_log, buffer=self._watch_buffer)
@@ -98,24 +99,33 @@ class SqliteStore:
         self._count(pages)
 
     def _count(self, pages: int) -> None:
-        """Note so many pages more in the write-ahead log."""
-        if self._opened is not None and self._checkpoints.due(pages):
+        """Count pages written to the write-ahead log, and start a checkpoint when one is due."""
+        self._pages_written += pages
+        if self._opened is not None and not self._checkpointing and self._pages_written >= CHECKPOINT_PAGES:
+            self._pages_written = 0
+            self._checkpointing = True
             self._spawn(self._checkpoint())
 
     async def _checkpoint(self) -> None:
+        """Move the write-ahead log into the file, mostly without delaying writers.
+
+        SQLite would do this inside an arbitrary commit.  Here a reader's thread moves the bulk in the background, and
+        the writer then moves the rest between two groups.  Only that last step lets the write-ahead log start over,
+        and it must: while the log grows, each commit is slower, because the file system records a new file length.
+        """
         try:
-            await self._in_reader(checkpoint)
-            await self._between_groups(checkpoint)
-        except StoreError as error:  # nothing is lost: the write-ahead log keeps it, and the next one moves it
+            await self._in_reader(log.checkpoint)
+            await self._between_groups(log.checkpoint)
+        except StoreError as error:  # nothing is lost: the data stays in the write-ahead log until the next checkpoint
             logger.warning("the write-ahead log stays as it is for now: %s", error)
         finally:
-            self._checkpoints.ended()
+            self._checkpointing = False
 
     # --- reading -----------------------------------------------------------------------------------
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         page = await self._in_reader(partial(log.read, start=start, end=end, at=revision, limit=limit))
-        # A read can see a group the writer has made durable but the loop has not heard of yet.
+        # A read can see a group that the writer's thread has committed, but the event loop has not processed yet.
         self._read_revision = max(self._read_revision, page.revision)
         return page
 
@@ -130,7 +140,7 @@ class SqliteStore:
     async def _read_log(self, prefix: str, after: int, until: int) -> Batch:
         return await self._in_reader(partial(log.changes, prefix=prefix, after=after, until=until, limit=REPLAY_ROWS))
 
-    # --- forgetting --------------------------------------------------------------------------------
+    # --- compacting --------------------------------------------------------------------------------
 
     async def compact(self, revision: int) -> None:
         await self._between_groups(partial(log.forget_before, oldest=revision))
@@ -138,7 +148,7 @@ class SqliteStore:
             self._count(SWEEP_ROWS)
         while await self._between_groups(partial(log.release_space, pages=VACUUM_PAGES)):
             self._count(VACUUM_PAGES)
-        self._count(EVERY_PAGES)  # the file shrinks when the write-ahead log moves into it
+        self._count(CHECKPOINT_PAGES)  # only a checkpoint shrinks the file
 
     # --- threads -----------------------------------------------------------------------------------
 
@@ -162,7 +172,7 @@ class SqliteStore:
 
 
 class _Files:
-    """What an open store holds: the file's lock and the connections.  Made and closed off the event loop."""
+    """The file's lock and the connections of an open store.  Opening and closing block: call them in a thread."""
 
     def __init__(self, path: str | Path | None, *, durable: bool) -> None:
         self._temporary = tempfile.mkdtemp(prefix="seamark-") if path is None else None

@@ -1,8 +1,8 @@
-"""Watches: the log from a past revision on, then live, without a gap and without repeating anything.
+"""Watches: the log from a past revision, then live changes, without a gap and without repetition.
 
-The feed lives on the event loop.  Each watch has a bounded buffer of live batches.  A reader slower than the writers
-lets it overflow; the watch then drops it and goes back to reading the log, as it does at its beginning.  So memory
-stays bounded, a burst costs a reader nothing but time, and only who lags behind the history kept gets ``Compacted``.
+The feed lives on the event loop.  Each watch has a bounded buffer of live batches.  If a slow reader lets the buffer
+overflow, the watch empties it and reads the log again, as it does at its start.  So memory stays bounded, and a watch
+gets ``Compacted`` only if its reader falls behind the history that is kept.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ ReadLog = Callable[[str, int, int], Awaitable[Batch]]
 
 
 class Feed:
-    """Takes each group's changes as it commits and passes them on to the watches that want them."""
+    """Passes the changes of each committed group to the watches."""
 
     def __init__(self, revision: int, *, read_log: ReadLog, buffer: int) -> None:
         self.revision = revision  # the last one published
         self.read_log = read_log
         self.buffer = buffer
         self.closed = False
-        self._watches: WeakSet[Watch] = WeakSet()  # a watch nobody holds any more is gone by itself
+        self._watches: WeakSet[Watch] = WeakSet()  # weak: a watch ends when its reader drops it
 
     def watch(self, prefix: str, since: int) -> Watch:
         return Watch(self, prefix, since)
 
     def publish(self, batch: Batch) -> None:
-        """Hand a group's changes to every watch; each prefix is filtered once."""
+        """Offer a group's changes to every watch; watches of the same prefix share one filtered batch."""
         self.revision = batch.revision
         parts: dict[str, Batch] = {}
-        for watch in list(self._watches):  # an overflowing one leaves the set
+        for watch in list(self._watches):  # a copy: an overflowing watch leaves the set
             part = parts.get(watch.prefix)
             if part is None:
                 wanted = [change for change in batch.changes if change.key.startswith(watch.prefix)]
@@ -49,28 +49,28 @@ class Feed:
         self._watches.discard(watch)
 
     def close(self) -> None:
-        """End every watch once it has delivered what it has buffered."""
+        """End every watch once it has delivered the batches in its buffer."""
         self.closed = True
         for watch in self._watches:
             watch.wake()
 
 
 class Watch(AsyncIterator[Batch]):
-    """One reader's place in the log.  It may be read by one task at a time."""
+    """One reader's position in the log.  One task at a time may read it."""
 
     def __init__(self, feed: Feed, prefix: str, since: int) -> None:
         self.prefix = prefix
         self._feed = feed
         self._position = since  # everything up to here has been delivered
-        self._replay_until: int | None = None  # the log has to be read up to here first; None: not attached
+        self._replay_until: int | None = None  # read the log up to here, then the buffer; None: not attached
         self._buffer: deque[Batch] = deque()
         self._buffered = 0
         self._reader: asyncio.Future[None] | None = None
 
     def offer(self, batch: Batch) -> None:
-        """Take a live batch; too much of it and the watch goes back to the log."""
+        """Buffer a live batch; if the buffer overflows, detach and read the log again."""
         if not batch.changes and self._buffer and not self._buffer[-1].changes:
-            self._buffer[-1] = batch  # only the last word on progress counts
+            self._buffer[-1] = batch  # of several progress batches only the last one matters
             return
         if self._buffer and self._buffered + len(batch.changes) > self._feed.buffer:
             self._detach()
@@ -91,7 +91,7 @@ class Watch(AsyncIterator[Batch]):
             if self._replay_until is None:
                 self._attach()
                 if self._position > self._feed.revision:
-                    # Durable but not published yet, or not written at all: the log knows, and refuses the latter.
+                    # The revision is durable but not published yet, or not written at all: then this raises `Future`.
                     await self._feed.read_log(self.prefix, self._position, self._position)
             elif behind:
                 batch = await self._feed.read_log(self.prefix, self._position, self._replay_until)
@@ -100,7 +100,7 @@ class Watch(AsyncIterator[Batch]):
             elif self._buffer:
                 batch = self._buffer.popleft()
                 self._buffered -= len(batch.changes)
-                # A read may have shown a group that was durable but not yet published here.
+                # The batch is old if `since` came from a read that saw the group before it was published.
                 if batch.revision > self._position:
                     self._position = batch.revision
                     return batch
@@ -108,7 +108,7 @@ class Watch(AsyncIterator[Batch]):
                 await self._wait()
 
     async def aclose(self) -> None:
-        """Let go before the end; a watch that is merely dropped does so too."""
+        """Stop the watch at once; dropping every reference to it has the same effect."""
         self._detach()
 
     async def _wait(self) -> None:
@@ -119,7 +119,7 @@ class Watch(AsyncIterator[Batch]):
             self._reader = None
 
     def _attach(self) -> None:
-        # No await in between: what is published up to now is in the log, what comes later in the buffer.
+        # Without an await in between: changes published so far are in the log, later ones come into the buffer.
         self._replay_until = self._feed.revision
         self._feed.attach(self)
 

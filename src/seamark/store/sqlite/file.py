@@ -1,6 +1,6 @@
-"""The file: who may open it, which format it has, how an older format becomes today's.
+"""The file: its lock, its format, and the migrations from older formats.
 
-Nothing is written to a file before it is known to be ours and not newer than we are.
+Nothing is written to a file before it is known to be a Seamark store whose format is not newer than this code.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from seamark.store.protocol import StoreError, Unavailable
 
-APPLICATION_ID = 0x5EA3A4C0  # says "a Seamark store" in the file's header; `file` and sqlite3 show it
+APPLICATION_ID = 0x5EA3A4C0  # marks a Seamark store in the file's header; `file` and sqlite3 show it
 
-# The format is the number of migrations a file has had.  A released one is never edited, only followed by another.
+# A file's format number is the number of migrations applied to it.  Never edit a released migration; add another one.
 MIGRATIONS: Sequence[str] = (
     """
     CREATE TABLE log (
@@ -33,24 +33,24 @@ MIGRATIONS: Sequence[str] = (
 )
 
 PAGE_SIZE = 8192  # measured: a tenth cheaper than 4096 for objects of a kilobyte, and larger ones need fewer pages
-CACHE_KILOBYTES = 16 << 10  # per connection; the operating system keeps the rest of the file at hand
+CACHE_KILOBYTES = 16 << 10  # per connection; the operating system caches the rest of the file
 
-# Errors that say the medium cannot take the write now, rather than that something is wrong with the file.
+# Errors that may pass: the disk cannot take the write now.  All others mean that something is wrong with the file.
 PASSING_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}
 PRIMARY_CODE = 0xFF  # SQLite's extended codes keep the primary one in the low byte
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
-    """A SQLite error as one of ours."""
+    """The store error for a SQLite error."""
     code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
     kind = Unavailable if code in PASSING_CODES else StoreError
     return kind(f"{path}: {error}")
 
 
 class FileLock:
-    """Holds ``<path>.lock`` for as long as the store is open; the kernel lets go of it if the process dies.
+    """Holds a lock on ``<path>.lock`` while the store is open; the kernel releases it if the process dies.
 
-    A file of its own: closing any descriptor of the database file would drop the locks SQLite itself holds on it.
+    It is a separate file, because closing any descriptor of the database file would drop SQLite's own locks on it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,15 +73,15 @@ class FileLock:
 
 
 def connect(path: Path, *, durable: bool) -> sqlite3.Connection:
-    """One more connection to a file that :func:`prepare` has seen.
+    """A new connection to a file that :func:`prepare` has checked.
 
-    It does not wait for locks: our own connections never need to, and if a person holds one with the sqlite3 shell,
-    writers are told at once instead of holding up the event loop.
+    It does not wait for SQLite's locks: the store's own connections never conflict, and if a person holds a lock with
+    the sqlite3 shell, a write fails at once instead of blocking the event loop.
     """
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64)
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the medium there
-    connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
+    connection.execute("PRAGMA wal_autocheckpoint = 0")  # the engine runs checkpoints itself
     connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
     connection.execute(f"PRAGMA cache_size = {-CACHE_KILOBYTES}")
     connection.execute("PRAGMA secure_delete = OFF")  # overwriting freed pages with zeros would double their cost
@@ -89,7 +89,7 @@ def connect(path: Path, *, durable: bool) -> sqlite3.Connection:
 
 
 def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Check that the file is a store we understand, or make it one."""
+    """Create the store if the file is new, else check and migrate its format."""
     if path.is_dir():
         raise StoreError(f"cannot open the store {path}: it is a directory")
     try:
@@ -112,12 +112,12 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[st
             f"{path} was written by a newer Seamark: it has format {version}, this one knows up to {len(migrations)}"
         )
     if version == 0:
-        # Both are only possible before the first page is written.
+        # Both can only be set before the first page is written.
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     for number, migration in enumerate(migrations[version:], start=version + 1):
-        # executescript would commit an open transaction first, so the script brings its own.
+        # executescript commits any open transaction first, so the script contains its own.
         connection.executescript(
             f"BEGIN IMMEDIATE; {migration};"
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT"
@@ -131,5 +131,5 @@ def _format(connection: sqlite3.Connection, path: Path) -> int:
     if application == APPLICATION_ID and version >= 1:
         return int(version)
     if application == 0 and version == 0 and objects == 0:
-        return 0  # new, or a first start that died before the first migration
+        return 0  # a new file, or a first start that crashed before its first migration
     raise StoreError(f"{path} is a SQLite database, but not a Seamark store")

@@ -1,4 +1,4 @@
-"""Which transactions of a group happen, and what they change: pure, given what the log says about each key."""
+"""Decides which transactions of a group succeed and what they change.  Pure: reads the log through a callback."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from seamark.store.protocol import Change, Mismatch, StoreError, Write
 
-# A row of the log is numbered by its revision and its position within the transaction, in one integer, so that the
-# table's own order is the order of the log and no further index is needed.
+# A row's number combines its revision and its position within the transaction in one integer, so that the table's
+# primary key order is the order of the log, and no further index is needed.
 POSITION_BITS = 16
 MAX_KEYS = 1 << POSITION_BITS
 
 
 def first_row(revision: int) -> int:
-    """The lowest row number a transaction of this revision can have."""
+    """The lowest row number of a revision."""
     return revision << POSITION_BITS
 
 
@@ -23,7 +23,7 @@ def revision_of(row: int) -> int:
 
 
 class Version(NamedTuple):
-    """What the log last said about a key.  A deleted key is ``ABSENT``."""
+    """The last version of a key in the log.  A deleted key is ``ABSENT``."""
 
     row: int
     created: int
@@ -34,7 +34,7 @@ ABSENT = Version(0, 0, None)
 
 
 class LogRow(NamedTuple):
-    """One row to append.  ``replaces`` is the key's row before, None if it was absent."""
+    """One row to append.  ``replaces`` is the key's previous row, None if the key was absent."""
 
     row: int
     key: str
@@ -44,7 +44,7 @@ class LogRow(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A group decided: one outcome per transaction, in order, and what to append."""
+    """The decision on a group: one outcome per transaction, in order, and the rows to append."""
 
     outcomes: list[int | StoreError]
     rows: list[LogRow]
@@ -53,7 +53,7 @@ class Settled(NamedTuple):
 
 
 def settle(transactions: Sequence[Sequence[Write]], *, revision: int, latest: Callable[[str], Version]) -> Settled:
-    """Decide the transactions one after the other, each seeing those before it; ``revision`` is the store's so far."""
+    """Decide the transactions in order, each seeing those before it; ``revision`` is the store's current one."""
     seen: dict[str, Version] = {}
     outcomes: list[int | StoreError] = []
     rows: list[LogRow] = []
@@ -70,7 +70,7 @@ def settle(transactions: Sequence[Sequence[Write]], *, revision: int, latest: Ca
         for write in writes:
             key, value, before = write.key, write.value, seen[write.key]
             if value is None and before.value is None:
-                continue  # deleting what is absent changes nothing
+                continue  # deleting an absent key changes nothing
             created = before.created or revision + 1
             rows.append(LogRow(number, key, value, created, before.row or None))
             changes.append(Change(key, value, before.value, revision + 1))

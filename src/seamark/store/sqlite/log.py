@@ -1,11 +1,11 @@
 """The log: every SQL statement about keys and their history.
 
-One table, in the order of the log, holds every version still wanted; one index finds the versions of a key.  What is
-current is each key's last version, so nothing is stored twice, and the cost of a write does not depend on how many
-keys there are.
+One table, in the order of the log, holds every version that is current or within the history kept; one index finds the
+versions of a key.  The current value of a key is its last version, so nothing is stored twice, and the cost of a write
+does not depend on the number of keys.
 
-Each row names the row it replaces.  Sweeping history therefore walks the log once, from where it last stopped, and
-removes what each row replaced; it never searches.
+Each row names the row it replaces.  A sweep of old history therefore walks the log once, from where the last sweep
+stopped, and removes the rows that the walked rows replaced; it never searches.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from seamark.store.protocol import Batch, Change, Compacted, Future, Page, Row, prefix_end
 from seamark.store.sqlite.group import ABSENT, LogRow, Version, first_row, revision_of
 
-# Where an empty store begins.  Any number above 0 will do (0 means "now" to readers); one beyond ports and counts keeps
-# versions from being mistaken for them by people and by tools that compare texts.
+# The revision of an empty store.  Any number above 0 works (0 means "now" to readers); a number larger than ports and
+# counts keeps people, and tools that compare texts, from mistaking a resourceVersion for one of those.
 FIRST_REVISION = 100_000
 
 
@@ -27,7 +27,7 @@ def begin(connection: sqlite3.Connection) -> None:
 
 
 def commit(connection: sqlite3.Connection) -> None:
-    """Make durable what has been done since :func:`begin`, or undo it."""
+    """Make the writes since :func:`begin` durable; undo them if that fails."""
     try:
         connection.execute("COMMIT")
     except BaseException:
@@ -36,13 +36,13 @@ def commit(connection: sqlite3.Connection) -> None:
 
 
 def undo(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:  # SQLite ends it itself after some errors
+    if connection.in_transaction:  # after some errors SQLite has rolled back already
         connection.execute("ROLLBACK")
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything within sees and makes one state; an error undoes it."""
+    """Run the block in one SQLite transaction; an error undoes it."""
     begin(connection)
     try:
         yield
@@ -56,7 +56,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def latest(connection: sqlite3.Connection, key: str) -> Version:
-    """The last version of a key."""
+    """The last version of a key; ``ABSENT`` if it was deleted or never written."""
     found = connection.execute(
         "SELECT row, created, value FROM log WHERE key = ? ORDER BY row DESC LIMIT 1", (key,)
     ).fetchone()
@@ -96,7 +96,7 @@ def read(connection: sqlite3.Connection, start: str, end: str, *, at: int, limit
 def _versions(
     connection: sqlite3.Connection, start: str, end: str, *, before: int, limit: int
 ) -> list[tuple[int, str, bytes, int]]:
-    """Each key's last version before row ``before``, deleted ones left out, and one more than ``limit`` of them."""
+    """Each key's last version before row ``before``, without deleted keys; at most ``limit`` + 1, to know of more."""
     if not end:
         return connection.execute(
             "SELECT row, key, value, created FROM"
@@ -113,10 +113,10 @@ def _versions(
 
 
 def changes(connection: sqlite3.Connection, prefix: str, *, after: int, until: int, limit: int) -> Batch:
-    """Changes of revisions ``after < r <= until``: about ``limit`` of them, but whole transactions."""
+    """Changes of the revisions ``after < r <= until``: about ``limit`` of them, in whole transactions."""
     with transaction(connection):
         _check_known(connection, after, revision(connection))
-        # The batch covers `limit` rows of the log, not of the prefix, so that a step costs the same for any prefix.
+        # `limit` counts rows of the whole log, not only of the prefix, so that a step costs the same for any prefix.
         cut = connection.execute(
             "SELECT row FROM log WHERE row >= ? AND row < ? ORDER BY row LIMIT 1 OFFSET ?",
             (first_row(after + 1), first_row(until + 1), limit - 1),
@@ -139,11 +139,11 @@ def _check_known(connection: sqlite3.Connection, asked: int, current: int) -> No
         raise Compacted(asked, oldest)
 
 
-# --- forgetting ------------------------------------------------------------------------------------
+# --- compacting ------------------------------------------------------------------------------------
 
 
 def forget_before(connection: sqlite3.Connection, oldest: int) -> None:
-    """From now on nobody reads history before revision ``oldest``; :func:`sweep` removes it."""
+    """Refuse reads of history before revision ``oldest`` from now on; :func:`sweep` then removes that history."""
     current = revision(connection)
     if oldest > current:
         raise Future(oldest, current)
@@ -152,9 +152,9 @@ def forget_before(connection: sqlite3.Connection, oldest: int) -> None:
 
 
 def sweep(connection: sqlite3.Connection, *, limit: int) -> bool:
-    """Walk ``limit`` rows of the log and remove what is no longer wanted; says whether there is more to do.
+    """Walk ``limit`` rows of the log and remove compacted history; returns whether there is more to walk.
 
-    The last row of all stays even if it is a deletion: it is what remembers the store's revision.
+    The last row of the log stays even if it is a deletion, because it holds the store's revision.
     """
     with transaction(connection):
         oldest, swept = connection.execute("SELECT compacted, swept FROM state").fetchone()
@@ -172,11 +172,16 @@ def sweep(connection: sqlite3.Connection, *, limit: int) -> bool:
 
 
 def release_space(connection: sqlite3.Connection, *, pages: int) -> bool:
-    """Give up to ``pages`` free pages back to the file system; says whether more than a quarter is still free."""
+    """Give up to ``pages`` free pages back to the file system; False if too few are free for that to be worthwhile."""
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (total,) = connection.execute("PRAGMA page_count").fetchone()
-    if free < pages or free * 4 < total:  # some free pages are good: the next writes take them
+    if free < pages or free * 4 < total:  # keep some free pages for the next writes
         return False
-    # The statement yields once per page, without columns, which `execute` takes for its end.
+    # Not `execute`: the statement yields a row without columns per page, which `execute` takes for its end.
     connection.executescript(f"PRAGMA incremental_vacuum({pages})")
     return True
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Move as much of the write-ahead log into the file as possible without waiting for readers or writers."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

@@ -1,4 +1,4 @@
-"""A connection that only reads, with a thread of its own: in SQLite's write-ahead mode it never holds up the writer."""
+"""A read-only connection with its own thread.  In SQLite's write-ahead mode reading never blocks the writer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Owns one connection."""
+    """Runs reads on one connection, one after the other."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, number: int) -> None:
         self._connection = connection

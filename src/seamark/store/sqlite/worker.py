@@ -1,10 +1,10 @@
-"""A thread that does SQLite's slow work for an event loop, and is let in when the loop is busy.
+"""A thread that does SQLite's slow work for an event loop, and gets the interpreter's lock also from a busy loop.
 
-A Python thread needs the interpreter's lock to say that it has finished.  An event loop that is never idle gives the
-lock up only for moments at a time, shorter than a sleeping thread takes to wake up, so that the thread can lose every
-race for it: measured with a busy loop, it waited for seconds, whatever ``sys.setswitchinterval`` says.  So whenever
-work is outstanding for some time, the loop stands still for a fraction of a millisecond and lets the thread through.
-An idle loop never gets to that.
+A Python thread needs the interpreter's lock to report that it has finished.  A busy event loop releases the lock only
+for moments that are shorter than a sleeping thread takes to wake up, so the thread can lose every race for it: measured
+with a busy loop, it waited for seconds, whatever ``sys.setswitchinterval`` says.  So when work has been outstanding for
+some time, the event loop blocks for a fraction of a millisecond and lets the thread through.  With an idle loop, the
+thread finishes before that.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-# Called on the event loop with the result, or with what went wrong.
+# Called on the event loop with the result, or with the exception.
 Done = Callable[[Any, Exception | None], None]
 
 FIRST_LET_IN_SECONDS = 0.001
-LONGEST_PAUSE_SECONDS = 0.016  # between two of them, for work that simply takes long
+LONGEST_PAUSE_SECONDS = 0.016  # between two standstills, for work that takes long
 STANDSTILL_SECONDS = 0.0003
 
 
@@ -30,7 +30,7 @@ class _Outcome(NamedTuple):
 
 
 class Worker:
-    """Runs one thing after the other in a thread of its own.  Belongs to the event loop it was made on."""
+    """Runs one task after the other in its own thread.  Belongs to the event loop it was created on."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ class Worker:
             self._let_in = self._loop.call_later(self._pause, self._stand_still)
 
     def stop(self) -> None:
-        """Finish what is outstanding and end; blocks, so not on the event loop."""
+        """Finish the outstanding tasks and end the thread.  Blocks: do not call it on the event loop."""
         self._tasks.put(None)
         self._thread.join()
 
@@ -74,7 +74,7 @@ class Worker:
         try:
             outcome = self._outcomes.get_nowait()
         except Empty:
-            return  # the loop has stood still for it already
+            return  # _stand_still has taken it already
         self._tell(outcome)
 
     def _stand_still(self) -> None:

@@ -1,9 +1,9 @@
-"""The one who writes.  Concurrent commits share one durable transaction; a lone one waits for nobody.
+"""Group commit: concurrent commits share one durable transaction; a single commit starts without a delay.
 
-There are no timers: while one group is being made durable the next one gathers by itself.
+There are no timers: the next group gathers while the previous one is being made durable.
 
-A group is decided and appended on the event loop, and only made durable, which is the slow part, in a thread: wholly
-in the thread it would have to get the interpreter's lock back after every statement (see ``worker``).
+A group is decided and appended on the event loop; only the slow part, making it durable, happens in a thread.  Done
+entirely in the thread, every statement would have to get the interpreter's lock back (see ``worker``).
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from seamark.store.sqlite.worker import Done, Worker
 
 T = TypeVar("T")
 
-# What a group may hold: it bounds how long the first of it waits, and how long the loop is busy with it.
+# Limits of a group: they bound how long its first commit waits, and how long the event loop is busy with it.
 MAX_TRANSACTIONS = 128
 MAX_BYTES = 2 << 20
 
 
 class Request(NamedTuple):
-    """One transaction and whom to tell."""
+    """One transaction, and the future that its ``commit`` call waits for."""
 
     writes: Sequence[Write]
     answer: asyncio.Future[int]
 
 
 class Group(NamedTuple):
-    """Requests that share one durable transaction, and what has been decided about them."""
+    """Requests that share one durable transaction, and the decision on them."""
 
     requests: list[Request]
     settled: Settled
 
     @property
     def pages(self) -> int:
-        """How much of the write-ahead log it takes, roughly: a page of the index for each row, and the values."""
+        """About how many pages it adds to the write-ahead log: an index page per row, and the values."""
         return sum(1 + len(change.value or b"") // PAGE_SIZE for change in self.settled.changes) + 2
 
 
 class Job(NamedTuple):
-    """Something else to do on the writer's connection, in its thread, between two groups."""
+    """Other work for the writer's connection, run in its thread between two groups."""
 
     run: Callable[[sqlite3.Connection], Any]
     result: asyncio.Future[Any]
@@ -58,7 +58,7 @@ class Job(NamedTuple):
 class Writer:
     """Owns the writing connection: one group or job at a time uses it.
 
-    ``publish`` gets the changes of each durable group, and what it took, before the requesters get their answers.
+    ``publish`` gets each durable group's changes and its number of pages before the ``commit`` calls get their answers.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Writer:
         return await result
 
     async def finish(self) -> None:
-        """Do everything asked for so far, then stop."""
+        """Finish all requests and jobs, then stop the thread."""
         while self._busy or self._requests or self._jobs:
             self._idle.clear()
             await self._idle.wait()
@@ -99,7 +99,7 @@ class Writer:
     # --- one turn: a group, or a job -----------------------------------------------------------------
 
     def _take_turn_soon(self) -> None:
-        # Not at once: what the rest of this turn of the event loop brings shall share the group.
+        # Not at once, so that commits requested later in this turn of the event loop share the group.
         if not self._busy and not self._turn_is_coming:
             self._turn_is_coming = True
             self._loop.call_soon(self._take_turn)
@@ -126,7 +126,7 @@ class Writer:
             job.result.set_result(result)
         else:
             job.result.set_exception(self._translate(error))
-        # Requests first: a long chain of jobs shall not hold them up.
+        # Requests go first, so that a long chain of jobs does not delay them.
         if self._requests:
             self._begin_group()
         else:
@@ -140,7 +140,7 @@ class Writer:
             settled = settle([request.writes for request in requests], revision=self._revision, latest=self._latest)
             log.append(self._connection, settled.rows)
         except Exception as error:
-            # SQLite's, or a mistake of ours: either way nobody may be left waiting.
+            # An error of SQLite, or a bug of ours: in both cases the waiting commits must fail, not hang.
             self._fail(requests, error)
             self._take_turn_soon()
             log.undo(self._connection)
@@ -168,7 +168,7 @@ class Writer:
             self._fail(group.requests, error)
         else:
             self._revision = group.settled.revision
-            # The watches first: when a writer learns its revision, whoever follows the log has the change already.
+            # Watches first: when `commit` returns a revision, every watch has that change in its buffer already.
             if group.settled.changes:
                 self._publish(Batch(group.settled.changes, self._revision), group.pages)
             for request, outcome in zip(group.requests, group.settled.outcomes, strict=True):
@@ -183,7 +183,7 @@ class Writer:
     def _fail(self, requests: list[Request], error: Exception) -> None:
         for request in requests:
             if not request.answer.cancelled():
-                # One of its own for each: a task adds its traceback to the exception it is given.
+                # A separate exception for each request, because each waiting task adds its traceback to it.
                 request.answer.set_exception(self._translate(error))
 
     def _translate(self, error: Exception) -> StoreError:
