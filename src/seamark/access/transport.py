@@ -1,11 +1,11 @@
-"""HTTP requests to an API server: connections, identity, retries, and every failure as an error of ours.
+"""HTTP requests to an API server: connections, identity, retries, and the translation of failures.
 
-What is repeated, and what is not:
+These requests are sent again:
 
-- 401 once, with a renewed identity, if the credentials can be renewed
-- 429, and 503 for reads, as often as ``ATTEMPTS`` allows, if the server says when to come back
-- a read whose answer was lost on the way.  A create or patch is never sent twice: it may have been done.  (An update
-  or delete whose reused connection turns out to be closed is sent again by the HTTP library; doing them twice is
+- after a 401, once, if the credentials can be renewed
+- after a 429, or a 503 to a read, if the server says when to come back, up to ``ATTEMPTS`` times in all
+- a read whose answer was lost.  A create or patch is never sent twice, because the server may have executed it.  (The
+  HTTP library resends an update or delete if the connection it reused turns out to be closed; executing these twice is
   harmless, and at worst reported as a conflict or as not found.)
 """
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 ATTEMPTS = 6
 LONGEST_WAIT = 30.0
 
-# Seconds: to connect, and between two pieces of an answer.  A watch may be silent for as long as it lives.
+# Timeouts in seconds: to connect, and between two pieces of an answer.  A watch may be silent for its whole lifetime.
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 60.0
 
-# A peer that vanished without a word is noticed after 30 + 3 * 10 seconds, however quiet the watch.
+# TCP keepalive detects a peer that vanished after 30 + 3 * 10 seconds, also during a silent watch.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
@@ -58,7 +58,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Transport:
-    """Requests to one server.  Sessions are made when first needed, inside the event loop."""
+    """Sends requests to one server.  Connections are opened when first needed, inside the event loop."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Transport:
         random: Random = _random.random,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        """``warn`` is told what the server warns of in its answers."""
+        """``warn`` is called with the text of each Warning header in an answer."""
         self.connection = connection
         self._warn = warn
         self._agent = user_agent(agent)
@@ -87,15 +87,16 @@ class Transport:
             await session.close()
 
     async def send(self, request: Request) -> bytes:
-        """The body of a successful answer."""
+        """Send a request and return the body of the answer; raises an ``ApiError`` if it is not a success."""
         async with self._answer(request, read_timeout=READ_TIMEOUT) as response:
             with self._foreign_errors(request):
                 return await response.read()
 
     async def stream(self, request: Request, *, lifetime: float) -> AsyncIterator[list[bytes]]:
-        """The lines of a long answer, as many at a time as arrived together; first, once it stands, none.
+        """The lines of a long answer, in lists of lines that arrived together.
 
-        It is given up after ``lifetime`` silent seconds: the server should have ended it by then, and is not there.
+        The first list is empty: it says that the server has accepted the request.  After ``lifetime`` silent seconds
+        the stream fails, because the server should have ended it by then and must be gone.
         """
         async with self._answer(request, read_timeout=lifetime) as response:
             _keep_alive(response)
@@ -108,7 +109,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def _answer(self, request: Request, *, read_timeout: float) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response with a good status, after as many attempts as are right for this request."""
+        """A response with a success status, after as many attempts as this request allows."""
         backoff = Backoff(base=0.1, cap=2.0, random=self._random)
         renewed = False
         for attempt in range(1, ATTEMPTS + 1):
@@ -129,7 +130,7 @@ class Transport:
                 try:
                     yield response
                 finally:
-                    # After a whole answer this returns the connection to the pool; after a part it closes it.
+                    # Returns the connection to the pool if the answer was read completely, else closes it.
                     response.release()
                 return
             failure = await self._failure(request, response)
@@ -148,7 +149,7 @@ class Transport:
 
         headers: list[tuple[str, str]] = [
             ("Accept", request.accept),
-            # Compressing costs both sides more than the bytes do on the networks clusters live in.
+            # In a cluster's network, compression costs both sides more time than it saves.
             ("Accept-Encoding", "identity"),
             ("User-Agent", self._agent),
             *self.connection.headers,
@@ -171,7 +172,7 @@ class Transport:
             )
 
     async def _failure(self, request: Request, response: aiohttp.ClientResponse) -> errors.ApiError:
-        """The error a bad answer means."""
+        """The error for an answer that is not a success."""
         with self._foreign_errors(request):
             body = await response.read()
         failure = errors.from_status(_status_of(response.status, body))
@@ -182,7 +183,7 @@ class Transport:
 
     @contextlib.contextmanager
     def _foreign_errors(self, request: Request) -> Any:
-        """What the HTTP library raises, as errors of ours."""
+        """Translate the HTTP library's exceptions into errors of :mod:`seamark.errors`."""
         import aiohttp
 
         server = self.connection.server
@@ -204,7 +205,7 @@ class Transport:
     # --- connections -------------------------------------------------------------------------------
 
     def _connections(self) -> aiohttp.ClientSession:
-        """The pool of connections, made inside the running event loop."""
+        """The pool of connections, created on first use because it needs a running event loop."""
         import aiohttp
 
         if self._session is None:
@@ -213,10 +214,10 @@ class Transport:
         return self._session
 
     def _tls_for(self, certificate: Certificate | None) -> ssl.SSLContext | bool:
-        """How connections that show this certificate are made.
+        """The TLS context for connections with this client certificate.
 
-        The pool never hands out a connection made another way, so a renewed certificate is shown from the next request
-        on, while what is under way may finish.
+        The pool reuses a connection only for requests with the same context, so a renewed certificate is used from the
+        next request on, while requests under way can finish.
         """
         if not self.connection.server.startswith("https:"):
             return True
@@ -226,7 +227,7 @@ class Transport:
 
 
 def user_agent(component: str) -> str:
-    """``seamark/0.1.0 (linux/x86_64)``; the part before the slash names us in managedFields."""
+    """``seamark/0.1.0 (linux/x86_64)``; the server uses the part before the slash as manager in managedFields."""
     from importlib import metadata
 
     try:
@@ -237,7 +238,7 @@ def user_agent(component: str) -> str:
 
 
 def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.SSLContext:
-    """How to trust the server, and what to show it."""
+    """TLS settings: the CA to trust, and the client certificate."""
     try:
         authority = connection.authority.decode() if connection.authority else None
         context = ssl.create_default_context(cadata=authority)
@@ -245,7 +246,7 @@ def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.
         raise errors.ServiceUnavailable(
             f"the certificate-authority for {connection.server} is not a PEM certificate: {error}"
         ) from error
-    # Newer Pythons refuse authorities without a key identifier, which many clusters have and everyone else accepts.
+    # Python 3.13 rejects CAs without a key identifier; many clusters have such CAs, and other clients accept them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if connection.insecure:
         context.check_hostname = False
@@ -256,7 +257,7 @@ def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.
 
 
 def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """Load a certificate from memory; the ssl module wants a file, so there is one for a moment, for our eyes only."""
+    """Load a certificate from memory.  The ssl module needs a file, so one exists briefly, readable by us only."""
     handle, path = tempfile.mkstemp(prefix="seamark-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -269,7 +270,7 @@ def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
 
 
 def _reply_lost(error: errors.ServiceUnavailable) -> bool:
-    """Whether a request was on its way when the connection broke, rather than never sent."""
+    """Whether the connection broke after the request was sent, rather than before."""
     import aiohttp
 
     return isinstance(error.__cause__, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError) or (
@@ -279,13 +280,13 @@ def _reply_lost(error: errors.ServiceUnavailable) -> bool:
 
 
 def _retry_after(request: Request, failure: errors.ApiError) -> float | None:
-    """In how many seconds to try again; None for not at all."""
+    """In how many seconds to send the request again; None: do not."""
     refused = failure.code == 429 or (failure.code == 503 and request.reads)
     return min(float(failure.retry_after), LONGEST_WAIT) if refused and failure.retry_after is not None else None
 
 
 def _status_of(code: int, body: bytes) -> dict[str, Any]:
-    """The ``Status`` in an answer; one made up if a proxy or something else wrote it."""
+    """The ``Status`` in an answer; one is made up if the answer has none, for example because a proxy wrote it."""
     try:
         answer = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -297,18 +298,18 @@ def _status_of(code: int, body: bytes) -> dict[str, Any]:
 
 
 def _warning(header: str) -> str:
-    """What a header such as ``299 - "v1 Endpoints is deprecated"`` says."""
+    """The text of a Warning header such as ``299 - "v1 Endpoints is deprecated"``."""
     text = header.partition('"')[2].rpartition('"')[0]
     return text.replace('\\"', '"').replace("\\\\", "\\") or header
 
 
 def _reason(error: OSError) -> str:
-    """Why, in the system's words: asyncio has words of its own, which name the address once more."""
+    """The system's text for an error: asyncio's own text would repeat the address."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Have the kernel check on a peer that says nothing."""
+    """Let the kernel detect a silent peer that is gone."""
     transport = response.connection.transport if response.connection is not None else None
     sock = transport.get_extra_info("socket") if transport is not None else None
     if sock is None:
@@ -320,7 +321,7 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """Whole lines, however they were cut up on the way; a line may be megabytes long."""
+    """The non-empty lines of an answer, in lists of lines that arrived together; a line may be megabytes long."""
     begun: list[bytes] = []
     async for chunk in response.content.iter_any():
         first, *more = chunk.split(b"\n")
@@ -329,6 +330,7 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
             continue
         lines = [b"".join(begun), *more[:-1]]
         begun = [more[-1]]
-        yield [line for line in lines if line]
+        if whole := [line for line in lines if line]:
+            yield whole
     if any(begun):
         raise ConnectionResetError("the answer ended in the middle of a line")
