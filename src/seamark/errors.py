@@ -1,27 +1,27 @@
 """Every error an API request can end with: one class per Kubernetes ``Status`` reason.
 
     ApiError
-    ├── BadRequest               400  the request makes no sense
-    ├── Unauthorized             401  who are you?
-    ├── Forbidden                403  known, but not allowed (also: the namespace is terminating)
+    ├── BadRequest               400  the request is malformed
+    ├── Unauthorized             401  no valid credentials
+    ├── Forbidden                403  the user is not allowed to (also: the namespace is terminating)
     ├── NotFound                 404
     ├── MethodNotAllowed         405
     ├── NotAcceptable            406  no representation fits the Accept header
-    ├── Conflict                 409  somebody else changed the object first
+    ├── Conflict                 409  the object has changed since it was read
     │   └── AlreadyExists        409
-    ├── Expired                  410  the version asked for is no longer known: list again
+    ├── Expired                  410  the requested resourceVersion is no longer known: list again
     ├── Gone                     410
     ├── RequestEntityTooLarge    413
     ├── UnsupportedMediaType     415
-    ├── Invalid                  422  understood, but the object breaks its rules
+    ├── Invalid                  422  the object breaks the rules of its kind
     ├── TooManyRequests          429
     ├── InternalError            500
     ├── ServiceUnavailable       503
     ├── ServerTimeout            504
     └── Timeout                  504
 
-Raise these anywhere below a verb; :func:`status` turns one into the ``Status`` object that goes over the wire, and
-:func:`from_status` turns a foreign server's answer back into the same class.  Nothing else builds a ``Status``.
+Code that handles a request raises these; :func:`status` turns an error into the ``Status`` object that is sent, and
+:func:`from_status` turns the ``Status`` of another server into the same class.  Nothing else builds a ``Status``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Object = dict[str, Any]
 
 
 class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One reason among several, as in ``details.causes``; ``field`` is a dotted path."""
+    """One entry of ``details.causes``; ``field`` is a dotted path."""
 
     reason: str = ""
     message: str = ""
@@ -43,7 +43,7 @@ class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ApiError(Exception):
-    """An answer of the API that is not success.  ``reason`` may be empty: some of Kubernetes' own errors have none."""
+    """A failed API request.  ``reason`` may be empty, as it is in some of Kubernetes' own errors."""
 
     code = 500
     reason = ""
@@ -60,7 +60,9 @@ class ApiError(Exception):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
-        self.metadata = dict(metadata or {})  # list metadata: an expired continue token brings a new one
+        self.metadata = dict(
+            metadata or {}
+        )  # list metadata: the answer to an expired continue token contains a new one
         self.message = message
         self.causes = tuple(causes)
         self.details = dict(details) if details is not None else None
@@ -147,7 +149,7 @@ class Timeout(ApiError):
 
 
 def status(error: ApiError) -> Object:
-    """The ``Status`` object that says what went wrong."""
+    """The ``Status`` object that describes the error."""
     answer: Object = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -177,7 +179,7 @@ def _classes(base: type[ApiError]) -> Iterable[type[ApiError]]:
 
 
 def from_status(answer: Mapping[str, Any]) -> ApiError:
-    """The error a foreign server meant by this ``Status``; its reason decides, then its code."""
+    """The error that another server describes by this ``Status``; its class follows from the reason, else the code."""
     code = int(answer.get("code") or 500)
     reason = str(answer.get("reason") or "")
     details = answer.get("details") or {}

@@ -1,7 +1,7 @@
-"""Counters, gauges and histograms, and the text that Prometheus reads.
+"""Counters, gauges and histograms, and the text format that Prometheus reads.
 
-Written here rather than taken from a library because importing that costs more than all the rest of a start, and an
-observation on the hot path must cost next to nothing: a metric with labels is asked once for its child, which is kept.
+Written here because importing the usual library takes longer than the rest of Seamark's start, and because an
+observation on the hot path must be cheap: callers look up a metric's labels once and keep the child they get.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _labels(names: Sequence[str], values: Sequence[str], more: str = "") -> str:
 
 
 class Value:
-    """One number that goes up, and for a gauge down."""
+    """The value of a counter or gauge."""
 
     __slots__ = ("value",)
 
@@ -50,7 +50,7 @@ class Value:
 
 
 class Distribution:
-    """Observations sorted into buckets."""
+    """The buckets of a histogram."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -74,7 +74,7 @@ class Distribution:
 
 
 class Registry:
-    """What one process exposes; handed to whoever measures, never a global."""
+    """All metrics of one process.  It is passed to the components that measure; there is no global registry."""
 
     def __init__(self) -> None:
         self._families: dict[str, _Family] = {}
@@ -97,7 +97,7 @@ class Registry:
         return child
 
     def measured(self, name: str, help: str, read: Callable[[], float]) -> None:
-        """A gauge read only when somebody looks."""
+        """A gauge whose value ``read`` computes when the metrics are scraped."""
         self._families[name] = _Family(help, "gauge", (), {}, read)
 
     def _child(
@@ -118,7 +118,7 @@ class Registry:
         return child
 
     def text(self) -> str:
-        """Everything, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         out: list[str] = []
         for name, family in sorted(self._families.items()):
             out += (f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}")

@@ -1,8 +1,8 @@
-"""Who holds a data directory: one Seamark at a time, and anybody can find out which.
+"""Locks a data directory for one Seamark process at a time, and lets others find out which process that is.
 
-Two files.  ``lock`` keeps a second one out for as long as the first lives, however it dies.  ``running.json`` says what
-runs there, and carries a POSIX lock, because only of that kind the kernel tells who holds it: the number of the process
-comes from there and not from a file that a dead one may have left behind.
+There are two files.  A lock on ``lock`` keeps a second process out; the kernel releases it however the first one dies.
+``running.json`` describes what runs, and carries a POSIX lock, because for that kind of lock the kernel tells the
+holder's process id.  So the id comes from the kernel, not from a file that a dead process may have left behind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 LOCK = "lock"
 RUNNING = "running.json"
 
-# ``struct flock``, which Python does not know: where the process's number is in it, and how to ask.
+# The layout of ``struct flock``, which Python does not provide: how to build the query, and where the pid is.
 if sys.platform == "darwin":
     _FLOCK = struct.Struct("qqihh")
 
@@ -43,11 +43,11 @@ else:
 
 
 class DirectoryError(Exception):
-    """The data directory cannot be had; one line: which, why, what to do."""
+    """The data directory cannot be used; the text says which, why, and what to do, in one line."""
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """What runs in a data directory.  Until it is ``ready`` its addresses may still be missing."""
+    """What runs in a data directory.  Addresses may be missing until it is ``ready``."""
 
     pid: int
     version: str = ""
@@ -70,7 +70,7 @@ class Hold:
         self._running = running
 
     def tell(self, presence: Presence) -> None:
-        """Say what runs here."""
+        """Write down what runs here, for :func:`find`."""
         self._write(msgspec.json.encode(presence) + b"\n")
 
     def _write(self, content: bytes) -> None:
@@ -80,7 +80,7 @@ class Hold:
 
 @contextmanager
 def hold(directory: Path) -> Iterator[Hold]:
-    """Have the directory to ourselves inside the block; it is made if it is missing."""
+    """Lock the directory for the block; creates it if it is missing."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -115,8 +115,8 @@ def _taken(directory: Path) -> str:
 def find(directory: Path) -> Presence | None:
     """What runs in a directory, None if nothing does.
 
-    For other processes only: one that holds the directory itself would lose its lock by looking.  ``pid`` is 0 where
-    the holder cannot be seen from here, as from another container.
+    Do not call it in the process that holds the directory: closing the file here would release that process's own
+    lock.  ``pid`` is 0 if the holder is not visible, for example because it runs in another container.
     """
     try:
         running = os.open(directory / RUNNING, os.O_RDONLY)
@@ -134,5 +134,5 @@ def find(directory: Path) -> Presence | None:
     try:
         said = msgspec.json.decode(text, type=Presence)
     except msgspec.DecodeError:
-        said = Presence(pid)  # it is just about to write
+        said = Presence(pid)  # the holder has not written the file yet
     return msgspec.structs.replace(said, pid=max(pid, 0))

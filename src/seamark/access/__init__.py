@@ -1,11 +1,19 @@
-"""How everyone but the API server sees the cluster.
+"""How controllers, DNS, nodes, ``why`` and the command line see a cluster.
 
-- ``cluster``: the seam, Kubernetes' verbs as async Python
-- ``kubeconfig`` (``kubeconfig_file``, ``credentials``): where the server is and who we are
-- ``remote`` (over ``transport``): the seam over HTTPS, against any Kubernetes API server
-- ``informer``: a local, indexed copy of what a reader needs, following the server; ``informers`` shares them
-- ``labels``: inverted indexes of labels and selectors
-- ``backoff``, ``ratelimit``, ``clock``: how long to wait before trying again, how fast to go on, and by whose time
+- ``cluster``: the ``Cluster`` protocol: Kubernetes' verbs as async Python
+- ``remote``: implements it over HTTPS, against any Kubernetes API server
+- ``transport``: sends the HTTP requests of ``remote``, with identity, retries and error translation
+- ``kubeconfig``: finds the server and the credentials as kubectl does
+- ``kubeconfig_file``: the format of kubeconfig files
+- ``credentials``: tokens, certificates and exec plugins, renewed when they expire
+- ``informer``: a local, indexed copy of one resource, kept up to date by a watch
+- ``informers``: shares the informers of one process
+- ``labels``: inverted indexes from selectors to objects and back
+- ``events``: writes Kubernetes Events
+- ``correlation``: decides which Events are written, counted or combined (pure)
 - ``leader``: leader election on a Lease
-- ``events`` (by the rules of ``correlation``): telling people what happened
+- ``backoff``: growing, jittered delays between retries
+- ``ratelimit``: a token bucket
+- ``clock``: the time and timers, so that tests can replace them
+- ``status``: ``/health``, ``/ready`` and ``/metrics`` of a process
 """

@@ -1,4 +1,4 @@
-"""How long to wait before trying again: longer each time, and never all of us at once."""
+"""Delays between retries: each is longer than the one before, and random, so that clients do not retry together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Random = Callable[[], float]  # a number from 0 up to 1, as random.random gives
 
 
 class Backoff:
-    """Doubling delays from ``base`` to ``cap``, each stretched at random by up to ``jitter`` of itself."""
+    """Delays that double from ``base`` to ``cap``, each lengthened at random by up to ``jitter`` times itself."""
 
     def __init__(
         self, *, base: float = 0.8, cap: float = 30.0, jitter: float = 1.0, random: Random = _random.random
@@ -27,5 +27,5 @@ class Backoff:
         return delay * (1 + self._jitter * self._random())
 
     def reset(self) -> None:
-        """Something worked: begin again with the shortest."""
+        """Start again with the shortest delay, after a success."""
         self._next = self._base

@@ -1,10 +1,10 @@
-"""The ``Cluster`` seam: Kubernetes' verbs as async Python.
+"""The ``Cluster`` protocol: Kubernetes' verbs as async Python.
 
 ``seamark.api`` implements it in process, :mod:`seamark.access.remote` over HTTPS against any Kubernetes API server.
-Controllers, DNS, proxy, nodes and ``why`` are written against it and cannot tell which they have.
+Controllers, DNS, nodes and ``why`` use only this protocol, so they run against either.
 
-Objects come back decoded into the type the caller asks for: ``dict`` by default, or a ``msgspec.Struct`` that names
-just the fields it needs, decoded straight from the wire.  Such a struct must take ``null`` for lists and maps that Go
+Objects are decoded into the type given as ``as_``: ``dict`` by default, or a ``msgspec.Struct`` that names only the
+fields its reader needs, decoded straight from the wire.  Such a struct must accept ``null`` for lists and maps that Go
 writes without ``omitempty`` (``endpoints`` of an EndpointSlice).  Errors are those of :mod:`seamark.errors`.
 """
 
@@ -27,14 +27,14 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A whole list and the version to watch from."""
+    """A complete list, and the resourceVersion to watch from."""
 
     items: Sequence[T]
     version: str
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
-    """One watch event.  Of a BOOKMARK only the version means anything; its object may be missing."""
+    """One watch event.  In a BOOKMARK only ``version`` is meaningful; ``object`` may be None."""
 
     type: ChangeType
     object: T | None
@@ -46,7 +46,7 @@ class _ReceiptMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What most writers want to know of what they wrote: which version it is."""
+    """For ``as_``: the resourceVersion of the written object, which is all that most writers need of the answer."""
 
     metadata: _ReceiptMetadata
 
@@ -56,7 +56,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class Cluster(Protocol):
-    """Read and write a cluster.  ``namespace=""`` means all of them for ``list`` and ``watch``."""
+    """Read and write a cluster.  For ``list`` and ``watch``, ``namespace=""`` means all namespaces."""
 
     @overload
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
@@ -71,7 +71,7 @@ class Cluster(Protocol):
     async def list(
         self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: type[T]
     ) -> Listing[T]:
-        """All of it: an implementation over the network pages through by itself."""
+        """The complete list; an implementation over the network fetches the pages by itself."""
         ...
 
     @overload
@@ -89,11 +89,11 @@ class Cluster(Protocol):
         fields: str = "",
         as_: type[T],
     ) -> AsyncIterator[Change[T]]:
-        """Changes after version ``since``, bookmarks included; one watch, not a loop of them.
+        """Changes after version ``since``, bookmarks included.  It is one watch: it does not restart by itself.
 
-        First comes a BOOKMARK at ``since`` as soon as the server has accepted the watch: a reader who had lost the
-        server knows by it that it is back, though nothing has changed.  The watch ends when the server ends it, and
-        raises ``errors.Expired`` (or ``Gone``) when ``since`` is too old.
+        The first event is a BOOKMARK at ``since``, sent as soon as the server has accepted the watch: a reader that
+        had lost the connection learns from it that the server is back.  The watch ends when the server ends it, and
+        raises ``errors.Expired`` (or ``Gone``) if ``since`` is too old.
         """
         ...
 
@@ -112,7 +112,7 @@ class Cluster(Protocol):
         subresource: str = "",
         as_: type[T],
     ) -> T:
-        """``name`` and ``subresource`` are for such as ``pods/binding``."""
+        """``name`` and ``subresource`` are for creating subresources such as ``pods/binding``."""
         ...
 
     @overload
@@ -123,7 +123,7 @@ class Cluster(Protocol):
     async def update(
         self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "", as_: type[T]
     ) -> T:
-        """Replace; the object's own ``metadata.resourceVersion``, if it has one, must be the current one."""
+        """Replace an object; if it has a ``metadata.resourceVersion``, that must be the current one."""
         ...
 
     @overload

@@ -1,10 +1,11 @@
-"""Which events are worth telling, and how: counting repetitions, combining similar ones, stopping spam.
+"""Decides which occurrences are written as Events: counts repetitions, combines similar ones, drops spam.
 
-client-go's rules, without I/O:
+These are client-go's rules, without I/O:
 
-- the same event again is not a new Event but a higher ``count`` of the first
-- from the tenth different message of one kind about one object within ten minutes on, they are combined into one Event
-- about one object 25 may be told at once, and one more every five minutes; beyond that they are only counted
+- a repeated event raises the ``count`` of the first Event instead of creating another
+- from the tenth different message with the same object, type and reason on, they are combined into one Event, unless
+  ten minutes pass without one
+- each object may have 25 Events at once and one more every five minutes; beyond that, occurrences are only counted
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class Reference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
 
     @property
     def identity(self) -> Hashable:
-        """The object, whatever its version and whichever part of it is meant."""
+        """Identifies the object, without its resourceVersion and field path."""
         return (self.kind, self.namespace, self.name, self.uid, self.api_version)
 
 
 class Occurrence(msgspec.Struct, frozen=True):
-    """Something happened; ``at`` is in seconds since the epoch."""
+    """One thing that happened to an object; ``at`` is in seconds since the epoch."""
 
     about: Reference
     type: str
@@ -56,7 +57,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class Telling(msgspec.Struct, frozen=True):
-    """How to tell it: as an Event of this name, with this count; above 1 it was told before."""
+    """The Event to write for an occurrence; a ``count`` above 1 means that an Event of this name was written before."""
 
     occurrence: Occurrence
     name: str
@@ -77,7 +78,7 @@ class _Told(msgspec.Struct):
 
 
 class _Recent(Generic[V]):
-    """The most recently used few thousand of something."""
+    """A dictionary of the ``size`` most recently used entries."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -97,7 +98,7 @@ class _Recent(Generic[V]):
 
 
 class Correlator:
-    """Remembers what was told; all events it is given are of one source."""
+    """Remembers the Events of one source."""
 
     def __init__(self, *, clock: Callable[[], float], remembered: int = REMEMBERED) -> None:
         self._clock = clock
@@ -107,7 +108,7 @@ class Correlator:
         self._buckets: _Recent[TokenBucket] = _Recent(remembered)
 
     def consider(self, occurrence: Occurrence) -> Telling | None:
-        """How to tell this; None for not at all."""
+        """The Event to write for this occurrence; None if it is spam."""
         key, message = self._combine(occurrence)
         told = self._told.get(key)
         if told is None:
@@ -132,7 +133,7 @@ class Correlator:
         return kind, COMBINED + occurrence.message
 
     def _name(self, occurrence: Occurrence) -> str:
-        """A name nobody used: the object's and the time, which is pushed on if two would be the same."""
+        """A unique name: the object's name and the time, increased if the previous name has the same time."""
         self._last_stamp = max(int(occurrence.at * 1e9), self._last_stamp + 1)
         name = f"{occurrence.about.name}.{self._last_stamp:x}"
         return f"event.{self._last_stamp:x}" if dns_subdomain(name) else name

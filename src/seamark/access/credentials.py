@@ -1,7 +1,7 @@
-"""Who we are to a server: tokens, token files, certificates, passwords, and plugins that make them on demand.
+"""Credentials for a server: tokens, token files, certificates, passwords, and exec plugins.
 
-A :class:`Credentials` is asked before every request for the current :class:`Identity`, and told when the server did not
-accept it, so that what can be renewed is renewed once.
+Before every request the transport asks :class:`Credentials` for the current :class:`Identity`.  If the server answers
+401, the transport reports that, and tries once more if the credentials could be renewed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a request carries (``authorization``) and what its connection shows (``certificate``)."""
+    """The Authorization header of a request, and the client certificate of its connection."""
 
     authorization: str = ""
     certificate: Certificate | None = None
@@ -45,11 +45,11 @@ ANONYMOUS = Identity()
 
 class Credentials(Protocol):
     async def current(self) -> Identity:
-        """Who we are now; ``Unauthorized`` if that cannot be found out."""
+        """The identity to use now; raises ``Unauthorized`` if it cannot be read or made."""
         ...
 
     def refused(self, identity: Identity) -> bool:
-        """The server answered 401 to this identity: whether asking again may give another one."""
+        """The server answered 401 to this identity; returns whether :meth:`current` may give another one."""
         ...
 
 
@@ -75,10 +75,10 @@ def basic(user: str, password: str) -> str:
 
 
 class Files:
-    """An identity in files that somebody else keeps fresh, as the kubelet does with the tokens of Pods.
+    """An identity in files that another process renews, as the kubelet renews the tokens of Pods.
 
-    They are read again every ``period`` seconds.  If that fails, what was read before counts on: the writer may be
-    half way, and the server will say when it no longer accepts it.
+    The files are read again every ``period`` seconds.  If that fails, the previous identity stays in use: the files may
+    be half written, and the server answers 401 when it no longer accepts the old identity.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Files:
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """An exec plugin, as a kubeconfig describes it; ``cluster`` is what it is told of the cluster, if anything."""
+    """An exec plugin of a kubeconfig; ``cluster`` is what it is told about the cluster, None for nothing."""
 
     command: str
     api_version: str
@@ -154,9 +154,9 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class Exec:
-    """An identity made by a plugin (client.authentication.k8s.io), until it expires or the server refuses it.
+    """An identity from an exec plugin (client.authentication.k8s.io), kept until it expires or the server refuses it.
 
-    ``certificate`` is one from the kubeconfig, shown if the plugin gives none of its own.
+    ``certificate`` comes from the kubeconfig and is used if the plugin provides none.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Exec:
         self._expires: float | None = None
 
     async def current(self) -> Identity:
-        # Requests that find the identity expired together wait for one plugin run, not one each.
+        # Concurrent requests that find the identity expired share one run of the plugin.
         async with self._lock:
             if self._identity is None or (self._expires is not None and self._now() >= self._expires):
                 self._identity, self._expires = await self._run()

@@ -1,7 +1,7 @@
-"""Telling people what happened, as Events they see with ``kubectl describe`` and ``kubectl get events``.
+"""Writes Kubernetes Events, which people see with ``kubectl describe`` and ``kubectl get events``.
 
-``record`` returns at once whatever the server does; ``run`` writes.  What is told, and what is only counted or left
-out, is :mod:`seamark.access.correlation`.
+``record`` only queues and never waits for the server; ``run`` writes.  :mod:`seamark.access.correlation` decides which
+events are written and which are only counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PAUSE = 10.0
 
 
 def reference(obj: Object) -> Reference:
-    """The reference to a whole object."""
+    """A reference to an object as a whole, without a field path."""
     metadata = obj["metadata"]
     return Reference(
         kind=obj.get("kind", ""),
@@ -54,7 +54,7 @@ def reference(obj: Object) -> Reference:
 
 
 class EventRecorder:
-    """Events of one component."""
+    """Records the Events of one component."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class EventRecorder:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random = _random.random,
     ) -> None:
-        self.dropped = 0  # how many found the queue full
+        self.dropped = 0  # events lost because the queue was full
         self._cluster = cluster
         self._component = component
         self._host = host
@@ -78,14 +78,14 @@ class EventRecorder:
         self._queue: asyncio.Queue[Occurrence] = asyncio.Queue(QUEUE)
 
     def record(self, about: Reference, type: Literal["Normal", "Warning"], *, reason: str, message: str) -> None:
-        """Something worth telling happened to an object.  Never waits: with too much waiting already, it is dropped."""
+        """Queue an event about an object.  Never waits: if the queue is full, the event is dropped."""
         try:
             self._queue.put_nowait(Occurrence(about, type, reason, message, self._now()))
         except asyncio.QueueFull:
             self.dropped += 1
 
     async def run(self) -> None:
-        """Write what is recorded, until cancelled."""
+        """Write the recorded events until cancelled."""
         while True:
             telling = self._correlator.consider(await self._queue.get())
             try:
@@ -95,11 +95,11 @@ class EventRecorder:
                 self._queue.task_done()
 
     async def written(self) -> None:
-        """Return when everything recorded so far has been dealt with."""
+        """Return when all events recorded so far have been written or given up."""
         await self._queue.join()
 
     async def _tell(self, telling: Telling) -> None:
-        """Write one; while the server is out of reach, hold everything and keep trying for a while."""
+        """Write one Event; while the server cannot be reached, retry for about two minutes, and let the others wait."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._write(telling)
@@ -107,12 +107,12 @@ class EventRecorder:
             except (ServiceUnavailable, Timeout, ServerTimeout) as error:
                 failure: ApiError = error
             except ApiError as error:
-                # The server will not change its mind about this one.
+                # A retry would be rejected again.
                 level = logging.DEBUG if _expected(error) else logging.WARNING
                 log.log(level, "the server rejected an event: %s", error)
                 return
             if attempt < ATTEMPTS:
-                # The first pause is a random part, so that not everyone comes back at once.
+                # The first pause is random, so that the clients of a server do not all come back at once.
                 await self._sleep(PAUSE * self._random() if attempt == 1 else PAUSE)
         log.error("gave up on an event about %s: %s", telling.occurrence.about.name, failure)
 
@@ -128,7 +128,7 @@ class EventRecorder:
                 await self._cluster.patch(EVENTS, telling.name, change, namespace=namespace, type="strategic")
                 return
             except NotFound:
-                # Events live for an hour or so; the first of these is gone, and a new one tells the whole count.
+                # The Event has expired (after about an hour): create it anew, with the whole count.
                 log.debug("event %s/%s is gone, making it anew", namespace, telling.name)
         await self._cluster.create(EVENTS, self._event(telling, namespace), namespace=namespace)
 
@@ -155,6 +155,6 @@ class EventRecorder:
 
 
 def _expected(error: ApiError) -> bool:
-    """Whether a rejection is nobody's mistake: written already, its answer lost, or in a namespace going away."""
+    """Whether a rejection is normal: an earlier attempt was written but its answer lost, or the namespace is ending."""
     ending = isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
     return ending or isinstance(error, AlreadyExists)

@@ -1,7 +1,7 @@
-"""Where the server is and who we are: kubeconfig files, or the service account of a Pod.
+"""Finds the server and the credentials: from kubeconfig files, or from the service account of a Pod.
 
-Found in kubectl's order: a path given explicitly; the files of ``KUBECONFIG``, merged (of two entries of one name the
-first file's counts, whole); ``~/.kube/config``; and, if none of these says anything, the Pod this process runs in.
+The order is kubectl's: a path given explicitly; else the files in ``KUBECONFIG``, merged (of two entries with one name
+the first wins as a whole); else ``~/.kube/config``; and if these are empty, the Pod in which this process runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from seamark.access import credentials as who
+from seamark.access import credentials as auth
 from seamark.access.kubeconfig_file import Cluster, Config, Exec, KubeconfigError, User, bytes_of, merge, read
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -23,10 +23,10 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """All it takes to talk to a server.  ``authority`` is the PEM of the CA to trust, None for the system's."""
+    """How to connect to a server.  ``authority`` is the PEM of the CA to trust, None for the system's CAs."""
 
     server: str
-    credentials: who.Credentials
+    credentials: auth.Credentials
     namespace: str = "default"
     authority: bytes | None = None
     insecure: bool = False
@@ -43,7 +43,7 @@ def load(
     home: Path | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """The connection that kubectl would use here; ``KubeconfigError`` in one line if there is none."""
+    """The connection that kubectl would use; raises ``KubeconfigError`` if there is none."""
     environ = os.environ if environ is None else environ
     if path is not None:
         source = str(path)
@@ -62,7 +62,7 @@ def load(
 
 
 def contexts(path: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:
-    """The names of the contexts there are, for completion and for error messages."""
+    """The names of all contexts, for completion and error messages."""
     environ = os.environ if environ is None else environ
     if path is not None:
         return list(read(Path(path), required=True).contexts)
@@ -77,7 +77,7 @@ def _default_paths(environ: Mapping[str, str], home: Path | None) -> tuple[list[
 
 
 def in_cluster(*, environ: Mapping[str, str] | None = None, service_account: Path = SERVICE_ACCOUNT) -> Connection:
-    """The API server as every Pod sees it."""
+    """The connection of a Pod to its cluster, by its service account."""
     environ = os.environ if environ is None else environ
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
@@ -95,14 +95,14 @@ def in_cluster(*, environ: Mapping[str, str] | None = None, service_account: Pat
     namespace = service_account / "namespace"
     return Connection(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        credentials=who.Files(token=service_account / "token"),
+        credentials=auth.Files(token=service_account / "token"),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         authority=authority,
     )
 
 
 def connect(config: Config, *, source: str, context: str = "", environ: Mapping[str, str] | None = None) -> Connection:
-    """The connection one context of a configuration describes."""
+    """The connection that a context describes."""
     environ = os.environ if environ is None else environ
     chosen = context or config.current_context
     if not chosen:
@@ -150,7 +150,7 @@ def _server(cluster: Cluster, what: str) -> str:
 
 
 def _proxy(cluster: Cluster, server: str, environ: Mapping[str, str], what: str) -> str:
-    """The proxy in between: the cluster's own, else the environment's."""
+    """The proxy to use: the cluster's ``proxy-url``, else that of the environment, else none."""
     proxy = cluster.proxy_url
     if not proxy:
         proxy = _proxy_of_environment(server, environ)
@@ -179,7 +179,7 @@ def _proxy_of_environment(server: str, environ: Mapping[str, str]) -> str:
 
 
 def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
-    """The headers that ask the server to take us for somebody else."""
+    """The headers that ask the server to impersonate another user."""
     headers = []
     if user.impersonate:
         headers.append(("Impersonate-User", user.impersonate))
@@ -191,7 +191,7 @@ def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
-def _credentials(user: User, cluster: Cluster, authority: bytes | None, what: str) -> who.Credentials:
+def _credentials(user: User, cluster: Cluster, authority: bytes | None, what: str) -> auth.Credentials:
     if user.auth_provider is not None:
         raise KubeconfigError(
             f'{what} uses the auth-provider "{user.auth_provider.name}", which is not supported; use an exec plugin'
@@ -200,21 +200,21 @@ def _credentials(user: User, cluster: Cluster, authority: bytes | None, what: st
         raise KubeconfigError(f"{what} has both a token and a password: keep one")
     certificate = _certificate(user, what)
     if user.exec is not None and not (user.token or user.token_file or user.username):
-        return who.Exec(_plugin(user.exec, cluster, authority, what), certificate=certificate)
+        return auth.Exec(_plugin(user.exec, cluster, authority, what), certificate=certificate)
     authorization = ""
     if user.token:
-        authorization = who.bearer(user.token)
+        authorization = auth.bearer(user.token)
     elif user.username or user.password:
-        authorization = who.basic(user.username, user.password)
-    fixed = who.Identity(authorization, certificate)
+        authorization = auth.basic(user.username, user.password)
+    fixed = auth.Identity(authorization, certificate)
     token = Path(user.token_file) if user.token_file else None
     files = None
     if user.client_certificate and user.client_key and not (user.client_certificate_data or user.client_key_data):
         files = (Path(user.client_certificate), Path(user.client_key))
-    return who.Files(token=token, certificate=files, fixed=fixed) if token or files else who.Fixed(fixed)
+    return auth.Files(token=token, certificate=files, fixed=fixed) if token or files else auth.Fixed(fixed)
 
 
-def _certificate(user: User, what: str) -> who.Certificate | None:
+def _certificate(user: User, what: str) -> auth.Certificate | None:
     certificate = bytes_of(user.client_certificate_data, user.client_certificate, "client-certificate")
     key = bytes_of(user.client_key_data, user.client_key, "client-key")
     if certificate is None and key is None:
@@ -222,10 +222,10 @@ def _certificate(user: User, what: str) -> who.Certificate | None:
     if certificate is None or key is None:
         missing = "client-certificate" if certificate is None else "client-key"
         raise KubeconfigError(f"{what} has no {missing}, which its other half is no use without")
-    return who.Certificate(certificate, key)
+    return auth.Certificate(certificate, key)
 
 
-def _plugin(plugin: Exec, cluster: Cluster, authority: bytes | None, what: str) -> who.Plugin:
+def _plugin(plugin: Exec, cluster: Cluster, authority: bytes | None, what: str) -> auth.Plugin:
     if not plugin.command:
         raise KubeconfigError(f"{what} has an exec plugin without a command")
     if plugin.api_version not in _EXEC_VERSIONS:
@@ -240,7 +240,7 @@ def _plugin(plugin: Exec, cluster: Cluster, authority: bytes | None, what: str) 
         mode = "IfAvailable"
     if mode not in ("Never", "IfAvailable", "Always"):
         raise KubeconfigError(f"{what} has the interactiveMode {mode}; it can be Never, IfAvailable or Always")
-    return who.Plugin(
+    return auth.Plugin(
         command=plugin.command,
         api_version=plugin.api_version,
         args=tuple(plugin.args),
@@ -252,7 +252,7 @@ def _plugin(plugin: Exec, cluster: Cluster, authority: bytes | None, what: str) 
 
 
 def _cluster_info(cluster: Cluster, authority: bytes | None) -> dict[str, object]:
-    """What a plugin that asks for it is told of the cluster."""
+    """The description of the cluster for a plugin with ``provideClusterInfo``."""
     told: dict[str, object] = {"server": cluster.server}
     if cluster.tls_server_name:
         told["tls-server-name"] = cluster.tls_server_name

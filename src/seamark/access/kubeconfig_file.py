@@ -1,4 +1,4 @@
-"""The kubeconfig file format: its structs, reading one file, merging several."""
+"""The kubeconfig file format: its structs, and how files are read and merged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class KubeconfigError(Exception):
-    """Why there is nothing to connect with, in one line: what, where, what to do."""
+    """The kubeconfig cannot be used; the text says what is wrong, where, and what to do, in one line."""
 
 
 class Extension(msgspec.Struct):
@@ -97,7 +97,7 @@ class _File(msgspec.Struct, rename="kebab"):
 
 
 class Config(msgspec.Struct):
-    """One file or several merged, entries by name; paths in it are absolute."""
+    """The content of one file or of several merged ones, by entry name; all paths are absolute."""
 
     current_context: str = ""
     clusters: dict[str, Cluster] = {}
@@ -110,7 +110,7 @@ class Config(msgspec.Struct):
 
 
 def read(path: Path, *, required: bool = False) -> Config:
-    """One file; a missing one is empty unless it was asked for by name."""
+    """Read one file; a missing file counts as empty unless it is ``required``."""
     try:
         text = path.read_text()
     except FileNotFoundError as error:
@@ -123,7 +123,7 @@ def read(path: Path, *, required: bool = False) -> Config:
 
 
 def parse(text: str, path: Path) -> Config:
-    """The text of a file; ``path`` says where, for messages and for relative paths inside."""
+    """Parse a file's text; ``path`` is used in messages and to resolve relative paths."""
     try:
         file = msgspec.convert(_without_nulls(_yaml(text)) or {}, _File)
     except msgspec.ValidationError as error:
@@ -145,7 +145,7 @@ def _yaml(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Numbers and dates stay the text they are: a password of digits is still a password."""
+        """Reads numbers and dates as strings, because a password may consist of digits."""
 
     keep = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"}
     Loader.yaml_implicit_resolvers = {
@@ -159,7 +159,7 @@ def _yaml(text: str) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """``token:`` with nothing after it says nothing."""
+    """Remove null values: ``token:`` without a value counts as absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):
@@ -168,7 +168,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _anchor(config: Config, directory: Path) -> None:
-    """Relative paths are relative to the file they stand in, wherever we run."""
+    """Make relative paths absolute: they are relative to the kubeconfig's directory, not to the working directory."""
 
     def absolute(path: str) -> str:
         return str(directory / path) if path else ""
@@ -179,13 +179,13 @@ def _anchor(config: Config, directory: Path) -> None:
         user.client_certificate = absolute(user.client_certificate)
         user.client_key = absolute(user.client_key)
         user.token_file = absolute(user.token_file)
-        # A bare command is looked up in PATH; one with a slash is a path.
+        # A command with a slash is a path; one without is looked up in PATH.
         if user.exec is not None and "/" in user.exec.command:
             user.exec.command = absolute(user.exec.command)
 
 
 def merge(configs: Sequence[Config]) -> Config:
-    """kubectl's rule: of two entries of one name the first counts, whole; so does the first current-context."""
+    """Merge by kubectl's rule: the first entry of a name wins as a whole, and so does the first current-context."""
     merged = Config()
     for config in configs:
         merged.current_context = merged.current_context or config.current_context
@@ -201,7 +201,7 @@ def _adopt(known: dict[str, T], entries: Iterable[tuple[str, T]]) -> None:
 
 
 def bytes_of(data: str, path: str, what: str) -> bytes | None:
-    """A certificate or key given inline (which wins) or as a file; None if neither is."""
+    """A certificate or key, given inline (which wins) or as a file; None if neither is given."""
     if data:
         try:
             return base64.b64decode("".join(data.split()), validate=True)

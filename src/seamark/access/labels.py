@@ -1,10 +1,9 @@
-"""Inverted indexes of labels: which objects does this selector mean, and which selectors mean this object?
+"""Inverted indexes: the objects that a selector matches, and the selectors that match an object.
 
-Both are kept per namespace and change by change: the cost of one change depends on its labels, never on how many
-objects or selectors there are.  They know equality selectors only (``{"app": "web"}``, a Service's); selectors in full
-are :mod:`seamark.kinds.values.selectors`.  An empty selector means every object: leave out those that mean none.
-
-Mappings handed in are kept, not copied, and must not change afterwards.
+Both are kept per namespace and updated per change: the cost of a change depends on its labels, not on the number of
+objects or selectors.  They support equality selectors only (``{"app": "web"}``, as in a Service); full selectors are in
+:mod:`seamark.kinds.values.selectors`.  An empty selector matches every object: do not put selectors that match none.
+Mappings passed in are kept, not copied, and must not change afterwards.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ class _Objects(Generic[K]):
 
 
 class ObjectsByLabels(Generic[K]):
-    """From a selector to the objects it means."""
+    """Finds the objects that a selector matches."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Objects[K]] = {}
 
     def put(self, namespace: str, key: K, labels: Mapping[str, str]) -> None:
-        """An object is new or has these labels now."""
+        """Add an object, or update its labels."""
         here = self._namespaces.get(namespace)
         if here is None:
             here = self._namespaces[namespace] = _Objects()
@@ -50,7 +49,7 @@ class ObjectsByLabels(Generic[K]):
             here.by_pair.setdefault(pair, set()).add(key)
 
     def remove(self, namespace: str, key: K) -> None:
-        """An object is gone; one that never was is gone already."""
+        """Remove an object; no error if it is not there."""
         here = self._namespaces.get(namespace)
         if here is None:
             return
@@ -60,7 +59,7 @@ class ObjectsByLabels(Generic[K]):
             del self._namespaces[namespace]
 
     def select(self, namespace: str, selector: Mapping[str, str]) -> set[K]:
-        """The objects with all these labels; a set of the caller's own."""
+        """The objects with all these labels, as a new set."""
         here = self._namespaces.get(namespace)
         if here is None:
             return set()
@@ -72,13 +71,13 @@ class ObjectsByLabels(Generic[K]):
             if found is None:
                 return set()
             sets.append(found)
-        # Intersecting whole sets, smallest first, stays inside the interpreter's C: filtering the smallest set pair by
-        # pair in Python loses to a plain scan as soon as a selector is broad.
+        # Set intersection, smallest set first, runs in C.  Filtering the smallest set in Python would be slower than
+        # a plain scan for broad selectors.
         sets.sort(key=len)
         return sets[0].intersection(*sets[1:])
 
     def count(self, namespace: str, pair: Pair) -> int:
-        """How many objects have this one label."""
+        """How many objects have this label."""
         here = self._namespaces.get(namespace)
         return len(here.by_pair.get(pair, ())) if here else 0
 
@@ -86,8 +85,9 @@ class ObjectsByLabels(Generic[K]):
 class _Selectors(Generic[K]):
     """One namespace's selectors.
 
-    ``uses`` counts the selectors a pair occurs in; ``filed`` has each selector under one of its pairs only, and
-    ``review`` is the size at which such a pile is looked through again for selectors that now have a rarer pair.
+    ``uses`` counts the selectors that contain a pair.  ``filed`` lists each selector under one of its pairs only; such
+    a list is called a pile.  When a pile reaches its size in ``review``, its selectors that have a rarer pair by now
+    are moved.
     """
 
     __slots__ = ("everything", "filed", "filed_under", "review", "selectors", "uses")
@@ -105,17 +105,17 @@ _FIRST_REVIEW = 8
 
 
 class SelectorsByLabels(Generic[K]):
-    """From an object's labels to the selectors that mean it.
+    """Finds the selectors that match an object's labels.
 
-    A selector is filed under its rarest pair, so that ``app=web`` or ``env=prod``, which half the selectors share,
-    do not make every one of them a candidate for every object.
+    A selector is filed under its rarest pair.  Otherwise a pair such as ``env=prod``, which half of the selectors may
+    contain, would make all of them candidates for every object with that label.
     """
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Selectors[K]] = {}
 
     def put(self, namespace: str, key: K, selector: Mapping[str, str]) -> None:
-        """A selector is new or reads like this now."""
+        """Add or replace a selector."""
         here = self._namespaces.get(namespace)
         if here is None:
             here = self._namespaces[namespace] = _Selectors()
@@ -135,7 +135,7 @@ class SelectorsByLabels(Generic[K]):
             self._review(here, pile)
 
     def remove(self, namespace: str, key: K) -> None:
-        """A selector is gone; one that never was is gone already."""
+        """Remove a selector; no error if it is not there."""
         here = self._namespaces.get(namespace)
         if here is None:
             return
@@ -147,7 +147,7 @@ class SelectorsByLabels(Generic[K]):
             del self._namespaces[namespace]
 
     def matching(self, namespace: str, labels: Mapping[str, str]) -> set[K]:
-        """The selectors that mean an object with these labels; a set of the caller's own."""
+        """The selectors that match an object with these labels, as a new set."""
         here = self._namespaces.get(namespace)
         if here is None:
             return set()
@@ -172,10 +172,9 @@ class SelectorsByLabels(Generic[K]):
         return pair
 
     def _review(self, here: _Selectors[K], pile: Pair) -> None:
-        """Refile a grown pile: each selector was put where it was rarest then, and times change.
+        """File the selectors of a grown pile again, because another pair of theirs may be the rarest one now.
 
-        The next review comes at twice the size that remains, so a selector is reviewed a constant number of times per
-        selector filed, however they arrive.
+        The next review comes at twice the remaining size, so reviews cost a constant amount per selector added.
         """
         for key in list(here.filed[pile]):
             selector = here.selectors[key]
@@ -206,7 +205,7 @@ class SelectorsByLabels(Generic[K]):
 
 
 def _discard(sets: dict[Pair, set[K]], pair: Pair, key: K) -> None:
-    """Take a key out of one set, and the set away with its last key."""
+    """Remove a key from the set of ``pair``, and the set itself if it is empty then."""
     keys = sets[pair]
     keys.discard(key)
     if not keys:

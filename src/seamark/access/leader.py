@@ -1,9 +1,9 @@
-"""Leader election on a Lease: of several processes one does the work, and another takes over when it stops.
+"""Leader election on a Lease: one of several processes does the work, and another takes over when it stops.
 
 The record is client-go's, so that Seamark's processes and Go's can compete for one Lease.  Clocks of different machines
-are never compared: a holder counts as gone when *we* have not seen its record change for the duration it promised, by
-our own clock.  A leader stops working when it could not renew for ``renew_deadline`` seconds, which is before anybody
-else may take over.
+are never compared: a candidate takes over when it has not seen the record change for the lease's duration, measured by
+its own clock.  A leader stops working when it could not renew for ``renew_deadline`` seconds, which is shorter than
+that duration, so that two leaders never work at once.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[], Awaitable[None]]
 
-# How much longer than the retry period a waiting process may wait, at random, so that two do not always collide.
+# A candidate waits up to this many retry periods longer, at random, so that two candidates do not always collide.
 _JITTER = 1.2
 
-# How long giving the lease back may take at shutdown; if it fails, the next leader waits for it to run out.
+# How long releasing the lease may take at shutdown; if it fails, the next leader waits until the lease expires.
 _RELEASE_SECONDS = 5.0
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds: ``duration`` is promised to others, ``renew_deadline`` is our own, ``retry_period`` lies in between."""
+    """All in seconds.
+
+    Others wait ``duration`` before they take over; the leader stops after ``renew_deadline`` without a renewal; both
+    leader and candidates try every ``retry_period``.
+    """
 
     duration: int = 15
     renew_deadline: float = 10.0
@@ -50,7 +54,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class LeaderElection:
-    """One process's part in an election."""
+    """One process's candidacy for one Lease."""
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class LeaderElection:
         if not identity:
             raise ValueError("leader election needs an identity that no other process has")
         self.identity = identity
-        self.leader = ""  # who holds the lease as far as we know
+        self.leader = ""  # the lease's holder when it was last read
         self.leading = False
         self._cluster = cluster
         self._namespace = namespace
@@ -84,10 +88,10 @@ class LeaderElection:
         self._seen_at = 0.0
 
     async def run(self, work: Work) -> None:
-        """Do the work whenever, and only while, we are the leader; return when the work returns.
+        """Run ``work`` while this process is the leader; return when ``work`` returns.
 
-        If the lease is lost, the work is cancelled and done anew once the lease is ours again.  If this is cancelled,
-        or the work fails, the lease is given back for others to take at once.
+        If the lease is lost, ``work`` is cancelled, and started anew once the lease is held again.  When this method is
+        cancelled or ``work`` ends, the lease is released, so that another process can take it at once.
         """
         while True:
             await self._acquire()
@@ -106,7 +110,7 @@ class LeaderElection:
         self.leading = True
 
     async def _lead(self, work: Work) -> bool:
-        """Work until done, which is True, or until the lease is lost, which is False."""
+        """Run ``work`` and renew the lease; True when ``work`` is done, False when the lease is lost."""
         working = asyncio.ensure_future(work())
         renewing = asyncio.create_task(self._renew(), name=f"renewing {self._name}")
         try:
@@ -122,7 +126,7 @@ class LeaderElection:
             await asyncio.gather(working, renewing, return_exceptions=True)
 
     async def _renew(self) -> None:
-        """Return when the lease is lost."""
+        """Renew the lease; returns when it is lost."""
         timing = self._timing
         renewed = self._clock()
         while True:
@@ -140,10 +144,10 @@ class LeaderElection:
     # --- the lease ---------------------------------------------------------------------------------
 
     async def _attempt(self) -> bool:
-        """Take or renew the lease once; whether it is ours now."""
+        """Try once to take or renew the lease; returns whether this process holds it now."""
         try:
             if self.leading and self._lease is not None:
-                # Nobody else may write it meanwhile, so there is usually no need to read it first.
+                # No other process should have written it meanwhile, so try without reading it first.
                 with contextlib.suppress(ApiError):
                     return self._observe(await self._write(self._lease))
             try:
@@ -155,7 +159,7 @@ class LeaderElection:
                 return False
             return self._observe(await self._write(lease))
         except ApiError as error:
-            # A conflict is the usual way to lose a race; the rest is worth knowing.
+            # A conflict is normal when two candidates race; other errors are worth a warning.
             level = logging.DEBUG if error.code == 409 else logging.WARNING
             log.log(level, "cannot take or renew lease %s/%s: %s", self._namespace, self._name, error)
             return False
@@ -168,7 +172,7 @@ class LeaderElection:
         return self._clock() < self._seen_at + (spec.get("leaseDurationSeconds") or 0)
 
     def _observe(self, lease: Object) -> bool:
-        """Take note of what the lease says; its time starts anew only when it has changed.  Whether it is ours."""
+        """Remember the lease, and when it last changed; returns whether this process holds it."""
         if _spec(lease) != _spec(self._lease):
             self._seen_at = self._clock()
         self._lease = lease
@@ -199,7 +203,7 @@ class LeaderElection:
         )
 
     async def _write(self, lease: Object) -> Object:
-        """Make the lease ours, or ours for longer; a conflict if somebody else wrote it meanwhile."""
+        """Take or renew the lease; raises a conflict if another process wrote it since it was read."""
         now = micro_text(self._now())
         before = _spec(lease)
         spec = {**before, "leaseDurationSeconds": self._timing.duration, "renewTime": now}
@@ -209,13 +213,13 @@ class LeaderElection:
         return await self._cluster.update(LEASES, {**lease, "spec": spec}, namespace=self._namespace)
 
     async def _release(self) -> None:
-        """Give the lease back, so that the next leader need not wait for it to run out."""
+        """Release the lease, so that the next leader need not wait until it expires."""
         self.leading = False
         lease = self._lease
         if lease is None:
             return
         now = micro_text(self._now())
-        # The duration must stay above zero to be valid; a second is no time to wait for.
+        # One second, because a duration of zero would be invalid.
         spec = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now}
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):

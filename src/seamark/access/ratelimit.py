@@ -1,4 +1,4 @@
-"""A token bucket: so many at once, then so many a second."""
+"""Rate limiting by a token bucket: a burst at once, then a steady rate per second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 
 class TokenBucket:
-    """Holds up to ``burst`` tokens and gains ``rate`` a second; begins full."""
+    """Holds up to ``burst`` tokens and gains ``rate`` of them per second; starts full."""
 
     __slots__ = ("_burst", "_clock", "_rate", "_tokens", "_updated")
 
@@ -28,7 +28,7 @@ class TokenBucket:
         return True
 
     def reserve(self) -> float:
-        """Take a token even if there is none yet, and say in how many seconds it may be used."""
+        """Take a token even if there is none yet; returns in how many seconds it may be used."""
         self._refill()
         self._tokens -= 1
         return max(0.0, -self._tokens / self._rate)
@@ -40,7 +40,7 @@ class TokenBucket:
 
 
 class RateLimit:
-    """Makes callers wait their turn; they go on in the order they came."""
+    """Delays callers to the given rate, in the order of their calls."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""The ``Cluster`` seam over HTTPS, against any Kubernetes API server.
+"""The ``Cluster`` protocol over HTTPS, against any Kubernetes API server.
 
-Answers are decoded straight into the type asked for.  Lists are read in pages of one version; a list whose version
-expires half way is read again in one piece.  Failures are those of :mod:`seamark.errors`, connection failures included.
+Answers are decoded straight into the requested type.  Lists are read in pages of one version; if that version expires
+between two pages, the list is read again in one piece.  All failures, also of connections, raise an error of
+:mod:`seamark.errors`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 PAGE = 500
 
-# A watch is ended by the server after 5 to 10 minutes, so that watches spread over its replicas again and again.
+# The server ends a watch after 5 to 10 minutes, at random, so that watches spread over its replicas.
 WATCH_SECONDS = 300
 _GRACE = 30.0
 
@@ -60,7 +61,7 @@ class _Event(msgspec.Struct):
 
 
 class _Decoders(Generic[T]):
-    """The decoders of one type, made once."""
+    """The decoders for one type, for single objects and for lists."""
 
     def __init__(self, as_: type[T]) -> None:
         self.name = getattr(as_, "__name__", str(as_))
@@ -73,7 +74,7 @@ _versioned = msgspec.json.Decoder(_Versioned)
 
 
 class RemoteCluster:
-    """A cluster behind an API server.  Use it as an async context manager, or ``close`` it."""
+    """A cluster behind an API server.  Use it as an async context manager, or call ``close``."""
 
     def __init__(
         self,
@@ -120,11 +121,11 @@ class RemoteCluster:
                 page = await self._page(path, more, as_)
                 items += page.items or ()
         except (errors.Expired, errors.Gone):
-            # Paging took longer than the server remembers; all at once cannot expire.
+            # Paging took longer than the server keeps the version; a list without pages cannot expire.
             page = await self._page(path, selection, as_)
             items, version = page.items or [], page.metadata.resource_version
         if as_ is dict:
-            # The items of a list do not say what they are, but somebody who asked for whole objects may want to know.
+            # Items of a list have no kind and apiVersion, but readers of whole objects expect them.
             for item in items:
                 item.setdefault("kind", resource.kind)
                 item.setdefault("apiVersion", resource.api_version)
@@ -290,7 +291,7 @@ def _selection(labels: str, fields: str) -> tuple[tuple[str, str], ...]:
 
 
 def _metadata_of(obj: Any, name: str) -> str:
-    """A piece of metadata of an object about to be written, whether a dict or a struct."""
+    """A metadata field of an object to be written, which may be a dict or a struct."""
     if isinstance(obj, Mapping):
         return str((obj.get("metadata") or {}).get(name) or "")
     return str(getattr(getattr(obj, "metadata", None), name, None) or "")
@@ -311,7 +312,7 @@ def _change(line: bytes, decoder: msgspec.json.Decoder[T]) -> Change[T]:
 
 
 def _version(obj: Any) -> str:
-    """The version where the projection has it, which saves looking through the line once more."""
+    """The resourceVersion if the decoded object contains it, which saves decoding the event a second time."""
     if isinstance(obj, dict):
         return str(obj["metadata"].get("resourceVersion", ""))
     metadata = getattr(obj, "metadata", None)

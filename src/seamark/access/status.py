@@ -1,4 +1,4 @@
-"""Health, readiness and metrics over HTTP: three short answers to GET, for probes and for Prometheus."""
+"""A small HTTP server with ``/health``, ``/ready`` and ``/metrics``, for probes and for Prometheus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE = 10.0
 
 
 class StatusServer:
-    """Pages by path; ``/health`` says that the process lives, ``/ready`` whether it should be asked."""
+    """``/health`` always answers 200 while the process runs; ``/ready`` answers what ``ready`` returns."""
 
     def __init__(self, *, ready: Callable[[], Awaitable[Page]], metrics: Callable[[], Awaitable[str]]) -> None:
         self._ready = ready
@@ -24,7 +24,7 @@ class StatusServer:
         self.address: tuple[str, int] = ("", 0)
 
     async def start(self, hosts: str | Sequence[str], port: int) -> None:
-        """Listen on one address or several; ``OSError`` if that cannot be."""
+        """Listen on one address or several; raises ``OSError`` if that fails."""
         self._server = await asyncio.start_server(self._serve, hosts, port, limit=_LONGEST_REQUEST)
         self.address = self._server.sockets[0].getsockname()[:2]
 

@@ -4,9 +4,9 @@
         client = kubernetes.config.new_client_from_config(str(seamark.kubeconfig))
         ...
 
-The ``seamark`` fixture comes with the package: pytest finds it by itself.
+pytest finds the ``seamark`` fixture by itself once the package is installed.
 
-- ``cluster``: a cluster in this process, for tests and anything else that wants one for a moment
+- ``cluster``: a whole cluster in the current process, for tests and scripts
 - ``plugin``: the pytest fixtures
 """
 

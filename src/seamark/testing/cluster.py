@@ -1,4 +1,4 @@
-"""A whole Seamark in a thread of this process: started in milliseconds, gone without a trace."""
+"""A whole Seamark in a thread of the current process: it starts in milliseconds and leaves no files behind."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def _shared_thread() -> _Thread:
 
 
 class TestCluster:
-    """A cluster of your own: ``with TestCluster() as cluster: …``.
+    """A private cluster: ``with TestCluster() as cluster: …``.
 
-    ``url``, ``token``, ``ca`` and ``kubeconfig`` are how clients reach it, ``dns`` is where it answers names.
-    Nothing is kept: state lives in memory, files in a temporary directory.
+    Clients reach it by ``url``, ``token``, ``ca`` and ``kubeconfig``; ``dns`` is the address of its DNS server.
+    Its state is in memory and its files are in a temporary directory, which ``stop`` removes.
     """
 
-    __test__ = False  # pytest: this is no test
+    __test__ = False  # tells pytest not to collect this class
 
     def __init__(self, *, nodes: int = 0, parts: Sequence[Part] = EVERYTHING) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="seamark-"))
@@ -72,7 +72,7 @@ class TestCluster:
         await ready
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
-        # One task enters and leaves: a task group insists on that.
+        # The same task must enter and leave `running`, because it contains a task group.
         try:
             async with self._daemon.running():
                 ready.set_result(None)
@@ -114,7 +114,7 @@ class TestCluster:
 
     @property
     def dns(self) -> tuple[str, int]:
-        """Host and port of its DNS, UDP and TCP."""
+        """Host and port of the DNS server, for UDP and TCP."""
         assert self._daemon.dns is not None, "this cluster was started without DNS"
         host, port = self._daemon.dns.addresses[0]
         return host, port

@@ -1,4 +1,4 @@
-"""The pytest fixtures.  Registered as a ``pytest11`` entry point; importing this costs next to nothing."""
+"""The pytest fixtures.  pytest loads this in every run (entry point ``pytest11``), so Seamark is imported lazily."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def seamark() -> Iterator[TestCluster]:
 
 @pytest.fixture(scope="session")
 def seamark_session() -> Iterator[TestCluster]:
-    """One cluster for the whole session: give each test a namespace of its own."""
+    """One cluster for the whole session: let each test use its own namespace."""
     from seamark.testing.cluster import TestCluster
 
     with TestCluster() as cluster:
