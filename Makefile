@@ -1,10 +1,11 @@
 # Everything a person does with a clone.  `make help` lists it; each target does its own set-up.
 PYTHON ?= python3
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Enough to run it, and enough to work on it: who only runs it need not wait for the tools.
+# Running needs less than working on it, so `make up` does not install the tools.
 INSTALLED := $(VENV)/.installed
 STAMP  := $(VENV)/.ready
+WHEELS := $(VENV)/shapes
 
 .DEFAULT_GOAL := help
 
@@ -24,22 +25,31 @@ $(STAMP): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+$(WHEELS)/.ready: tools/shapes/requirements.txt | $(STAMP)
+	@rm -rf $(WHEELS)
+	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -r $< -d $(WHEELS)
+	@touch $@
+
 up: $(INSTALLED) ## run Seamark: API server, store, controllers, DNS and simulated nodes
 	$(BIN)/seamark up $(ARGS)
 
 test: $(STAMP) ## all tests, on every core
 	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
-check: $(STAMP) ## format, lint, types, layers, tests: what CI runs
+check: $(STAMP) $(WHEELS)/.ready ## format, lint, types, layers, generated data, tests: what CI runs
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/shapes/generate.py $(WHEELS) --check
 	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
 format: $(STAMP) ## put the code into its format
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+shapes: $(WHEELS)/.ready ## make the descriptions of all kinds anew (tools/shapes)
+	$(BIN)/python tools/shapes/generate.py $(WHEELS)
 
 bench: $(STAMP) ## benchmarks: ratios against a peer or a baseline
 	$(BIN)/python -m bench $(ARGS)
@@ -54,4 +64,4 @@ fuzz: $(STAMP) ## throw bytes at the DNS wire format for a minute (coverage-guid
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help up test check format bench soak fuzz clean
+.PHONY: help up test check format shapes bench soak fuzz clean

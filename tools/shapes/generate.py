@@ -1,17 +1,9 @@
-"""Makes ``src/seamark/kinds/shapes.json``: every field of every kind served, as facts without prose.
+"""Makes ``shapes.json``: every field of every kind served, as facts without prose.
 
-    python tools/shapes/generate.py --schemas DIR --go DIR --descriptors DIR --output src/seamark/kinds/shapes.json
+    make shapes        writes it
+    make check         fails if the file differs from what would be written
 
-Three inputs, none kept here:
-
-- ``--schemas``: one version's directory of the JSON schemas in the PyPI package ``kubernetes-validate``
-  (``kubernetes_validate/kubernetes-json-schema/v1.37.0-local``): types, formats, required fields, how lists merge.
-- ``--go``: the directory ``staging/src/k8s.io`` of the Kubernetes source, any version; its type declarations say what
-  OpenAPI does not: whether a value is a pointer, and whether it is left out when empty.
-- ``--descriptors``: the unpacked PyPI package ``armada-client``, whose compiled protobuf descriptors of the core group
-  have the numbers of fields younger than that source.
-
-Fields the Go source does not know yet are decided in ``newer.py``.  ``language.shapes`` describes the output.
+README.md names the inputs.  ``seamark.kinds.language.shapes`` describes the output.
 """
 
 from __future__ import annotations
@@ -21,12 +13,17 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import newer
-from go_types import META, GoField, Structs, read
+from go_types import META, GoField, Structs, kept
 from protobuf_numbers import Numbers, messages, numbers
 
 Schema = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+SHAPES = ROOT / "src" / "seamark" / "kinds" / "language" / "shapes.json"
+SCHEMAS = "kubernetes_validate/kubernetes-json-schema/v1.37.0-local/_definitions.json"
 
 KINDS = {
     "io.k8s.api.core.v1.": "Namespace Node Pod Service Endpoints Event ConfigMap Secret ServiceAccount "
@@ -92,7 +89,7 @@ def target(schema: Schema) -> str:
 
 
 def type_text(schema: Schema) -> str:
-    """A type in the notation of ``language.shapes``: ``int32``, ``[]string``, ``{}quantity``, a shape's name."""
+    """A type as ``seamark.kinds.language.shapes`` writes it: ``int32``, ``[]string``, ``{}quantity``, a shape's name."""
     if "$ref" in schema:
         return SCALARS.get(target(schema), target(schema))
     kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
@@ -181,18 +178,29 @@ def shape_facts(name: str, schema: Schema, go: Structs, compiled: Numbers) -> di
     return facts
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option in ("--schemas", "--go", "--descriptors", "--output"):
-        parser.add_argument(option, type=Path, required=True)
-    options = parser.parse_args()
-    schemas = json.loads((options.schemas / "_definitions.json").read_text())["$defs"]
-    go, known = read(options.go), messages(options.descriptors)
+def generated(wheels: Path) -> str:
+    with ZipFile(next(wheels.glob("kubernetes_validate-*.whl"))) as wheel:
+        schemas = json.loads(wheel.read(SCHEMAS))["$defs"]
+    with ZipFile(next(wheels.glob("armada_client-*.whl"))) as wheel:
+        known = messages(wheel)
+    go = kept()
     lines = []
     for name in wanted(schemas):
         facts = shape_facts(name, schemas[name], go, numbers(name, schemas[name].get("properties", {}), known))
         lines.append(f"{json.dumps(name)}:{json.dumps(facts, separators=(',', ':'))}")
-    options.output.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("wheels", type=Path, help="the folder with the packages of requirements.txt")
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    options = parser.parse_args()
+    text = generated(options.wheels)
+    if not options.check:
+        SHAPES.write_text(text)
+    elif text != SHAPES.read_text():
+        raise SystemExit(f"{SHAPES.relative_to(ROOT)} is not what tools/shapes makes; `make shapes` writes it anew")
 
 
 if __name__ == "__main__":

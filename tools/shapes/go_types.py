@@ -1,8 +1,15 @@
-"""Reads from Go type declarations what OpenAPI lacks: pointer or plain value, ``omitempty``, the type's name in Go."""
+"""Reads from Go type declarations what OpenAPI lacks: pointer or plain value, ``omitempty``, the type's name in Go.
+
+    python tools/shapes/go_types.py kubernetes-1.20.2/staging/src/k8s.io
+
+writes ``go_fields.json``, so that making shapes does not need the Go sources: see README.md.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +32,8 @@ PACKAGES = {
     "apimachinery/pkg/apis/meta/v1": META,
 }
 
+FACTS = Path(__file__).with_name("go_fields.json")
+
 BUILT_IN = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
 
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -37,6 +46,18 @@ class GoField(NamedTuple):
     omitempty: bool
     type: str  # as error messages print it: ``int32``, ``v1.Protocol``, ``[]v1.ServicePort``
     numbers: tuple[int, ...]  # in protobuf, see protobuf_numbers.py
+
+    @classmethod
+    def parse(cls, text: str) -> GoField:
+        """Reads the notation of ``go_fields.json``: ``*v1.PodSpec omitempty #2.3``."""
+        printed, *words = text.split()
+        numbers = next((word[1:].split(".") for word in words if word.startswith("#")), [])
+        return cls(printed.startswith("*"), "omitempty" in words, printed.lstrip("*"), tuple(map(int, numbers)))
+
+    def __str__(self) -> str:
+        omitempty = " omitempty" if self.omitempty else ""
+        numbers = " #" + ".".join(map(str, self.numbers)) if self.numbers else ""
+        return f"{'*' * self.pointer}{self.type}{omitempty}{numbers}"
 
 
 Structs = Mapping[str, Mapping[str, GoField]]
@@ -93,3 +114,21 @@ def read(root: Path) -> Structs:
         return fields
 
     return {name: flatten(name) for name in declared}
+
+
+def kept() -> Structs:
+    """The structs as ``go_fields.json`` has them."""
+    facts = json.loads(FACTS.read_text())
+    return {name: {field: GoField.parse(text) for field, text in fields.items()} for name, fields in facts.items()}
+
+
+def keep(structs: Structs) -> None:
+    lines = [
+        f"{json.dumps(name)}:{json.dumps({field: str(go) for field, go in fields.items()}, separators=(',', ':'))}"
+        for name, fields in sorted(structs.items())
+    ]
+    FACTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    keep(read(Path(sys.argv[1])))

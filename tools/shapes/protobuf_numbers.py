@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from zipfile import ZipFile
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
 Numbers = Mapping[str, tuple[int, ...]]
 
 
-def messages(root: Path) -> dict[str, DescriptorProto]:
-    """Every message below ``root`` by OpenAPI name (``io.k8s.api.core.v1.Pod``)."""
+def messages(wheel: ZipFile) -> dict[str, DescriptorProto]:
+    """Every message in a wheel's ``generated_pb2.py`` files by OpenAPI name (``io.k8s.api.core.v1.Pod``)."""
     found: dict[str, DescriptorProto] = {}
-    for file in sorted(root.rglob("generated_pb2.py")):
-        for descriptor in _descriptors(file.read_text()):
+    for file in sorted(name for name in wheel.namelist() if name.endswith("/generated_pb2.py")):
+        for descriptor in _descriptors(wheel.read(file).decode()):
             # k8s.io.api.core.v1 → io.k8s.api.core.v1
             prefix = "io.k8s." + descriptor.package.removeprefix("k8s.io.")
             for message in descriptor.message_type:
@@ -40,7 +40,7 @@ def _descriptors(source: str) -> Iterator[FileDescriptorProto]:
 
 
 def numbers(name: str, properties: Mapping[str, object], known: Mapping[str, DescriptorProto]) -> Numbers:
-    """The numbers of a shape's fields; what is no field of its JSON is an embedded struct, so we look inside."""
+    """The numbers of a shape's fields; a message field that its JSON lacks is an embedded struct, so look inside it."""
     found: dict[str, tuple[int, ...]] = {}
     if name not in known:
         return found
