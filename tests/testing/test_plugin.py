@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import ssl
+import subprocess
+import sys
 import threading
 import urllib.request
 
@@ -47,3 +49,9 @@ def test_many_one_after_the_other_leave_nothing_behind() -> None:
     # The event loop and its pool of helper threads are shared by all clusters and stay.
     left = [thread.name for thread in set(threading.enumerate()) - before]
     assert not [name for name in left if not name.startswith(("seamark", "asyncio_"))]
+
+
+def test_loading_the_plugin_does_not_load_a_server() -> None:
+    loaded = "import seamark.testing.plugin, sys; print(*(name for name in sys.modules if name.startswith('seamark')))"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["seamark", "seamark.testing", "seamark.testing.plugin"]

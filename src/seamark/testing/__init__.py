@@ -10,6 +10,18 @@ pytest finds the ``seamark`` fixture by itself once the package is installed.
 - ``plugin``: the pytest fixtures
 """
 
-from seamark.testing.cluster import TestCluster
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seamark.testing.cluster import TestCluster
 
 __all__ = ["TestCluster"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the cluster on first use, because pytest imports this package in every run, wanted or not."""
+    if name != "TestCluster":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from seamark.testing.cluster import TestCluster
+
+    return TestCluster

@@ -1,4 +1,7 @@
-"""The pytest fixtures.  pytest loads this in every run (entry point ``pytest11``), so Seamark is imported lazily."""
+"""The pytest fixtures.
+
+pytest imports this module in every run (entry point ``pytest11``), so the fixtures import the cluster when first used.
+"""
 
 from __future__ import annotations
 
