@@ -11,10 +11,11 @@ from owned_objects import THING, things
 from recorded import cases, place, shape_of
 
 from seamark.api.fields import fieldsets, managed, merging
-from seamark.api.fields.apply import LAST_APPLIED, apply
+from seamark.api.fields.apply import apply
 from seamark.errors import ApiError, BadRequest, Conflict, status
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
+from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION
 
 NOW, LATER = "2025-01-01T00:00:00Z", "2025-01-01T00:00:01Z"
 
@@ -347,7 +348,7 @@ def test_a_change_gets_a_new_time() -> None:
 
 def last_applied(data: dict[str, str]) -> dict[str, Any]:
     text = '{"apiVersion":"v1","data":%s,"kind":"ConfigMap","metadata":{"name":"cm"}}\n'  # as kubectl writes it
-    return {"annotations": {LAST_APPLIED: text % str(data).replace("'", '"').replace(" ", "")}}
+    return {"annotations": {LAST_APPLIED_ANNOTATION: text % str(data).replace("'", '"').replace(" ", "")}}
 
 
 def test_kubectl_takes_over_from_its_client_side_apply() -> None:
@@ -372,7 +373,9 @@ def test_kubectl_does_not_take_what_its_client_side_apply_did_not_set() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"apiVersion":"v2"}', '{"apiVersion":"v1","nonsense":1}'])
 def test_kubectl_cannot_use_a_broken_annotation(text: str) -> None:
-    live = updated(config_map({"a": "1"}, annotations={LAST_APPLIED: text}), manager="kubectl-client-side-apply")
+    live = updated(
+        config_map({"a": "1"}, annotations={LAST_APPLIED_ANNOTATION: text}), manager="kubectl-client-side-apply"
+    )
     with pytest.raises(Conflict):
         applied(config_map({"a": "2"}), live, manager="kubectl")
 

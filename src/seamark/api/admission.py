@@ -11,9 +11,7 @@ from seamark.api.state.read import missing, named
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES, NODES, PODS
-
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
+from seamark.kinds.wellknown import REGION_LABEL, ZONE_LABEL
 
 
 class Admission:
@@ -55,7 +53,7 @@ class Admission:
         entry = self._nodes.get(node)
         if entry is None:
             return
-        for key in (ZONE, REGION):
+        for key in (ZONE_LABEL, REGION_LABEL):
             if value := entry.labels.get(key):
                 labels = pod["metadata"].get("labels") or {}
                 if key not in labels:

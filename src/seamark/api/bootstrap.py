@@ -15,6 +15,7 @@ from seamark.api.allocation.allocate import first_address
 from seamark.config import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_CIDRS, SERVICES, Resource
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
 log = logging.getLogger("seamark.api")
 
@@ -58,10 +59,10 @@ async def make_own_service(cluster: Cluster, network: ServiceNetwork, address: s
     if not address:
         return
     subset = {"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}
-    skip = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    skip = {SKIP_MIRROR_LABEL: "true"}
     await _ensure(cluster, ENDPOINTS, {"metadata": {**meta, "labels": skip}, "subsets": [subset]}, compare="subsets")
     slice_ = {
-        "metadata": {**meta, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "metadata": {**meta, "labels": {SERVICE_NAME_LABEL: "kubernetes"}},
         "addressType": "IPv6" if ":" in address else "IPv4",
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}],

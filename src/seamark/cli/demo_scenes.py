@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
+
 
 class Stage(Protocol):
     """Where scenes are played."""
@@ -34,7 +36,6 @@ class Stage(Protocol):
 
 
 APPLY = "seamark apply -f -"
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 SERVICE = """\
 apiVersion: v1
@@ -156,7 +157,7 @@ def manual_endpoints(stage: Stage) -> None:
     stage.run(_in(stage, APPLY), given=ENDPOINTS, until="endpoints/database created")
     stage.run(_in(stage, "seamark get endpoints database"), until=r"database +192\.0\.2\.10:5432")
     stage.run(
-        _in(stage, f"seamark get endpointslices -l kubernetes.io/service-name=database -L {MANAGED_BY}"),
+        _in(stage, f"seamark get endpointslices -l {SERVICE_NAME_LABEL}=database -L {SLICE_MANAGED_BY_LABEL}"),
         until=r"database-\S+ +IPv4 +5432 +192\.0\.2\.10 .*endpointslicemirroring-controller",
     )
 

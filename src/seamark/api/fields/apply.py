@@ -22,11 +22,10 @@ from seamark.api.fields.values import copied
 from seamark.errors import ApiError, BadRequest, Cause, Conflict, Object
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.values.metadata import TOTAL_ANNOTATIONS_LIMIT
+from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
-# kubectl's client-side apply remembers its last configuration here; its server-side apply takes over from that.
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"
 
 
@@ -187,7 +186,7 @@ def _shown(who: Object) -> str:
 
 def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape, api_version: str) -> dict[str, Fields]:
     """What is left of the conflicts if kubectl may overwrite what its client-side apply had set and nobody changed."""
-    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED_ANNOTATION)
     if not text:
         return conflicts
     try:
@@ -208,16 +207,16 @@ def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape,
 def _remember(after: Object, config: Object) -> None:
     """Keeps the annotation of client-side apply up to date, where there is one, so that one can go back to it."""
     annotations = after["metadata"].get("annotations")
-    if not annotations or not annotations.get(LAST_APPLIED):
+    if not annotations or not annotations.get(LAST_APPLIED_ANNOTATION):
         return
     last = copied(config)
     own = (last.get("metadata") or {}).get("annotations")
     if isinstance(own, dict):
-        own.pop(LAST_APPLIED, None)
+        own.pop(LAST_APPLIED_ANNOTATION, None)
     text = msgspec.json.encode(last, order="sorted").decode() + "\n"
     for character in "<>&":  # Go's encoder writes JSON that is safe inside HTML
         text = text.replace(character, f"\\u{ord(character):04x}")
-    annotations = {**annotations, LAST_APPLIED: text}
+    annotations = {**annotations, LAST_APPLIED_ANNOTATION: text}
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > TOTAL_ANNOTATIONS_LIMIT:
-        del annotations[LAST_APPLIED]
+        del annotations[LAST_APPLIED_ANNOTATION]
     after["metadata"]["annotations"] = annotations

@@ -14,9 +14,9 @@ from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import both_families, cidr_mistakes, cidr_warnings
 from seamark.kinds.values.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.values.times import age
+from seamark.kinds.wellknown import NOT_READY_TAINT
 
 UNKNOWN = "<unknown>"
-NOT_READY = "node.kubernetes.io/not-ready"
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -52,8 +52,8 @@ class NodeKind(Kind):
     def prepare_create(self, obj: Object) -> None:
         # A new Node takes no Pods until somebody finds it ready, whatever its status says.
         taints = obj["spec"].get("taints") or []
-        if not any((taint.get("key"), taint.get("effect")) == (NOT_READY, "NoSchedule") for taint in taints):
-            obj["spec"]["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
+        if not any((taint.get("key"), taint.get("effect")) == (NOT_READY_TAINT, "NoSchedule") for taint in taints):
+            obj["spec"]["taints"] = [*taints, {"key": NOT_READY_TAINT, "effect": "NoSchedule"}]
 
     def validate(self, obj: Object) -> Errors:
         errors = taint_mistakes(obj["spec"].get("taints") or (), "metadata.taints")

@@ -9,11 +9,11 @@ from seamark.errors import Object
 from seamark.kinds.pod.environment import descending_path_mistakes
 from seamark.kinds.pod.security import each_container
 from seamark.kinds.values.fields import Errors, forbidden, invalid
+from seamark.kinds.wellknown import DELETION_COST_ANNOTATION
 
 MIRROR = "kubernetes.io/config.mirror"
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_NAMES = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}
 _APP_ARMOR_NAMES = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default",)}
@@ -25,11 +25,11 @@ def annotation_mistakes(annotations: dict[str, str], spec: Object, path: str) ->
     if MIRROR in annotations and not spec.get("nodeName"):
         sentence = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], sentence))
-    cost = annotations.get(_DELETION_COST)
+    cost = annotations.get(DELETION_COST_ANNOTATION)
     if cost is not None and not (_cost.fullmatch(cost) and -(1 << 31) <= int(cost) < 1 << 31):
-        errors.append(invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
+        errors.append(invalid(f"{path}[{DELETION_COST_ANNOTATION}]", cost, "must be a 32bit integer"))
     for key in sorted(annotations):
-        if key == _SECCOMP_POD or key.startswith(_SECCOMP_CONTAINER):
+        if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
             errors += _seccomp_mistakes(annotations[key], f"{path}.{key}")
     for key in sorted(annotations):
         if key.startswith(APP_ARMOR):
@@ -61,12 +61,12 @@ def profile_annotation_mistakes(annotations: dict[str, str], spec: Object, path:
         return []
     errors: Errors = []
     context = spec.get("securityContext") or {}
-    if (field := context.get("seccompProfile")) is not None and _SECCOMP_POD in annotations:
+    if (field := context.get("seccompProfile")) is not None and SECCOMP_POD in annotations:
         at = f"{path}.securityContext.seccompProfile"
-        errors += _match_mistakes(annotations[_SECCOMP_POD], field, at, _SECCOMP_NAMES, "seccomp")
+        errors += _match_mistakes(annotations[SECCOMP_POD], field, at, _SECCOMP_NAMES, "seccomp")
     for container, at in each_container(spec, path):
         field = (container.get("securityContext") or {}).get("seccompProfile")
-        said = annotations.get(_SECCOMP_CONTAINER + container.get("name", ""))
+        said = annotations.get(SECCOMP_CONTAINER + container.get("name", ""))
         if field is not None and said is not None:
             where = f"{at}.securityContext.seccompProfile"
             errors += _match_mistakes(said, field, where, _SECCOMP_NAMES, "seccomp")

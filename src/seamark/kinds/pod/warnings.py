@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamark.errors import Object
-from seamark.kinds.pod.annotations import APP_ARMOR
+from seamark.kinds.pod.annotations import APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD
 from seamark.kinds.pod.security import each_container
 from seamark.kinds.values.addresses import ip_warnings
 from seamark.kinds.values.quantity import amount
@@ -119,12 +119,12 @@ def _fractions(resources: dict[str, str], path: str) -> Iterator[str]:
 def _container_warnings(annotations: dict[str, str], spec: Object, prefix: str, *, template: bool) -> Iterator[str]:
     context = spec.get("securityContext") or {}
     where = f"{prefix}metadata.annotations"
-    if context.get("seccompProfile") is None and "seccomp.security.alpha.kubernetes.io/pod" in annotations:
-        yield f"{where}[seccomp.security.alpha.kubernetes.io/pod]: {_SECCOMP}"
+    if context.get("seccompProfile") is None and SECCOMP_POD in annotations:
+        yield f"{where}[{SECCOMP_POD}]: {_SECCOMP}"
     for container, path in each_container(spec, f"{prefix}spec"):
         if annotations:
             own, name = container.get("securityContext") or {}, container.get("name", "")
-            key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
+            key = SECCOMP_CONTAINER + name
             if own.get("seccompProfile") is None and key in annotations:
                 yield f"{where}[{key}]: {_SECCOMP}"
             key = APP_ARMOR + name

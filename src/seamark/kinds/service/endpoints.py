@@ -13,9 +13,7 @@ from seamark.kinds.values.addresses import ip_warnings, refuse_endpoint_ip, refu
 from seamark.kinds.values.fields import Errors, invalid, required
 from seamark.kinds.values.ports import app_protocol_mistakes, port_number_mistakes, protocol_mistakes
 from seamark.kinds.values.times import age
-
-MANAGED_BY = "endpoints.kubernetes.io/managed-by"
-CONTROLLER = "endpoint-controller"
+from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER, ENDPOINTS_MANAGED_BY_LABEL
 
 _SHOWN = 3  # addresses in a row of `kubectl get`
 _ADDRESS_LISTS = ("addresses", "notReadyAddresses")
@@ -48,7 +46,7 @@ class EndpointsKind(Kind):
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         # The controller writes addresses as they should be, and writes many.
-        if (obj["metadata"].get("labels") or {}).get(MANAGED_BY) == CONTROLLER:
+        if (obj["metadata"].get("labels") or {}).get(ENDPOINTS_MANAGED_BY_LABEL) == ENDPOINTS_CONTROLLER:
             return []
         said = []
         for i, subset in enumerate(obj.get("subsets") or ()):

@@ -25,10 +25,7 @@ from seamark.kinds.values.addresses import (
 from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required, too_many
 from seamark.kinds.values.ports import app_protocol_mistakes, protocol_mistakes
 from seamark.kinds.values.times import age
-
-SERVICE_NAME = "kubernetes.io/service-name"
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+from seamark.kinds.wellknown import MIRROR_CONTROLLER, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
 
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 MOST_ENDPOINTS = 1000
@@ -91,7 +88,7 @@ class EndpointSliceKind(Kind):
         if old is None and obj.get("addressType") == "FQDN":
             said.append("spec.addressType: FQDN endpoints are deprecated")
         # Our controllers write addresses as they should be, and write many.
-        if (obj["metadata"].get("labels") or {}).get(MANAGED_BY) in CONTROLLERS:
+        if (obj["metadata"].get("labels") or {}).get(SLICE_MANAGED_BY_LABEL) in (SLICE_CONTROLLER, MIRROR_CONTROLLER):
             return said
         for i, endpoint in enumerate(obj.get("endpoints") or ()):
             for j, address in enumerate(endpoint.get("addresses") or ()):

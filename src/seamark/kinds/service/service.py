@@ -34,6 +34,7 @@ from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import cidr_warnings, ip_warnings
 from seamark.kinds.values.fields import Errors
 from seamark.kinds.values.times import age
+from seamark.kinds.wellknown import OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION
 
 
 class ServiceKind(Kind):
@@ -98,9 +99,9 @@ class ServiceKind(Kind):
         external, kind = spec.get("externalIPs") or [], spec["type"]
         headless = kind == CLUSTER_IP and spec.get("clusterIP") == NONE
         said = []
-        if rules.TOPOLOGY_HINTS in (obj["metadata"].get("annotations") or {}):
+        if OLD_TOPOLOGY_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             said.append(
-                f"annotation {rules.TOPOLOGY_HINTS} is deprecated, please use {rules.TOPOLOGY_MODE} instead",
+                f"annotation {OLD_TOPOLOGY_ANNOTATION} is deprecated, please use {TOPOLOGY_ANNOTATION} instead",
             )
         if spec.get("clusterIP", NONE) != NONE:
             for i, address in enumerate(spec.get("clusterIPs") or ()):

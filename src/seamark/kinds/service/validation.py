@@ -21,13 +21,11 @@ from seamark.kinds.values.addresses import parse, refuse_cidr, refuse_endpoint_i
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
 from seamark.kinds.values.metadata import dns_subdomain, qualified_name, validate_labels
 from seamark.kinds.values.ports import port_number_mistakes
+from seamark.kinds.wellknown import OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION, TRAFFIC_DISTRIBUTIONS
 
-TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
-TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"  # its older name
 SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 
 LONGEST_AFFINITY = 86400
-DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 IP_MODES = ("Proxy", "VIP")
 _ONLY_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
@@ -57,8 +55,8 @@ def mistakes(obj: Object, old: Object | None) -> Errors:
     errors += _external_policy_mistakes(spec)
     errors += _internal_policy_mistakes(spec)
     distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in DISTRIBUTIONS:
-        errors.append(not_supported("spec.trafficDistribution", distribution, DISTRIBUTIONS))
+    if distribution is not None and distribution not in TRAFFIC_DISTRIBUTIONS:
+        errors.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
     return errors
 
 
@@ -105,11 +103,11 @@ def status_mistakes(obj: Object, old: Object) -> Errors:
 
 def _topology_mistakes(obj: Object) -> Errors:
     annotations = obj["metadata"].get("annotations") or {}
-    mode, hints = annotations.get(TOPOLOGY_MODE), annotations.get(TOPOLOGY_HINTS)
+    mode, hints = annotations.get(TOPOLOGY_ANNOTATION), annotations.get(OLD_TOPOLOGY_ANNOTATION)
     if mode is None or hints is None or mode == hints:
         return []
-    sentence = f"must match annotations[{TOPOLOGY_HINTS}] when both are specified"
-    return [invalid(f"metadata.annotations[{TOPOLOGY_MODE}]", mode, sentence)]
+    sentence = f"must match annotations[{OLD_TOPOLOGY_ANNOTATION}] when both are specified"
+    return [invalid(f"metadata.annotations[{TOPOLOGY_ANNOTATION}]", mode, sentence)]
 
 
 def _type_mistakes(spec: Object) -> Errors:

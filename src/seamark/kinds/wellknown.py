@@ -1,0 +1,65 @@
+"""Names and numbers that Kubernetes has fixed and that more than one module needs: each is written here once.
+
+Names that only one module reads stay in that module.
+"""
+
+from __future__ import annotations
+
+# --- labels ----------------------------------------------------------------------------------------
+
+SERVICE_NAME_LABEL = "kubernetes.io/service-name"  # on an EndpointSlice: the Service it belongs to
+SLICE_MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
+SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror"
+ENDPOINTS_MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
+HEADLESS_LABEL = "service.kubernetes.io/headless"
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+TEMPLATE_HASH_LABEL = "pod-template-hash"
+REVISION_HASH_LABEL = "controller-revision-hash"
+
+# --- values of the managed-by labels ---------------------------------------------------------------
+
+SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
+MIRROR_CONTROLLER = "endpointslicemirroring-controller.k8s.io"
+ENDPOINTS_CONTROLLER = "endpoint-controller"
+
+# --- annotations -----------------------------------------------------------------------------------
+
+TRIGGER_TIME_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time"
+OVER_CAPACITY_ANNOTATION = "endpoints.kubernetes.io/over-capacity"
+LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
+# kubectl's client-side apply keeps its last configuration here; its server-side apply takes over from that.
+LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-mode"
+OLD_TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+
+SIMULATED_ANNOTATION = "seamark.dev/simulated"  # on the Nodes that Seamark simulates
+STOPPED_ANNOTATION = "seamark.dev/stopped"  # on a simulated Node that a user has switched off
+
+# --- taints ----------------------------------------------------------------------------------------
+
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+DISK_PRESSURE_TAINT = "node.kubernetes.io/disk-pressure"
+MEMORY_PRESSURE_TAINT = "node.kubernetes.io/memory-pressure"
+PID_PRESSURE_TAINT = "node.kubernetes.io/pid-pressure"
+NETWORK_UNAVAILABLE_TAINT = "node.kubernetes.io/network-unavailable"
+
+# --- words -----------------------------------------------------------------------------------------
+
+TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+FINISHED_PHASES = ("Succeeded", "Failed")
+
+# --- limits ----------------------------------------------------------------------------------------
+
+ENDPOINTS_PER_SLICE = 100  # that the EndpointSlice controller puts into one slice; the API allows 1000
+ENDPOINTS_CAPACITY = 1000  # addresses in one Endpoints; the controller leaves out the rest
+MIRRORED_ADDRESSES = 1000  # of one subset of hand-made Endpoints; the rest is not mirrored
