@@ -28,9 +28,13 @@ from seamark.controllers.discovery.endpointslices_controller import EndpointSlic
 from seamark.controllers.discovery.members import Members
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
 from seamark.rules import endpoints
-from seamark.rules.membership import Node, Pod, Service, selects
+from seamark.rules.membership import selects
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 from seamark.rules.slices import planning as endpointslices
-from seamark.rules.written import Endpoints, EndpointSlice
 
 NAMESPACE = "bench"
 

@@ -17,7 +17,7 @@ from seamark.access.cluster import Cluster
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS, SERVICES
-from seamark.rules.written import EndpointSlice
+from seamark.rules.objects.endpointslice import EndpointSlice
 
 NODE = "bench-node"
 AT_ONCE = 32

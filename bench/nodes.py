@@ -28,7 +28,7 @@ from seamark.kinds.resource import PODS
 from seamark.metrics import Registry
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.simulation import Simulation
-from seamark.nodes.views import Pod
+from seamark.rules.objects.pod import Pod
 from seamark.store.opening import open_store
 
 IN_FLIGHT = 64
@@ -104,7 +104,7 @@ class Ready:
     def _note(self, old: Pod | None, new: Pod | None) -> None:
         known = new or old
         assert known is not None
-        condition = None if new is None else new.status.condition("Ready")
+        condition = None if new is None else new.condition("Ready")
         if condition is not None and condition.status == "True":
             self._ready.add(known.key)
         else:

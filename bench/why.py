@@ -40,6 +40,8 @@ from seamark.kinds.resource import (
     STATEFUL_SETS,
     Resource,
 )
+from seamark.rules.objects.network import ServiceCIDR
+from seamark.rules.objects.node import Node
 from seamark.why import views
 from seamark.why.look import Survey, look_at_all
 
@@ -50,10 +52,10 @@ WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_
 VIEWS: dict[Resource, type] = {
     SERVICES: views.Service,
     PODS: views.Pod,
-    NODES: views.Node,
+    NODES: Node,
     ENDPOINTS: views.Endpoints,
     ENDPOINT_SLICES: views.EndpointSlice,
-    SERVICE_CIDRS: views.ServiceCidr,
+    SERVICE_CIDRS: ServiceCIDR,
 }
 
 

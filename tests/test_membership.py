@@ -4,7 +4,10 @@ import msgspec
 import pytest
 
 from controllers.worlds import node, pod, service
-from seamark.rules.membership import Pod, Port, Reason, Service, Standing, WrongLabel, judge, parse_ip, selects
+from seamark.rules.membership import Port, Reason, Standing, WrongLabel, judge, parse_ip, same, selects
+from seamark.rules.objects.conditions import Condition
+from seamark.rules.objects.pod import Container, ContainerPort, ContainerStatus, Pod
+from seamark.rules.objects.service import Service
 
 NODE = node()
 HTTP = {"name": "http", "containerPort": 8080, "protocol": "TCP"}
@@ -190,3 +193,47 @@ def test_views_read_what_the_api_writes():
     web = msgspec.json.decode(raw, type=Service)
     assert web.headless
     assert web.spec.ports[0].target_port == "http"
+
+
+# --- changes that matter -----------------------------------------------------------------------------
+
+
+def changed(made, part, **fields):
+    inner = msgspec.structs.replace(getattr(made, part), **fields)
+    return msgspec.structs.replace(made, **{part: inner})
+
+
+OTHER_CONDITION = Condition("ContainersReady", "False")
+
+
+@pytest.mark.parametrize(
+    ("part", "fields"),
+    [
+        ("metadata", {"resource_version": "7"}),
+        ("metadata", {"annotations": {"a": "b"}}),
+        ("status", {"container_statuses": (ContainerStatus("c", restart_count=3),)}),
+        ("status", {"conditions": (*pod().status.conditions, OTHER_CONDITION)}),
+    ],
+)
+def test_most_changes_of_a_pod_do_not_matter(part, fields):
+    assert same(pod(), changed(pod(), part, **fields))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod(ready=False),
+        pod(terminating=True),
+        pod(phase="Failed"),
+        pod(ips=("10.1.0.9",)),
+        changed(pod(), "metadata", uid="another"),
+        changed(pod(), "metadata", labels={"app": "other"}),
+        changed(pod(), "spec", node_name="node-b"),
+        changed(pod(), "spec", hostname="a", subdomain="web"),
+        changed(pod(), "spec", containers=(Container("c", ports=(ContainerPort(8080, "http"),)),)),
+        changed(pod(), "status", conditions=(Condition("Ready", "True", "2026-01-03T00:00:00Z"),)),
+    ],
+)
+def test_changes_of_a_pod_that_matter(other):
+    assert not same(pod(), other)
+    assert same(other, other)

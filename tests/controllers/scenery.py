@@ -2,11 +2,16 @@
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.rules import endpoints, hints, mirroring
-from seamark.rules.membership import Node, Pod, Service, judge, selects
+from seamark.rules.membership import judge, selects
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 from seamark.rules.slices import objects as slices_objects
 from seamark.rules.slices import planning as endpointslices
+from seamark.rules.slices.matching import identity
 from seamark.rules.slices.state import Topology
-from seamark.rules.written import Endpoints, EndpointSlice, identity
 
 NS = "default"
 RESOURCES = {resource.kind: resource for resource in (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)}
@@ -91,7 +96,7 @@ async def assert_right(cluster):
     services = {each.metadata.name: each for each in listed[SERVICES]}
     for web in services.values():
         pods = [each for each in listed[PODS] if selects(web, each)]
-        slices = [each for each in listed[ENDPOINT_SLICES] if slices_objects.service_name(each) == web.metadata.name]
+        slices = [each for each in listed[ENDPOINT_SLICES] if each.service_name == web.metadata.name]
         own = [each for each in slices if slices_objects.ours(each)]
         assert not endpoints.plan(web, pods, by_name.get(web.metadata.name)), web.metadata.name
         assert not endpointslices.plan(web, pods, own, nodes=nodes, topology=topology).changes, web.metadata.name
@@ -107,9 +112,5 @@ async def assert_right(cluster):
             assert found == wanted
         assert all(len(each.endpoints) <= 100 for each in own)
     for name in services.keys() | by_name.keys():
-        mirrored = [
-            each
-            for each in listed[ENDPOINT_SLICES]
-            if mirroring.ours(each) and slices_objects.service_name(each) == name
-        ]
+        mirrored = [each for each in listed[ENDPOINT_SLICES] if mirroring.ours(each) and each.service_name == name]
         assert not mirroring.plan(services.get(name), by_name.get(name), mirrored).changes, name

@@ -7,10 +7,11 @@ from faulty_cluster import FaultyCluster
 from own_cluster import own_cluster
 
 from seamark.controllers.housekeeping.address_repair import plan
-from seamark.controllers.housekeeping.network_views import IPAddress, Service
 from seamark.kinds.resource import IP_ADDRESSES, SERVICES
 from seamark.kinds.service.ipaddress import ip_address_object
 from seamark.kinds.values import times
+from seamark.rules.objects.network import IPAddress
+from seamark.rules.objects.service import Service
 
 NOW = 1_800_000_000.0
 ADDRESS = "10.96.3.4"

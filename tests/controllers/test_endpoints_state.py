@@ -9,8 +9,9 @@ from worlds import pod, pods, service, services
 from seamark.rules import endpoints, endpoints_state
 from seamark.rules.endpoints_state import EndpointsState
 from seamark.rules.membership import judge, selects
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
+from seamark.rules.objects.metadata import ObjectReference
 from seamark.rules.subsets import repack
-from seamark.rules.written import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, ObjectReference
 
 
 def stored(changes, version="v1"):
@@ -29,7 +30,7 @@ def capacity(request, monkeypatch):
     """Truncation is rare at a thousand; at five it happens all the time."""
     if request.param == "small":
         for module in (endpoints, endpoints_state):
-            monkeypatch.setattr(module, "CAPACITY", 5)
+            monkeypatch.setattr(module, "ENDPOINTS_CAPACITY", 5)
 
 
 @given(services(), st.lists(st.one_of(pods(), st.integers(0, 11), st.just("write")), max_size=25), st.data())
@@ -61,7 +62,7 @@ def test_the_state_equals_the_plan_after_any_sequence(capacity, web, sequence, d
 def check(web, pods_now, current):
     """Every listed Pod is there with every port it offers, and nothing else is."""
     if any(s for s in current.subsets or ()) and endpoints.OVER_CAPACITY_ANNOTATION in current.metadata.annotations:
-        assert endpoints.size(current.subsets) <= endpoints.CAPACITY
+        assert endpoints.size(current.subsets) <= endpoints.ENDPOINTS_CAPACITY
         return
     expected = set()
     for each in pods_now:

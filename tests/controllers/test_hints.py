@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from worlds import NODES, Slices, node, pod, service
 
 from seamark.rules import hints
+from seamark.rules.objects.endpointslice import Conditions, Endpoint, Hints, Target
 from seamark.rules.slices.state import SlicesState, Topology
-from seamark.rules.written import Conditions, Endpoint, Hints, Target
 
 AUTO = {"service.kubernetes.io/topology-mode": "Auto"}
 

@@ -6,8 +6,8 @@ from own_cluster import own_cluster
 
 from seamark.controllers.housekeeping.loadbalancer_pool import Pool
 from seamark.controllers.housekeeping.loadbalancers import FINALIZER, Plan, plan, wanted
-from seamark.controllers.housekeeping.network_views import Service
 from seamark.kinds.resource import SERVICES
+from seamark.rules.objects.service import Service
 
 POOL = ("192.0.2.10-192.0.2.11", "2001:db8::10-2001:db8::11")
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from worlds import Slices, service
 
 from seamark.rules import mirroring
-from seamark.rules.written import Endpoints, Hints, Target
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import Hints, Target
 
 EXTERNAL = service("ext", selector={})
 

@@ -9,11 +9,11 @@ from seamark.controllers.housekeeping.namespace_contents import (
     DEFAULT_ACCOUNT,
     DESCRIPTION,
     Held,
-    HeldMetadata,
     right,
     root_certificate,
 )
 from seamark.kinds.resource import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS
+from seamark.rules.objects.metadata import Metadata
 
 NAME = "kube-root-ca.crt"
 
@@ -26,7 +26,7 @@ async def own():
 
 def held(data, *, described=True, binary=None):
     annotations = {DESCRIPTION: "anything"} if described else {}
-    return Held(HeldMetadata(NAME, annotations=annotations), data, binary or {})
+    return Held(Metadata(NAME, annotations=annotations), data, binary or {})
 
 
 def test_what_is_right():
@@ -36,7 +36,7 @@ def test_what_is_right():
     assert not right(held({"ca.crt": "pem", "more": "x"}), given)
     assert not right(held({"ca.crt": "pem"}, binary={"x": "AA=="}), given)
     assert not right(held({"ca.crt": "pem"}, described=False), given)
-    assert right(Held(HeldMetadata("default")), DEFAULT_ACCOUNT)
+    assert right(Held(Metadata("default")), DEFAULT_ACCOUNT)
 
 
 async def test_namespaces_have_them_from_the_beginning_and_get_them_when_they_are_made(own):

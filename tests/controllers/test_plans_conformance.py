@@ -10,13 +10,18 @@ from memory_cluster import MemoryCluster
 from recordings import NS, check, load, observe, play, steps
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from seamark.kinds.wellknown import LEADER_ANNOTATION
 from seamark.rules import endpoints, mirroring
 from seamark.rules.hints import zone_shares
-from seamark.rules.membership import Node, Pod, Service, selects
+from seamark.rules.membership import selects
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 from seamark.rules.slices import objects as slices_objects
 from seamark.rules.slices import planning as endpointslices
 from seamark.rules.slices.state import Topology
-from seamark.rules.written import LEADER_ANNOTATION, Endpoints, EndpointSlice
 
 # A slice taken out of the controller's hands is not made up for at once: the controller's patience, not the plan's.
 NOT_THE_PLANS = ("slices/managed-by-taken-away",)
@@ -77,7 +82,7 @@ async def apply(cluster, service):
     slices = [
         s
         for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice)
-        if slices_objects.ours(s) and slices_objects.service_name(s) == service.metadata.name
+        if slices_objects.ours(s) and s.service_name == service.metadata.name
     ]
     plan = endpointslices.plan(
         service, pods, slices, nodes=nodes, topology=Topology(shares=zone_shares(nodes.values()))
@@ -89,9 +94,7 @@ async def mirror(cluster, name):
     services = {s.metadata.name: s for s in await views(cluster, SERVICES, Service)}
     objects = {e.metadata.name: e for e in await views(cluster, ENDPOINTS, Endpoints)}
     slices = [
-        s
-        for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice)
-        if mirroring.ours(s) and slices_objects.service_name(s) == name
+        s for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice) if mirroring.ours(s) and s.service_name == name
     ]
     plan = mirroring.plan(services.get(name), objects.get(name), slices)
     await write(cluster, ENDPOINT_SLICES, plan.changes)

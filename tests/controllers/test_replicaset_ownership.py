@@ -11,9 +11,9 @@ from seamark.controllers.workloads.hashes import ALPHABET, short_hash
 from seamark.controllers.workloads.owners import Dependants, Owners, claim
 from seamark.controllers.workloads.pods import name_prefix, pod_from
 from seamark.controllers.workloads.shares import resolve
-from seamark.controllers.workloads.views import Pod
 from seamark.controllers.workloads.writes import OwnWrites, difference
 from seamark.kinds.resource import PODS, REPLICA_SETS
+from seamark.rules.objects.pod import Pod
 
 
 class Scene:

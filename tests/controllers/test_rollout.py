@@ -11,8 +11,8 @@ from seamark.controllers.workloads import rollout_sizes
 from seamark.controllers.workloads.deployment import revised_annotations
 from seamark.controllers.workloads.rollout import plan, split
 from seamark.controllers.workloads.rollout_status import complete
-from seamark.controllers.workloads.views import condition_of
 from seamark.kinds.values import times
+from seamark.rules.objects.conditions import condition_of
 
 NOW = 1_000_000.0
 DESIRED = "deployment.kubernetes.io/desired-replicas"

@@ -4,11 +4,11 @@ import msgspec
 import pytest_asyncio
 from own_cluster import own_cluster
 
-from seamark.controllers.housekeeping.network_views import IPAddress, ServiceCIDR
 from seamark.controllers.housekeeping.service_cidrs import Duty, blocker, duty
 from seamark.kinds.resource import SERVICE_CIDRS, SERVICES
 from seamark.kinds.service.servicecidr import FINALIZER
 from seamark.kinds.values import times
+from seamark.rules.objects.network import IPAddress, ServiceCIDR
 
 NOW = 1_800_000_000.0
 READY = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready"}

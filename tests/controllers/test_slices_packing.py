@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.slices.packing import place
-from seamark.rules.written import Endpoint
 
 
 def content(prefix, count):

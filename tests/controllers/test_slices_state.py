@@ -10,9 +10,10 @@ from worlds import NODES, Slices, node, pod, pods, service, services
 
 from seamark.rules import hints
 from seamark.rules.membership import judge, selects
+from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.slices import planning as endpointslices
+from seamark.rules.slices.matching import identity, port_key
 from seamark.rules.slices.state import SlicesState, Topology
-from seamark.rules.written import Endpoint, identity, port_key
 
 SHARES = hints.zone_shares(NODES.values())
 LIMIT = 4

@@ -6,7 +6,7 @@ from worlds import Slices, pod, service
 from worlds import node as make_node
 
 from seamark.controllers.discovery.slices_store import SliceStore
-from seamark.rules.slices.objects import CONTROLLER
+from seamark.kinds.wellknown import SLICE_CONTROLLER
 from seamark.rules.slices.state import SlicesState
 from seamark.runtime.confirmations import Confirmations
 
@@ -14,7 +14,7 @@ KEY = "default/web"
 
 
 def empty_store(clock=None, overdue=print):
-    return SliceStore(CONTROLLER, Confirmations(clock or VirtualClock(), overdue))
+    return SliceStore(SLICE_CONTROLLER, Confirmations(clock or VirtualClock(), overdue))
 
 
 def made(slices):

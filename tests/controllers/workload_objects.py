@@ -3,12 +3,12 @@
 import msgspec
 
 from seamark.controllers.workloads.daemonset import DaemonSet
-from seamark.controllers.workloads.daemonset_nodes import Node
 from seamark.controllers.workloads.deployment import Deployment
 from seamark.controllers.workloads.replicas import ReplicaSet
 from seamark.controllers.workloads.statefulset import StatefulSet
-from seamark.controllers.workloads.views import Pod
 from seamark.kinds.values import times
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 
 def template(image="app:1", **labels):

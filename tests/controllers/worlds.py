@@ -3,8 +3,10 @@
 import msgspec
 from hypothesis import strategies as st
 
-from seamark.rules.membership import Node, Pod, Service
-from seamark.rules.written import EndpointSlice
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 
 NS = "default"
 

@@ -17,10 +17,14 @@ from seamark.dns.responder import Responder
 from seamark.dns.wire.message import Query
 from seamark.dns.wire.replies import write_answer
 from seamark.dns.zone.answers import Answer, Authority
-from seamark.dns.zone.objects import Endpoints, EndpointSlice, Namespace, Pod, Service
 from seamark.dns.zone.records import Question, Type, spell
 from seamark.dns.zone.state import ClusterZone, Touched
 from seamark.metrics import Registry
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 
 
 def put(zone: ClusterZone, obj: dict[str, Any]) -> Touched:

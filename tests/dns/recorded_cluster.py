@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 
 from seamark.dns.config import ZoneConfig
-from seamark.dns.zone.objects import EndpointSlice, Pod, Service
 from seamark.dns.zone.state import ClusterZone
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
 FILES = sorted((CONFORMANCE / "dns").glob("*.json"))

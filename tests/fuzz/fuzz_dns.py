@@ -16,18 +16,12 @@ with atheris.instrument_imports(include=["seamark.dns"]):
     from seamark.dns.ready import ReadyAnswers
     from seamark.dns.responder import Responder
     from seamark.dns.zone.answers import Authority
-    from seamark.dns.zone.objects import (
-        SERVICE_NAME_LABEL,
-        EndpointSlice,
-        Metadata,
-        Service,
-        ServicePort,
-        ServiceSpec,
-        SliceEndpoint,
-        SliceMetadata,
-    )
     from seamark.dns.zone.state import ClusterZone
+    from seamark.kinds.wellknown import SERVICE_NAME_LABEL
     from seamark.metrics import Registry
+    from seamark.rules.objects.endpointslice import Endpoint, EndpointSlice, SlicePort
+    from seamark.rules.objects.metadata import Metadata
+    from seamark.rules.objects.service import Service, ServicePort, ServiceSpec
 
 ENTRIES = 100
 
@@ -37,14 +31,18 @@ def _responder() -> Responder:
     zone.put_namespace("default")
     ports = (ServicePort(80, "http", "TCP"),)
     zone.put_service(
-        Service(Metadata("web", "default"), ServiceSpec(cluster_ips=("10.96.0.1", "fd00::1"), ports=ports))
+        Service(Metadata("web", namespace="default"), ServiceSpec(cluster_ips=("10.96.0.1", "fd00::1"), ports=ports))
     )
-    zone.put_service(Service(Metadata("hl", "default"), ServiceSpec(cluster_ips=("None",), ports=ports)))
+    zone.put_service(Service(Metadata("hl", namespace="default"), ServiceSpec(cluster_ips=("None",), ports=ports)))
     external = ServiceSpec(type="ExternalName", external_name="web.default.svc.cluster.local")
-    zone.put_service(Service(Metadata("e", "default"), external))
-    places = tuple(SliceEndpoint((f"10.1.0.{n}",), hostname=f"host-{n}") for n in range(1, 200))
+    zone.put_service(Service(Metadata("e", namespace="default"), external))
+    places = tuple(Endpoint((f"10.1.0.{n}",), hostname=f"host-{n}") for n in range(1, 200))
     labels = {SERVICE_NAME_LABEL: "hl"}
-    zone.put_slice(EndpointSlice(SliceMetadata("hl", "default", labels=labels), places, ports))
+    zone.put_slice(
+        EndpointSlice(
+            Metadata("hl", namespace="default", labels=labels), "IPv4", places, (SlicePort("http", 80, "TCP"),)
+        )
+    )
     return Responder(
         Authority(zone, ZoneConfig(pods="insecure")),
         ready=(

@@ -253,12 +253,14 @@ async def test_taints_of_foreign_nodes_drive_nobody_away(world):
 async def test_pods_of_a_node_of_ours_that_is_gone_go_at_once(world):
     await three_pods(world)
     seen = []
-    world.simulation.pods.on_change(lambda old, new: seen.append(new) if new and new.key == "default/pod-2" else None)
+    world.simulation.pods.on_change(
+        lambda old, new: seen.append(new) if new and new.metadata.key == "default/pod-2" else None
+    )
     await world.cluster.delete(NODES, "node-2")
     await world.settle()
     assert sorted(p["metadata"]["name"] for p in await world.all(PODS)) == ["pod-1", "pod-3"]
-    last = seen[-1].status
-    assert (last.phase, last.condition("DisruptionTarget").reason) == ("Failed", "DeletionByPodGC")
+    last = seen[-1]
+    assert (last.status.phase, last.condition("DisruptionTarget").reason) == ("Failed", "DeletionByPodGC")
     await world.make("late", nodeName="node-2")
     await world.settle()
     with pytest.raises(errors.NotFound):

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seamark.kinds.wellknown import UNSCHEDULABLE_TAINT
 from seamark.nodes.scheduling import requests, tolerance
 from seamark.nodes.scheduling.occupancy import Occupancy, occupant
 from seamark.nodes.scheduling.schedule import choose
-from seamark.nodes.views import Node, Pod, Taint, Toleration
+from seamark.rules.objects.node import Node, Taint
+from seamark.rules.objects.pod import Pod, Toleration
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -186,8 +188,8 @@ def test_tolerations(toleration, tolerated):
 
 
 def test_a_cordoned_node_can_be_tolerated():
-    cordoned = node("n-1", unschedulable=True, taints=[{"key": tolerance.UNSCHEDULABLE, "effect": "NoSchedule"}])
-    tolerating = pod(tolerations=[{"key": tolerance.UNSCHEDULABLE, "operator": "Exists"}])
+    cordoned = node("n-1", unschedulable=True, taints=[{"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}])
+    tolerating = pod(tolerations=[{"key": UNSCHEDULABLE_TAINT, "operator": "Exists"}])
     assert choose(tolerating, picture([cordoned])).node == "n-1"
     assert not choose(pod(), picture([cordoned])).node
 

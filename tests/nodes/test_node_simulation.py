@@ -365,9 +365,9 @@ async def test_a_deleted_pod_serves_stops_and_is_gone(world):
     await world.pass_(0.1)
     with pytest.raises(errors.NotFound):
         await world.pod("web")
-    last = seen[-2].status
-    assert (last.phase, last.condition("Ready").status) == ("Succeeded", "False")
-    assert last.container_statuses[0].state["terminated"]["exitCode"] == 0
+    last = seen[-2]
+    assert (last.status.phase, last.ready) == ("Succeeded", False)
+    assert last.status.container_statuses[0].state.terminated.exit_code == 0
 
 
 async def test_the_grace_period_ends_the_slow(world):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seamark.nodes.simulated import node_objects
 from seamark.nodes.simulated.settings import NodeSettings, check
 from seamark.nodes.simulated.sites import NoRoom, Sites
-from seamark.nodes.views import Node
+from seamark.rules.objects.node import Node
 
 
 def test_the_defaults_are_good():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seamark.kinds.values import times
 from seamark.nodes.simulated import orders, pod_life
 from seamark.nodes.simulated.pod_life import Place, Rules
-from seamark.nodes.views import Pod
+from seamark.rules.objects.pod import ContainerState, Pod, Running, Waiting
 
 T0 = 1_800_000_000.0
 PLACE = Place(("172.18.0.2", "fd00:172:18::2"), ("10.244.0.2", "fd00:10:244::2"))
@@ -81,7 +81,7 @@ class Watched:
 
     @property
     def shown(self):
-        condition = self.pod.status.condition("Ready")
+        condition = self.pod.condition("Ready")
         return f"{self.pod.status.phase} {condition.status if condition else None}"
 
     @property
@@ -89,7 +89,7 @@ class Watched:
         return self.pod.status.container_statuses[0]
 
     def condition(self, type):
-        found = self.pod.status.condition(type)
+        found = self.pod.condition(type)
         return found and (found.status, found.reason, found.message)
 
 
@@ -109,7 +109,7 @@ def test_without_orders_a_pod_is_ready_at_once_by_one_write():
     assert (status.pod_ip, [a.ip for a in status.pod_ips]) == ("10.244.0.2", list(PLACE.pod_ips))
     assert (status.host_ip, [a.ip for a in status.host_ips]) == ("172.18.0.2", list(PLACE.host_ips))
     assert (status.start_time, status.observed_generation) == (times.text(T0), 1)
-    assert pod.container.state == {"running": {"startedAt": times.text(T0)}}
+    assert pod.container.state == ContainerState(running=Running(times.text(T0)))
     assert (pod.container.ready, pod.container.started, pod.container.restart_count) == (True, True, 0)
     assert pod.container.container_id.startswith("seamark://")
     pod.pass_(3600)
@@ -119,7 +119,7 @@ def test_without_orders_a_pod_is_ready_at_once_by_one_write():
 def test_slow_to_start():
     pod = Watched(make({"start-after": "3s"}))
     assert pod.shown == "Pending False"
-    assert pod.container.state == {"waiting": {"reason": "ContainerCreating"}}
+    assert pod.container.state == ContainerState(Waiting("ContainerCreating"))
     assert pod.pod.status.pod_ips == ()
     assert pod.pod.status.host_ip == "172.18.0.2"
     assert pod.condition("PodReadyToStartContainers") == ("False", "", "")
@@ -136,11 +136,11 @@ def test_slow_to_become_ready():
     pod.pass_(5.9)
     assert pod.shown == "Running False"
     assert pod.condition("ContainersReady") == ("False", "ContainersNotReady", "containers with unready status: [a b]")
-    before = pod.pod.status.condition("Ready").last_transition_time
+    before = pod.pod.condition("Ready").last_transition_time
     pod.pass_(0.1)
     assert pod.shown == "Running True"
     assert before == times.text(T0)
-    assert pod.pod.status.condition("Ready").last_transition_time == times.text(T0 + 6)
+    assert pod.pod.condition("Ready").last_transition_time == times.text(T0 + 6)
 
 
 def test_never_ready_and_ready_again_when_the_order_is_taken_back():
@@ -182,18 +182,18 @@ def test_failing_again_and_again():
     pod.pass_(0.1)
     # The first restart comes at once.
     assert (pod.shown, pod.container.restart_count) == ("Running True", 1)
-    ended = pod.container.last_state["terminated"]
-    assert (ended["exitCode"], ended["reason"], ended["finishedAt"]) == (3, "Error", times.text(T0 + 10))
+    ended = pod.container.last_state.terminated
+    assert (ended.exit_code, ended.reason, ended.finished_at) == (3, "Error", times.text(T0 + 10))
     delays = []
     for _ in range(7):
         pod.pass_(10)
-        waiting = pod.container.state["waiting"]
-        assert (waiting["reason"], pod.shown) == ("CrashLoopBackOff", "Running False")
+        waiting = pod.container.state.waiting
+        assert (waiting.reason, pod.shown) == ("CrashLoopBackOff", "Running False")
         began = pod.now
         pod.now = pod.again
         pod.look()
         delays.append(pod.now - began)
-        assert "running" in pod.container.state
+        assert pod.container.state.running is not None
     assert delays == [10, 20, 40, 80, 160, 300, 300]
     assert pod.container.restart_count == 8
     assert {note.reason for note in pod.notes} == {"BackOff"}
@@ -222,7 +222,7 @@ def test_running_to_completion(policy, order, phase, reason):
     assert pod.shown == f"{phase} False"
     assert pod.condition("Ready") == ("False", reason, "")
     assert pod.condition("PodReadyToStartContainers") == ("False", "", "")
-    assert pod.container.state["terminated"]["reason"] == ("Error" if phase == "Failed" else "Completed")
+    assert pod.container.state.terminated.reason == ("Error" if phase == "Failed" else "Completed")
     assert pod.pod.status.pod_ip == "10.244.0.2"
     writes = pod.writes
     pod.pass_(1000)
@@ -232,7 +232,7 @@ def test_running_to_completion(policy, order, phase, reason):
 def test_on_failure_is_started_again_until_it_succeeds():
     pod = Watched(make({"fail-after": "2s"}, restartPolicy="OnFailure"))
     pod.pass_(4)
-    assert pod.container.state["waiting"]["reason"] == "CrashLoopBackOff"
+    assert pod.container.state.waiting.reason == "CrashLoopBackOff"
     assert pod.pod.status.phase == "Running"
     pod.pod = msgspec.structs.replace(pod.pod, metadata=make({"complete-after": "1s"}).metadata)
     pod.pass_(20)
@@ -242,7 +242,7 @@ def test_on_failure_is_started_again_until_it_succeeds():
 def test_completing_with_policy_always_is_started_again_too():
     pod = Watched(make({"complete-after": "5s"}))
     pod.pass_(5)
-    assert (pod.container.restart_count, pod.container.last_state["terminated"]["exitCode"]) == (1, 0)
+    assert (pod.container.restart_count, pod.container.last_state.terminated.exit_code) == (1, 0)
 
 
 def test_gates_are_honoured():
@@ -277,7 +277,7 @@ def test_init_containers_and_sidecars():
         "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
     }
     pod = Watched(make({"start-after": "1s", "complete-after": "5s"}, restartPolicy="Never", **spec))
-    assert [s.state["waiting"]["reason"] for s in pod.pod.status.init_container_statuses] == ["PodInitializing"] * 2
+    assert [s.state.waiting.reason for s in pod.pod.status.init_container_statuses] == ["PodInitializing"] * 2
     assert pod.condition("Initialized") == (
         "False",
         "ContainersNotInitialized",
@@ -285,12 +285,12 @@ def test_init_containers_and_sidecars():
     )
     pod.pass_(1)
     setup, proxy = pod.pod.status.init_container_statuses
-    assert (setup.state["terminated"]["reason"], setup.ready) == ("Completed", True)
-    assert ("running" in proxy.state, proxy.ready, proxy.started) == (True, True, True)
+    assert (setup.state.terminated.reason, setup.ready) == ("Completed", True)
+    assert (proxy.state.running is not None, proxy.ready, proxy.started) == (True, True, True)
     assert pod.condition("Initialized") == ("True", "", "")
     pod.pass_(5)
     setup, proxy = pod.pod.status.init_container_statuses
-    assert setup.state["terminated"]["exitCode"] == proxy.state["terminated"]["exitCode"] == 0
+    assert setup.state.terminated.exit_code == proxy.state.terminated.exit_code == 0
     assert (pod.shown, proxy.ready) == ("Succeeded False", False)
 
 
@@ -300,7 +300,7 @@ def test_another_image_starts_the_container_again():
     pod.pod = msgspec.structs.replace(pod.pod, spec=newer.spec)
     pod.pass_(5)
     a, b = pod.pod.status.container_statuses
-    assert (a.image, a.restart_count, a.state) == ("app:2", 1, {"running": {"startedAt": times.text(T0 + 5)}})
+    assert (a.image, a.restart_count, a.state) == ("app:2", 1, ContainerState(running=Running(times.text(T0 + 5))))
     assert (b.restart_count, pod.shown) == (0, "Running True")
 
 
@@ -310,7 +310,7 @@ def test_ephemeral_containers_run_once_asked_for():
     pod.pod = msgspec.structs.replace(pod.pod, spec=debug.spec)
     pod.look()
     (status,) = pod.pod.status.ephemeral_container_statuses
-    assert (status.name, "running" in status.state, status.ready) == ("debug", True, False)
+    assert (status.name, status.state.running is not None, status.ready) == ("debug", True, False)
 
 
 def test_without_an_address_it_waits_and_says_so():
@@ -334,7 +334,7 @@ def test_a_deleted_pod_serves_until_it_stops_and_is_then_removed():
     assert (pod.shown, pod.removed) == ("Running True", False)
     pod.pass_(0.1)
     assert (pod.shown, pod.removed) == ("Succeeded False", True)
-    assert (pod.container.state["terminated"]["exitCode"], pod.pod.status.observed_generation) == (0, 2)
+    assert (pod.container.state.terminated.exit_code, pod.pod.status.observed_generation) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_slow_to_stop_but_no_slower_than_its_grace_period(order, grace, after, e
         pod.pass_(after - 0.01)
         assert (pod.shown, pod.removed) == ("Running True", False)
         pod.pass_(0.01)
-    assert pod.container.state["terminated"]["exitCode"] == exit_code
+    assert pod.container.state.terminated.exit_code == exit_code
     assert pod.shown == ("Failed False" if exit_code else "Succeeded False")
     # With a grace period of 0 there is nothing left to ask the API server for.
     assert pod.removed == (grace > 0)
@@ -365,7 +365,7 @@ def test_a_second_deletion_may_be_more_impatient():
     pod.pass_(1.9)
     assert not pod.removed
     pod.pass_(0.1)
-    assert (pod.removed, pod.container.state["terminated"]["exitCode"]) == (True, 137)
+    assert (pod.removed, pod.container.state.terminated.exit_code) == (True, 137)
     hurried = Watched(make({"stop-after": "20s"}))
     hurried.pod = delete(hurried.pod, T0, 30)
     hurried.look()
@@ -386,7 +386,7 @@ def test_one_that_waited_to_be_started_again_ends_as_it_ended():
     pod.pod = delete(pod.pod, pod.now, 30)
     pod.look()
     assert (pod.shown, pod.removed) == ("Failed False", True)
-    assert pod.container.state["terminated"]["exitCode"] == 1
+    assert pod.container.state.terminated.exit_code == 1
 
 
 # --- laws --------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.rules.membership import Reason, Standing, judge
+from seamark.rules.objects.node import Node
 from seamark.why.checks.pods import trouble
-from seamark.why.views import Node, Pod, Service
+from seamark.why.views import Pod, Service
 
 NOW = 1_790_000_000.0
 SERVICE = msgspec.convert(

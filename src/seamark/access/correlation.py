@@ -17,7 +17,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from seamark.access.ratelimit import TokenBucket
+from seamark.kinds.resource import Resource
 from seamark.kinds.values.metadata import dns_subdomain
+from seamark.rules.objects.metadata import Metadata
 
 V = TypeVar("V")
 
@@ -39,6 +41,18 @@ class Reference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     api_version: str = ""
     resource_version: str = ""
     field_path: str = ""
+
+    @classmethod
+    def of(cls, resource: Resource, metadata: Metadata) -> Reference:
+        """A reference to the object of that resource with this metadata."""
+        return cls(
+            kind=resource.kind,
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            api_version=resource.api_version,
+            resource_version=metadata.resource_version,
+        )
 
     @property
     def identity(self) -> Hashable:

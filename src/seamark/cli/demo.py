@@ -143,9 +143,13 @@ def _kubeconfig(path: Path) -> Iterator[None]:
 
 def _simulated(nodes: list[Object]) -> bool:
     """Whether there are nodes that pretend to run Pods; real ones would look for the demo's images, in vain."""
-    from seamark.nodes.views import SIMULATED
+    from seamark.kinds.wellknown import SIMULATED_ANNOTATION
 
-    real = [node["metadata"]["name"] for node in nodes if SIMULATED not in node["metadata"].get("annotations", {})]
+    real = [
+        node["metadata"]["name"]
+        for node in nodes
+        if SIMULATED_ANNOTATION not in node["metadata"].get("annotations", {})
+    ]
     if real:
         raise Failure(f"this is no Seamark: {real[0]} is a real Node, and the demo's Pods are only played")
     return bool(nodes)

@@ -12,24 +12,21 @@ from operator import eq
 
 import msgspec
 
-from seamark.rules.membership import Pod, Port, Service, Verdict, judge
-from seamark.rules.subsets import repack
-from seamark.rules.written import (
+from seamark.kinds.wellknown import (
+    ENDPOINTS_CAPACITY,
+    ENDPOINTS_CONTROLLER,
     ENDPOINTS_MANAGED_BY_LABEL,
     HEADLESS_LABEL,
     OVER_CAPACITY_ANNOTATION,
-    Changes,
-    EndpointAddress,
-    EndpointPort,
-    Endpoints,
-    EndpointSubset,
-    Metadata,
-    ObjectReference,
-    with_trigger_time,
 )
-
-CONTROLLER = "endpoint-controller"
-CAPACITY = 1000
+from seamark.rules.changes import Changes
+from seamark.rules.membership import Port, Verdict, judge
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
+from seamark.rules.objects.metadata import Metadata, ObjectReference
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
+from seamark.rules.subsets import repack
+from seamark.rules.trigger_time import with_trigger_time
 
 Subsets = tuple[EndpointSubset, ...]
 
@@ -42,7 +39,11 @@ def plan(
         return Changes()
     subsets = repack(subset for pod in pods if (subset := subset_of(pod, judge(service, pod, None))))
     return changes(
-        service, truncated(subsets), current, over_capacity=size(subsets) > CAPACITY, trigger_time=trigger_time
+        service,
+        truncated(subsets),
+        current,
+        over_capacity=size(subsets) > ENDPOINTS_CAPACITY,
+        trigger_time=trigger_time,
     )
 
 
@@ -95,13 +96,13 @@ def shares(counts: Iterable[int], capacity: int) -> list[int]:
 def truncated(subsets: Subsets) -> Subsets:
     """The subsets cut down to what one Endpoints may hold; ready addresses are the last to go."""
     ready = sum(len(s.addresses) for s in subsets)
-    if size(subsets) <= CAPACITY:
+    if size(subsets) <= ENDPOINTS_CAPACITY:
         return subsets
-    if ready > CAPACITY:
-        fit = shares((len(s.addresses) for s in subsets), CAPACITY)
+    if ready > ENDPOINTS_CAPACITY:
+        fit = shares((len(s.addresses) for s in subsets), ENDPOINTS_CAPACITY)
         cut = [EndpointSubset(addresses=s.addresses[:n], ports=s.ports) for s, n in zip(subsets, fit, strict=True)]
     else:
-        fit = shares((len(s.not_ready_addresses) for s in subsets), CAPACITY - ready)
+        fit = shares((len(s.not_ready_addresses) for s in subsets), ENDPOINTS_CAPACITY - ready)
         cut = [
             EndpointSubset(s.addresses, s.not_ready_addresses[:n], s.ports) for s, n in zip(subsets, fit, strict=True)
         ]
@@ -113,8 +114,8 @@ def truncated(subsets: Subsets) -> Subsets:
 
 
 def labels_for(service: Service) -> dict[str, str]:
-    labels = {**service.metadata.labels, ENDPOINTS_MANAGED_BY_LABEL: CONTROLLER}
-    if service.headless:
+    labels = {**service.metadata.labels, ENDPOINTS_MANAGED_BY_LABEL: ENDPOINTS_CONTROLLER}
+    if not service.has_cluster_ip:
         labels[HEADLESS_LABEL] = ""
     else:
         labels.pop(HEADLESS_LABEL, None)

@@ -14,10 +14,14 @@ from itertools import islice
 
 import msgspec
 
-from seamark.rules.endpoints import CAPACITY, address_of, changes, endpoint_ports, shares
-from seamark.rules.membership import Pod, Port, Service, judge
+from seamark.kinds.wellknown import ENDPOINTS_CAPACITY
+from seamark.rules.changes import Changes
+from seamark.rules.endpoints import address_of, changes, endpoint_ports, shares
+from seamark.rules.membership import Port, judge
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 from seamark.rules.subsets import AddressKey, address_key, ports_in_order, rank
-from seamark.rules.written import Changes, EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
@@ -95,7 +99,7 @@ class EndpointsState:
 
     def __len__(self) -> int:
         """How many Pods it lists, as many as an Endpoints can hold."""
-        return min(len(self._entries), CAPACITY)
+        return min(len(self._entries), ENDPOINTS_CAPACITY)
 
     def put(self, name: str, pod: Pod | None) -> None:
         """This is the Pod of that name now; None if there is none, or none that the Service selects."""
@@ -131,7 +135,7 @@ class EndpointsState:
             return Changes()
         drafts = self._drafts()
         ready, waiting = sum(d.ready() for d in drafts), sum(d.waiting() for d in drafts)
-        over_capacity = ready + waiting > CAPACITY
+        over_capacity = ready + waiting > ENDPOINTS_CAPACITY
         subsets = (
             tuple(_listed(drafts, ready))
             if over_capacity
@@ -188,10 +192,10 @@ class EndpointsState:
 
 def _listed(drafts: Sequence[_Draft], ready: int) -> Iterator[EndpointSubset]:
     """The subsets cut to capacity, as :func:`seamark.rules.endpoints.truncated` cuts them."""
-    if ready > CAPACITY:
-        fit = [(share, 0) for share in shares((d.ready() for d in drafts), CAPACITY)]
+    if ready > ENDPOINTS_CAPACITY:
+        fit = [(share, 0) for share in shares((d.ready() for d in drafts), ENDPOINTS_CAPACITY)]
     else:
-        waiting = shares((d.waiting() for d in drafts), CAPACITY - ready)
+        waiting = shares((d.waiting() for d in drafts), ENDPOINTS_CAPACITY - ready)
         fit = [(d.ready(), share) for d, share in zip(drafts, waiting, strict=True)]
     for draft, (first_ready, first_waiting) in zip(drafts, fit, strict=True):
         if first_ready or first_waiting:

@@ -14,13 +14,17 @@ from typing import Literal
 import msgspec
 
 from seamark.kinds.values.quantity import QuantityError, amount
-from seamark.rules.membership import Node, Service
-from seamark.rules.written import Endpoint, Hints, Target
+from seamark.kinds.wellknown import (
+    CONTROL_PLANE_LABELS,
+    OLD_TOPOLOGY_ANNOTATION,
+    TOPOLOGY_ANNOTATION,
+    TRAFFIC_DISTRIBUTIONS,
+)
+from seamark.rules.objects.endpointslice import Endpoint, Hints, Target
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Quantity
+from seamark.rules.objects.service import Service
 
-DISTRIBUTIONS = frozenset(("PreferClose", "PreferSameZone", "PreferSameNode"))
-ANNOTATION = "service.kubernetes.io/topology-mode"
-OLD_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
-_EXCLUDED_ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 OVERLOAD = 0.2  # the share of traffic beyond its own that an endpoint may be made to carry
 _RELIEF = 1 / (1 + OVERLOAD)
 
@@ -31,7 +35,7 @@ Zones = dict[str, int]
 def mode(service: Service) -> Mode:
     """How this Service wants its hints; "" for not at all."""
     annotations = service.metadata.annotations
-    if annotations.get(OLD_ANNOTATION, annotations.get(ANNOTATION)) in ("Auto", "auto"):
+    if annotations.get(OLD_TOPOLOGY_ANNOTATION, annotations.get(TOPOLOGY_ANNOTATION)) in ("Auto", "auto"):
         return "topology"
     match service.spec.traffic_distribution:
         case "PreferClose" | "PreferSameZone" | "PreferSameNode" as wanted:
@@ -42,7 +46,7 @@ def mode(service: Service) -> Mode:
 
 def own_hints(wanted: Mode, endpoint: Endpoint) -> Hints | None:
     """The hints that ``trafficDistribution`` gives an endpoint; those that are not ready have none."""
-    if wanted not in DISTRIBUTIONS or not endpoint.ready:
+    if wanted not in TRAFFIC_DISTRIBUTIONS or not endpoint.marked_ready:
         return None
     zones = (Target(endpoint.zone),) if endpoint.zone else None
     nodes = (Target(endpoint.node_name),) if wanted == "PreferSameNode" and endpoint.node_name else None
@@ -56,7 +60,7 @@ def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
     """Each zone's part of the cluster's CPUs; None if the nodes do not say enough to share by."""
     cpus: dict[str, int] = {}
     for node in nodes:
-        if any(role in node.metadata.labels for role in _EXCLUDED_ROLES) or not node.ready:
+        if any(role in node.metadata.labels for role in CONTROL_PLANE_LABELS) or not node.ready:
             continue
         amount = _milli_cpus(node.status.allocatable.get("cpu"))
         if not node.zone or not amount:
@@ -68,7 +72,7 @@ def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
     return {zone: amount / total for zone, amount in cpus.items()}
 
 
-def _milli_cpus(quantity: int | float | str | None) -> int:
+def _milli_cpus(quantity: Quantity | None) -> int:
     """Thousandths of a CPU; 0 for what is no quantity."""
     try:
         return math.ceil(amount(str(quantity or "0")) * 1000)
@@ -137,7 +141,7 @@ def share_out(
     ``written`` marks the slices that are written in any case.  The others keep their hints if those are still in
     order, so that one change does not rewrite every slice.
     """
-    count = sum(endpoint.ready for endpoints in slices for endpoint in endpoints)
+    count = sum(endpoint.marked_ready for endpoints in slices for endpoint in endpoints)
     wanted = needs(shares, count)
     if isinstance(wanted, Refusal):
         return wanted
@@ -154,7 +158,7 @@ def share_out(
                 given[zone] = given.get(zone, 0) + number
     for position in open_slices:
         for endpoint in slices[position]:
-            if endpoint.ready:
+            if endpoint.marked_ready:
                 if not endpoint.zone:
                     return Refusal("One or more endpoints do not have a zone specified")
                 given[endpoint.zone] = given.get(endpoint.zone, 0) + 1
@@ -176,7 +180,7 @@ def _kept(endpoints: Sequence[Endpoint], given: Mapping[str, int], wanted: Mappi
     """Endpoints per zone by the hints a slice has; None if they cannot stay."""
     found: Zones = {}
     for endpoint in endpoints:
-        if not endpoint.ready:
+        if not endpoint.marked_ready:
             continue
         if endpoint.hints is None or not endpoint.hints.for_zones:
             return None
@@ -216,7 +220,7 @@ def _transfers(wanted: Mapping[str, Need], given: Mapping[str, int]) -> tuple[Zo
 
 def _assigned(endpoint: Endpoint, giving: Zones, receiving: Zones, given: Zones) -> Endpoint:
     """The endpoint with its hint: for its own zone, or for one in need while its own has some to give."""
-    if not endpoint.ready:
+    if not endpoint.marked_ready:
         return msgspec.structs.replace(endpoint, hints=None) if endpoint.hints is not None else endpoint
     zone = own = endpoint.zone or ""
     if giving.get(own, 0) > 0 and receiving:

@@ -3,8 +3,7 @@
 :func:`judge` is the one place where that is decided.  The Endpoints and EndpointSlice controllers build what they write
 from its verdicts, and ``seamark why`` prints them, so an explanation can never disagree with the behaviour.
 
-The views of Service, Pod and Node below name only the fields a verdict depends on; they decode straight from the wire.
-Pods and Nodes have no ``resourceVersion`` here: a heartbeat or an annotation that changes nothing below is no change.
+:func:`same` tells whether a change of a Pod can change any verdict on it.
 """
 
 from __future__ import annotations
@@ -15,182 +14,11 @@ from functools import lru_cache
 import msgspec
 
 from seamark.kinds.values import addresses
-from seamark.kinds.values.addresses import Family as Family
-
-ZONE_LABEL = "topology.kubernetes.io/zone"
-FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
-
-
-class View(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A part of an object as it is on the wire: fields it does not name are dropped, those it lacks are empty."""
-
-
-# --- Service ---------------------------------------------------------------------------------------
-
-
-class ServiceMetadata(View, frozen=True):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
-class ServicePort(View, frozen=True):
-    port: int = 0
-    name: str = ""
-    protocol: str = "TCP"
-    target_port: int | str = 0
-    app_protocol: str | None = None
-
-
-class ServiceSpec(View, frozen=True):
-    type: str = "ClusterIP"
-    selector: dict[str, str] | None = None
-    ports: tuple[ServicePort, ...] = ()
-    cluster_ip: str = msgspec.field(name="clusterIP", default="")
-    ip_families: tuple[str, ...] = ()
-    publish_not_ready_addresses: bool = False
-    traffic_distribution: str | None = None
-
-
-class Service(View, frozen=True):
-    metadata: ServiceMetadata
-    spec: ServiceSpec = ServiceSpec()
-
-    @property
-    def managed(self) -> bool:
-        """Whether the controllers make endpoints for it: an empty selector counts as none, for storage drops it."""
-        return bool(self.spec.selector) and self.spec.type != "ExternalName"
-
-    @property
-    def headless(self) -> bool:
-        """No address of its own, be it by wish (``None``) or not yet given."""
-        return self.spec.cluster_ip in ("", "None")
-
-    @property
-    def families(self) -> tuple[Family, ...]:
-        """The address families its EndpointSlices are made for."""
-        if found := tuple(f for f in ("IPv4", "IPv6") if f in self.spec.ip_families):
-            return found
-        if not self.headless:
-            return ("IPv6",) if ":" in self.spec.cluster_ip else ("IPv4",)
-        return ("IPv4", "IPv6")
-
-    @property
-    def primary_family(self) -> Family | None:
-        """The one family its Endpoints are made for; None if it is left to each Pod."""
-        if self.spec.ip_families:
-            return "IPv6" if self.spec.ip_families[0] == "IPv6" else "IPv4"
-        if not self.headless:
-            return "IPv6" if ":" in self.spec.cluster_ip else "IPv4"
-        return None
-
-
-# --- Pod -------------------------------------------------------------------------------------------
-
-
-class PodMetadata(View, frozen=True):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-
-
-class ContainerPort(View, frozen=True):
-    container_port: int = 0
-    name: str = ""
-    protocol: str = "TCP"
-
-
-class Container(View, frozen=True):
-    ports: tuple[ContainerPort, ...] = ()
-    restart_policy: str | None = None
-
-
-class PodSpec(View, frozen=True):
-    node_name: str = ""
-    hostname: str = ""
-    subdomain: str = ""
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
-
-
-class PodIP(View, frozen=True):
-    ip: str = ""
-
-
-class Condition(View, frozen=True):
-    type: str
-    status: str = ""
-    last_transition_time: str | None = None
-
-
-class PodStatus(View, frozen=True):
-    phase: str = ""
-    pod_ip: str = msgspec.field(name="podIP", default="")
-    pod_ips: tuple[PodIP, ...] = msgspec.field(name="podIPs", default=())
-    conditions: tuple[Condition, ...] = ()
-
-
-class Pod(View, frozen=True):
-    metadata: PodMetadata
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
-
-    @property
-    def ready_condition(self) -> Condition | None:
-        return next((c for c in self.status.conditions if c.type == "Ready"), None)
-
-    @property
-    def ready(self) -> bool:
-        """As the kubelet summed it up; container states are not consulted, and no condition is not ready."""
-        condition = self.ready_condition
-        return condition is not None and condition.status == "True"
-
-    @property
-    def ips(self) -> tuple[str, ...]:
-        if self.status.pod_ips:
-            return tuple(entry.ip for entry in self.status.pod_ips)
-        # An API server keeps the two in step; one that does not should not cost a Pod its traffic.
-        return (self.status.pod_ip,) if self.status.pod_ip else ()
-
-    def container_ports(self) -> tuple[ContainerPort, ...]:
-        """Every declared port a Service may name, in the order in which the first match wins; sidecars come last."""
-        sidecars = (c for c in self.spec.init_containers if c.restart_policy == "Always")
-        return tuple(port for group in (self.spec.containers, sidecars) for c in group for port in c.ports)
-
-
-# --- Node ------------------------------------------------------------------------------------------
-
-
-class NodeMetadata(View, frozen=True):
-    name: str
-    labels: dict[str, str] = {}
-
-
-class NodeStatus(View, frozen=True):
-    allocatable: dict[str, int | float | str] = {}
-    conditions: tuple[Condition, ...] = ()
-
-
-class Node(View, frozen=True):
-    metadata: NodeMetadata
-    status: NodeStatus = NodeStatus()
-
-    @property
-    def zone(self) -> str:
-        return self.metadata.labels.get(ZONE_LABEL, "")
-
-    @property
-    def ready(self) -> bool:
-        condition = next((c for c in self.status.conditions if c.type == "Ready"), None)
-        return condition is not None and condition.status == "True"
-
+from seamark.kinds.values.addresses import Family
+from seamark.kinds.wellknown import FINISHED_PHASES
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import ContainerPort, Pod
+from seamark.rules.objects.service import Service, ServicePort
 
 # --- the verdict -----------------------------------------------------------------------------------
 
@@ -331,6 +159,25 @@ def judge(service: Service, pod: Pod, node: Node | None) -> Verdict:
         node=pod.spec.node_name,
         zone=node.zone if node is not None else "",
         phase=pod.status.phase,
+    )
+
+
+def same(old: Pod, new: Pod) -> bool:
+    """Whether nothing differs that a verdict, or the time it is written for, depends on.
+
+    Most changes of a Pod (container statuses, annotations, other conditions) are of no interest to its Services.  This
+    test is far cheaper than judging the Pod anew for each of them.
+    """
+    before, after = old.metadata, new.metadata
+    return (
+        before.uid == after.uid
+        and before.deletion_timestamp == after.deletion_timestamp
+        and before.labels == after.labels
+        and old.status.phase == new.status.phase
+        and old.status.pod_ips == new.status.pod_ips
+        and old.status.pod_ip == new.status.pod_ip
+        and old.condition("Ready") == new.condition("Ready")
+        and old.spec == new.spec
     )
 
 

@@ -10,39 +10,30 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from seamark.kinds.values.addresses import Family
+from seamark.kinds.wellknown import (
+    LAST_APPLIED_ANNOTATION,
+    LEADER_ANNOTATION,
+    MIRROR_CONTROLLER,
+    MIRRORED_ADDRESSES,
+    SERVICE_NAME_LABEL,
+    SKIP_MIRROR_LABEL,
+    SLICE_MANAGED_BY_LABEL,
+    TRIGGER_TIME_ANNOTATION,
+)
+from seamark.rules.changes import Changes
 from seamark.rules.hints import stripped
-from seamark.rules.membership import Family, Port, Service, parse_ip
+from seamark.rules.membership import Port, parse_ip
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
+from seamark.rules.objects.endpointslice import Conditions, Endpoint, EndpointSlice
+from seamark.rules.objects.metadata import Metadata, OwnerReference
+from seamark.rules.objects.service import Service
+from seamark.rules.slices.matching import PortKey, identity, port_key, same_endpoint, slice_ports
+from seamark.rules.slices.objects import name_prefix
 from seamark.rules.slices.packing import Content
 from seamark.rules.slices.state import Note
 from seamark.rules.subsets import repack
-from seamark.rules.written import (
-    LAST_APPLIED_ANNOTATION,
-    LEADER_ANNOTATION,
-    MANAGED_BY_LABEL,
-    SERVICE_NAME_LABEL,
-    SKIP_MIRROR_LABEL,
-    TRIGGER_TIME_ANNOTATION,
-    Changes,
-    Conditions,
-    Endpoint,
-    EndpointAddress,
-    EndpointPort,
-    Endpoints,
-    EndpointSlice,
-    EndpointSubset,
-    Metadata,
-    OwnerReference,
-    PortKey,
-    address_family,
-    identity,
-    name_prefix,
-    port_key,
-    same_endpoint,
-    slice_ports,
-)
 
-CONTROLLER = "endpointslicemirroring-controller.k8s.io"
-MAX_ADDRESSES = 1000
 _NOT_COPIED = frozenset((TRIGGER_TIME_ANNOTATION, LAST_APPLIED_ANNOTATION))
 
 Key = tuple[Family, PortKey]
@@ -56,7 +47,7 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
 
 def ours(endpoint_slice: EndpointSlice) -> bool:
-    return endpoint_slice.metadata.labels.get(MANAGED_BY_LABEL) == CONTROLLER
+    return endpoint_slice.managed_by == MIRROR_CONTROLLER
 
 
 def mirrorable(endpoints: Endpoints) -> bool:
@@ -78,7 +69,7 @@ def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[
     wanted, notes = _wanted(endpoints)
     by_key: dict[Key | None, list[EndpointSlice]] = {}
     for endpoint_slice in existing:
-        family = address_family(endpoint_slice)
+        family = endpoint_slice.family
         key = (family, port_key(endpoint_slice.ports or ())) if family is not None else None
         by_key.setdefault(key, []).append(endpoint_slice)
     create: list[EndpointSlice] = []
@@ -135,7 +126,7 @@ def _wanted(endpoints: Endpoints) -> tuple[dict[Key, Content], list[Note]]:
             Note(
                 "Warning",
                 "TooManyAddressesToMirror",
-                f"A max of {MAX_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+                f"A max of {MIRRORED_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
                 f"{skipped} addresses were skipped",
             )
         )
@@ -147,7 +138,7 @@ def _mirror(subset: EndpointSubset, ports: PortKey, wanted: dict[Key, Content]) 
     taken = invalid = 0
     for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
         for address in addresses:
-            if taken >= MAX_ADDRESSES:
+            if taken >= MIRRORED_ADDRESSES:
                 return taken, invalid
             parsed = parse_ip(address.ip)
             if parsed is None:
@@ -185,7 +176,7 @@ def _slice(endpoints: Endpoints, content: Content, key: Key) -> EndpointSlice:
         metadata=Metadata(
             generate_name=name_prefix(meta.name),
             namespace=meta.namespace,
-            labels={**meta.labels, SERVICE_NAME_LABEL: meta.name, MANAGED_BY_LABEL: CONTROLLER},
+            labels={**meta.labels, SERVICE_NAME_LABEL: meta.name, SLICE_MANAGED_BY_LABEL: MIRROR_CONTROLLER},
             annotations={k: v for k, v in meta.annotations.items() if k not in _NOT_COPIED},
             owner_references=(owner,),
         ),

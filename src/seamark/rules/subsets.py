@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from seamark.rules.written import EndpointAddress, EndpointPort, EndpointSubset
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, EndpointSubset
 
 AddressKey = tuple[str, str]
 

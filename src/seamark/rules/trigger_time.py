@@ -1,12 +1,14 @@
-"""When did that happen which an Endpoints or EndpointSlice is now written for?
+"""The time of the change that an Endpoints or EndpointSlice is written for.
 
-Kubernetes notes it in an annotation, and scalability tests measure the programming latency of the network by it: the
-creation of the Service for the first write, later the earliest of the changes of readiness since the last one.
+Kubernetes notes it in an annotation, by which scalability tests measure how long the network takes to follow.  It is
+the creation of the Service for the first write, later the earliest change of a Pod's readiness since the last write.
 """
 
 from __future__ import annotations
 
-from seamark.rules.membership import Pod, Service
+from seamark.kinds.wellknown import TRIGGER_TIME_ANNOTATION
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 
 
 class TriggerTimes:
@@ -20,8 +22,8 @@ class TriggerTimes:
         self._changed: dict[str, str] = {}
 
     def put(self, name: str, pod: Pod | None) -> None:
-        """This is the Pod of that name now; None if the Service has none such any more."""
-        condition = pod.ready_condition if pod is not None else None
+        """Note the Pod of that name as it is now; None if the Service no longer selects one."""
+        condition = pod.condition("Ready") if pod is not None else None
         self._changed[name] = (condition.last_transition_time or "") if condition is not None else ""
 
     def earliest(self, service: Service) -> str:
@@ -35,7 +37,7 @@ class TriggerTimes:
         return min(times, default="")
 
     def written(self, service: Service) -> None:
-        """All that has happened so far is taken care of."""
+        """Everything put so far has been written."""
         self._service = service.metadata.creation_timestamp or ""
         for name, time in self._changed.items():
             if time:
@@ -43,3 +45,12 @@ class TriggerTimes:
             else:
                 self._pods.pop(name, None)
         self._changed.clear()
+
+
+def with_trigger_time(annotations: dict[str, str], trigger_time: str) -> dict[str, str]:
+    """The annotations of an object about to be written for a change at that time ("": unknown)."""
+    if trigger_time:
+        return {**annotations, TRIGGER_TIME_ANNOTATION: trigger_time}
+    if TRIGGER_TIME_ANNOTATION in annotations:
+        return {k: v for k, v in annotations.items() if k != TRIGGER_TIME_ANNOTATION}
+    return annotations

@@ -11,20 +11,17 @@ from enum import Enum
 import msgspec
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
-from seamark.why.case import Case, listed
-from seamark.why.checks.written import edited_by, endpoints_content, in_endpoints, in_slices, slices_content
-from seamark.why.views import (
+from seamark.kinds.wellknown import (
+    ENDPOINTS_CAPACITY,
     LEADER_ANNOTATION,
-    MANAGED_BY_LABEL,
     MIRROR_CONTROLLER,
     SERVICE_NAME_LABEL,
     SLICE_CONTROLLER,
-    Endpoints,
-    EndpointSlice,
-    Key,
-    Metadata,
-    Service,
+    SLICE_MANAGED_BY_LABEL,
 )
+from seamark.why.case import Case, listed
+from seamark.why.checks.written import edited_by, endpoints_content, in_endpoints, in_slices, slices_content
+from seamark.why.views import Endpoints, EndpointSlice, Key, Metadata, Service
 from seamark.why.world import World
 
 
@@ -92,7 +89,7 @@ def _endpoints_problem(world: World, endpoints: Endpoints, service: Service | No
         return None
     case = Case(world, service)
     wanted = in_endpoints(case)
-    if len(wanted.entries) > 1000:
+    if len(wanted.entries) > ENDPOINTS_CAPACITY:
         return None
     differs = endpoints_content(endpoints).against(wanted)
     if not differs or slices_content(case.controller_slices).against(in_slices(case)):
@@ -138,7 +135,7 @@ def _slice_problem(world: World, each: EndpointSlice, service: Service | None) -
         return (
             Defect.FOREIGN,
             "made by hand for a Service with a selector: it gets traffic beside the selected Pods",
-            f"delete it, or label it {MANAGED_BY_LABEL}",
+            f"delete it, or label it {SLICE_MANAGED_BY_LABEL}",
         )
     return None
 

@@ -7,10 +7,12 @@ from functools import cached_property
 
 import msgspec
 
+from seamark.kinds.wellknown import SLICE_CONTROLLER
 from seamark.rules.membership import Reason, Standing, Verdict, judge
+from seamark.rules.objects.node import Node
 from seamark.why.checks.near import NearMiss, near_misses
 from seamark.why.checks.pods import Trouble, trouble
-from seamark.why.views import SLICE_CONTROLLER, Endpoints, EndpointSlice, Key, Node, Pod, Service
+from seamark.why.views import Endpoints, EndpointSlice, Key, Pod, Service
 from seamark.why.world import World
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from seamark.kinds.values import times
+from seamark.kinds.wellknown import TRIGGER_TIME_ANNOTATION
 from seamark.why.case import Case, plural
 from seamark.why.history import Moment, lasted, moments
 from seamark.why.recall import Memory
@@ -15,8 +16,6 @@ from seamark.why.render import Style
 from seamark.why.text import table
 from seamark.why.views import Event, Key, Service
 from seamark.why.world import World
-
-_TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 class Chronicle(msgspec.Struct, frozen=True):
@@ -99,7 +98,7 @@ def _present(case: Case) -> list[tuple[str, ...]]:
         since = ready.last_transition_time if ready is not None else None
         rows.append((each.pod.metadata.name, each.verdict.standing.value, since or "unknown"))
     for each_slice in case.slices:
-        trigger = each_slice.metadata.annotations.get(_TRIGGER)
+        trigger = each_slice.metadata.annotations.get(TRIGGER_TIME_ANNOTATION)
         written = max((m.time for m in each_slice.metadata.managed_fields if m.time), default="")
         if trigger and written:
             took = times.parse(written) - times.parse(trigger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from seamark.rules.membership import Reason, Standing
+from seamark.rules.objects.service import ServicePort
 from seamark.why.case import Candidate, Case, listed, pairs, plural
 from seamark.why.checks import (
     external,
@@ -23,7 +24,7 @@ from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, ranked
 from seamark.why.report import Health, PodRow, Report, Table, health_of
-from seamark.why.views import Key, ServicePort
+from seamark.why.views import Key
 from seamark.why.world import World
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (

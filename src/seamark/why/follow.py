@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
-from seamark.why.views import Namespace
+from seamark.rules.objects.namespace import Namespace
 
 log = logging.getLogger(__name__)
 

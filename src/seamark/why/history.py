@@ -12,32 +12,15 @@ from typing import Literal
 import msgspec
 
 from seamark.kinds.values import times
-from seamark.rules.membership import View, selects
-from seamark.why import views
+from seamark.rules.membership import selects
+from seamark.rules.objects.metadata import View
 from seamark.why.case import pairs
 from seamark.why.views import EndpointSlice, Manager, Pod, Service
 
 ChangeKind = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-class PodMetadata(views.PodMetadata, frozen=True):
-    managed_fields: tuple[Manager, ...] = ()
-    resource_version: str = ""
-
-
-class RememberedPod(Pod, frozen=True):
-    metadata: PodMetadata
-
-
-class ServiceMetadata(views.ServiceMetadata, frozen=True):
-    managed_fields: tuple[Manager, ...] = ()
-
-
-class RememberedService(Service, frozen=True):
-    metadata: ServiceMetadata
-
-
-Remembered = RememberedPod | RememberedService | EndpointSlice
+Remembered = Pod | Service | EndpointSlice
 
 
 class Change(View, frozen=True):
@@ -78,7 +61,7 @@ class _Teller:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._pods: dict[str, RememberedPod] = {}
+        self._pods: dict[str, Pod] = {}
         self._slices: dict[str, dict[str, tuple[bool, str]]] = {}
         self._causes: dict[str, _Cause] = {}
         self._service_cause: _Cause | None = None
@@ -86,28 +69,28 @@ class _Teller:
     def tell(self, changes: Iterable[Change]) -> Iterator[Moment]:
         for change in changes:
             match change.object:
-                case RememberedPod() as pod:
+                case Pod() as pod:
                     self._pod(change, pod)
-                case RememberedService() as service:
+                case Service() as service:
                     yield from self._changed_service(change, service)
                 case EndpointSlice() as endpoint_slice:
                     yield from self._slice(change, endpoint_slice)
 
     # --- what may move an address ------------------------------------------------------------------
 
-    def _pod(self, change: Change, pod: RememberedPod) -> None:
+    def _pod(self, change: Change, pod: Pod) -> None:
         name, before = pod.metadata.name, self._pods.pop(pod.metadata.name, None)
         if change.type != "DELETED":
             self._pods[name] = pod
         text = _pod_change(change.type, before, pod, self._service)
         if text:
-            ready = pod.ready_condition
+            ready = pod.condition("Ready")
             flipped = before is None or before.ready != pod.ready
             noticed = _seconds(ready.last_transition_time) if ready is not None and flipped else None
             written = _written(pod.metadata.managed_fields)
             self._causes[name] = _Cause(change.revision, f"Pod {name} {text}", noticed or written, written)
 
-    def _changed_service(self, change: Change, service: RememberedService) -> Iterator[Moment]:
+    def _changed_service(self, change: Change, service: Service) -> Iterator[Moment]:
         before, self._service = self._service, service
         written = _written(service.metadata.managed_fields)
         if change.type == "DELETED":
@@ -168,7 +151,7 @@ class _Teller:
         return Moment(written, revision, what, cause.text, latency, tuple(hops))
 
 
-def _pod_change(type: ChangeKind, before: RememberedPod | None, pod: RememberedPod, service: Service) -> str:
+def _pod_change(type: ChangeKind, before: Pod | None, pod: Pod, service: Service) -> str:
     """What changed about a Pod that matters to its endpoints; "" if nothing does."""
     if type == "DELETED":
         return "was deleted"

@@ -30,21 +30,13 @@ from seamark.kinds.resource import (
     STATEFUL_SETS,
     Resource,
 )
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.network import ServiceCIDR
+from seamark.rules.objects.node import Node
 from seamark.why.case import Case, pairs
 from seamark.why.checks.external import in_cluster_target
-from seamark.why.views import (
-    SERVICE_NAME_LABEL,
-    Endpoints,
-    EndpointSlice,
-    Event,
-    Key,
-    Namespace,
-    Node,
-    Pod,
-    Service,
-    ServiceCidr,
-    Workload,
-)
+from seamark.why.views import Endpoints, EndpointSlice, Event, Key, Pod, Service, Workload
 from seamark.why.world import Refused, Seen, World
 
 T = TypeVar("T")
@@ -116,7 +108,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float
         reader.optional(NODES, Node),
         reader.optional(ENDPOINTS, Endpoints, namespace),
         reader.optional(ENDPOINT_SLICES, EndpointSlice, namespace),
-        reader.optional(SERVICE_CIDRS, ServiceCidr),
+        reader.optional(SERVICE_CIDRS, ServiceCIDR),
     )
     world = World(
         Seen(

@@ -14,16 +14,10 @@ from typing import IO, Any, TypeVar
 import msgspec
 import yaml
 
-from seamark.why.views import (
-    Endpoints,
-    EndpointSlice,
-    Namespace,
-    Node,
-    Pod,
-    Service,
-    ServiceCidr,
-    Workload,
-)
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.network import ServiceCIDR
+from seamark.rules.objects.node import Node
+from seamark.why.views import Endpoints, EndpointSlice, Pod, Service, Workload
 from seamark.why.world import Seen, World
 
 T = TypeVar("T")
@@ -134,7 +128,7 @@ def world_of(found: Iterable[tuple[str, Document]], *, namespace: str = "default
             endpoints=_all(by_kind, "Endpoints", Endpoints),
             slices=_all(by_kind, "EndpointSlice", EndpointSlice),
             workloads=[workload for workload, _ in workloads],
-            cidrs=_all(by_kind, "ServiceCIDR", ServiceCidr) or None,
+            cidrs=_all(by_kind, "ServiceCIDR", ServiceCIDR) or None,
             namespaces=_all(by_kind, "Namespace", Namespace) or None,
             hypothetical=True,
         )

@@ -17,9 +17,10 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, PODS, SERVICES, Resource
-from seamark.why.history import Change, RememberedPod, RememberedService
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.why.history import Change
 from seamark.why.observe import CannotLook
-from seamark.why.views import SERVICE_NAME_LABEL, EndpointSlice, Event, Key
+from seamark.why.views import EndpointSlice, Event, Key, Pod, Service
 
 _OLDEST = re.compile(r"too old resource version: \d+ \((\d+)\)")
 _PROBES = 24
@@ -39,7 +40,7 @@ async def recall(cluster: Cluster, key: Key) -> Memory:
     """Everything the server remembers about a Service, the Pods of its namespace and its EndpointSlices."""
     namespace, name = key
     try:
-        newest = int((await cluster.list(SERVICES, namespace=namespace, as_=RememberedService)).version)
+        newest = int((await cluster.list(SERVICES, namespace=namespace, as_=Service)).version)
     except ValueError:
         newest = 0  # a server whose versions are no numbers is not asked for more
     except errors.ApiError as error:
@@ -48,8 +49,8 @@ async def recall(cluster: Cluster, key: Key) -> Memory:
     changes: list[Change] = []
     if oldest is not None:
         sources: tuple[tuple[Resource, dict[str, str], Any], ...] = (
-            (SERVICES, {"fields": f"metadata.name={name}"}, RememberedService),
-            (PODS, {}, RememberedPod),
+            (SERVICES, {"fields": f"metadata.name={name}"}, Service),
+            (PODS, {}, Pod),
             (ENDPOINT_SLICES, {"labels": f"{SERVICE_NAME_LABEL}={name}"}, EndpointSlice),
         )
         for resource, selection, type in sources:
@@ -61,7 +62,7 @@ async def recall(cluster: Cluster, key: Key) -> Memory:
 def _concerns(change: Change, name: str) -> bool:
     """Not every server can select what it replays."""
     match change.object:
-        case RememberedService() as service:
+        case Service() as service:
             return service.metadata.name == name
         case EndpointSlice() as endpoint_slice:
             return endpoint_slice.service_name == name

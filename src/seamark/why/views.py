@@ -1,33 +1,21 @@
-"""Objects as ``why`` reads them: what membership is decided by, and what tells a person why it is so.
+"""Objects as ``why`` reads them: the shared views, with what only a diagnosis needs added.
 
-Services, Pods and Nodes extend the views of :mod:`seamark.rules.membership`, whose ``judge`` takes them as
-they are.  Nothing here is ever written back.
+Added are the writers of an object (``managedFields``), the probes of containers, workloads of any kind, and Events.
+``rules.membership.judge`` takes these objects like the shared ones.  Nothing here is ever written back.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from seamark.rules import membership
-from seamark.rules.membership import View
-
-SERVICE_NAME_LABEL = "kubernetes.io/service-name"
-MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
-SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror"
-ENDPOINTS_MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
-OVER_CAPACITY_ANNOTATION = "endpoints.kubernetes.io/over-capacity"
-LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
-SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
-MIRROR_CONTROLLER = "endpointslicemirroring-controller.k8s.io"
+from seamark.kinds.wellknown import ENDPOINTS_MANAGED_BY_LABEL
+from seamark.rules import mirroring
+from seamark.rules.objects import endpoints, endpointslice, metadata, pod, service
+from seamark.rules.objects.conditions import Condition
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort
+from seamark.rules.objects.metadata import ObjectReference, View
 
 Key = tuple[str, str]  # namespace, name
-
-
-class Owner(View, frozen=True):
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
 
 
 class Manager(View, frozen=True):
@@ -37,78 +25,19 @@ class Manager(View, frozen=True):
     time: str | None = None
 
 
-class Metadata(View, frozen=True):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-    owner_references: tuple[Owner, ...] = ()
-    finalizers: tuple[str, ...] = ()
+class Metadata(metadata.Metadata, frozen=True):
     managed_fields: tuple[Manager, ...] = ()
 
 
-# --- Service ---------------------------------------------------------------------------------------
+# --- Service and Pod -------------------------------------------------------------------------------
 
 
-class ServiceMetadata(membership.ServiceMetadata, frozen=True):
-    finalizers: tuple[str, ...] = ()
-
-
-class ServicePort(membership.ServicePort, frozen=True):
-    node_port: int = 0
-
-
-class ServiceSpec(membership.ServiceSpec, frozen=True):
-    ports: tuple[ServicePort, ...] = ()
-    cluster_ips: tuple[str, ...] = msgspec.field(name="clusterIPs", default=())
-    ip_family_policy: str = ""
-    external_name: str = ""
-    internal_traffic_policy: str = ""
-    external_traffic_policy: str = ""
-
-
-class Ingress(View, frozen=True):
-    ip: str = ""
-    hostname: str = ""
-
-
-class LoadBalancer(View, frozen=True):
-    ingress: tuple[Ingress, ...] = ()
-
-
-class ServiceStatus(View, frozen=True):
-    load_balancer: LoadBalancer = LoadBalancer()
-
-
-class Service(membership.Service, frozen=True):
-    metadata: ServiceMetadata
-    spec: ServiceSpec = ServiceSpec()
-    status: ServiceStatus = ServiceStatus()
+class Service(service.Service, frozen=True):
+    metadata: Metadata
 
     @property
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
-
-    @property
-    def external(self) -> bool:
-        return self.spec.type == "ExternalName"
-
-
-# --- Pod -------------------------------------------------------------------------------------------
-
-
-class PodMetadata(membership.PodMetadata, frozen=True):
-    creation_timestamp: str | None = None
-    owner_references: tuple[Owner, ...] = ()
-    finalizers: tuple[str, ...] = ()
-
-
-class ContainerPort(membership.ContainerPort, frozen=True):
-    host_port: int = 0
 
 
 class HttpGet(View, frozen=True):
@@ -142,143 +71,30 @@ class Probe(View, frozen=True):
         return "it"
 
 
-class Container(membership.Container, frozen=True):
-    name: str = ""
-    ports: tuple[ContainerPort, ...] = ()
+class Container(pod.Container, frozen=True):
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
 
 
-class Named(View, frozen=True):
-    name: str = ""
-
-
-class Gate(View, frozen=True):
-    condition_type: str = ""
-
-
-class PodSpec(membership.PodSpec, frozen=True):
+class PodSpec(pod.PodSpec, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    readiness_gates: tuple[Gate, ...] = ()
-    scheduling_gates: tuple[Named, ...] = ()
-    host_network: bool = False
 
 
-class Condition(membership.Condition, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class Waiting(View, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class Terminated(View, frozen=True):
-    reason: str = ""
-    message: str = ""
-    exit_code: int = 0
-    finished_at: str | None = None
-
-
-class Running(View, frozen=True):
-    started_at: str | None = None
-
-
-class State(View, frozen=True):
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(View, frozen=True):
-    name: str = ""
-    ready: bool = False
-    started: bool | None = None
-    restart_count: int = 0
-    image: str = ""
-    state: State = State()
-    last_state: State = State()
-
-
-class PodStatus(membership.PodStatus, frozen=True):
-    reason: str = ""
-    message: str = ""
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class Pod(membership.Pod, frozen=True):
-    metadata: PodMetadata
+class Pod(pod.Pod, frozen=True):
+    metadata: Metadata
     spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
 
     @property
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
 
-    def condition(self, type: str) -> Condition | None:
-        return next((c for c in self.status.conditions if c.type == type), None)
-
-
-# --- Node ------------------------------------------------------------------------------------------
-
-
-class Taint(View, frozen=True):
-    key: str = ""
-    effect: str = ""
-
-
-class NodeSpec(View, frozen=True):
-    unschedulable: bool = False
-    taints: tuple[Taint, ...] = ()
-
-
-class NodeStatus(membership.NodeStatus, frozen=True):
-    conditions: tuple[Condition, ...] = ()
-
-
-class Node(membership.Node, frozen=True):
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
-
-    @property
-    def ready_condition(self) -> Condition | None:
-        return next((c for c in self.status.conditions if c.type == "Ready"), None)
-
 
 # --- Endpoints and EndpointSlices ------------------------------------------------------------------
 
 
-class Reference(View, frozen=True):
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class EndpointAddress(View, frozen=True):
-    ip: str = ""
-    target_ref: Reference | None = None
-
-
-class EndpointPort(View, frozen=True):
-    name: str = ""
-    port: int = 0
-    protocol: str = "TCP"
-
-
-class Subset(View, frozen=True):
-    addresses: tuple[EndpointAddress, ...] | None = None
-    not_ready_addresses: tuple[EndpointAddress, ...] | None = None
-    ports: tuple[EndpointPort, ...] | None = None
-
-
-class Endpoints(View, frozen=True):
+class Endpoints(endpoints.Endpoints, frozen=True):
     metadata: Metadata
-    subsets: tuple[Subset, ...] | None = None
 
     @property
     def key(self) -> Key:
@@ -290,85 +106,36 @@ class Endpoints(View, frozen=True):
 
     @property
     def mirrorable(self) -> bool:
-        """Whether nobody forbids mirroring them into EndpointSlices."""
-        return (
-            self.metadata.labels.get(SKIP_MIRROR_LABEL) != "true" and LEADER_ANNOTATION not in self.metadata.annotations
-        )
+        return mirroring.mirrorable(self)
 
     def ready(self) -> list[EndpointAddress]:
-        return [address for subset in self.subsets or () for address in subset.addresses or ()]
+        return [address for subset in self.subsets or () for address in subset.addresses]
 
     def not_ready(self) -> list[EndpointAddress]:
-        return [address for subset in self.subsets or () for address in subset.not_ready_addresses or ()]
+        return [address for subset in self.subsets or () for address in subset.not_ready_addresses]
 
     def ports(self) -> list[EndpointPort]:
-        return [port for subset in self.subsets or () for port in subset.ports or ()]
+        return [port for subset in self.subsets or () for port in subset.ports]
 
 
-class Conditions(View, frozen=True):
-    ready: bool | None = None
-    serving: bool | None = None
-    terminating: bool | None = None
-
-
-class Target(View, frozen=True):
-    name: str = ""
-
-
-class Hints(View, frozen=True):
-    for_zones: tuple[Target, ...] | None = None
-    for_nodes: tuple[Target, ...] | None = None
-
-
-class Endpoint(View, frozen=True):
-    addresses: tuple[str, ...] | None = None
-    conditions: Conditions = Conditions()
-    target_ref: Reference | None = None
-    node_name: str | None = None
-    zone: str | None = None
-    hints: Hints | None = None
-
-    @property
-    def ready(self) -> bool:
-        """As every reader takes it: what does not say otherwise is ready."""
-        return self.conditions.ready is not False
-
-
-class SlicePort(View, frozen=True):
-    name: str | None = None
-    port: int | None = None
-    protocol: str | None = None
-
-
-class EndpointSlice(View, frozen=True):
+class EndpointSlice(endpointslice.EndpointSlice, frozen=True):
     metadata: Metadata
-    address_type: str = ""
-    endpoints: tuple[Endpoint, ...] | None = None
-    ports: tuple[SlicePort, ...] | None = None
 
     @property
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
 
-    @property
-    def service_name(self) -> str:
-        return self.metadata.labels.get(SERVICE_NAME_LABEL, "")
-
-    @property
-    def managed_by(self) -> str:
-        return self.metadata.labels.get(MANAGED_BY_LABEL, "")
-
     def owned_by(self, uid: str) -> bool:
         return any(owner.uid == uid for owner in self.metadata.owner_references)
 
     def ready_addresses(self) -> list[str]:
-        return [each for endpoint in self.endpoints or () if endpoint.ready for each in endpoint.addresses or ()]
+        return [each for endpoint in self.endpoints or () if endpoint.ready for each in endpoint.addresses]
 
     def all_addresses(self) -> list[str]:
-        return [each for endpoint in self.endpoints or () for each in endpoint.addresses or ()]
+        return [each for endpoint in self.endpoints or () for each in endpoint.addresses]
 
 
-# --- the rest --------------------------------------------------------------------------------------
+# --- workloads and Events --------------------------------------------------------------------------
 
 
 class TemplateMetadata(View, frozen=True):
@@ -394,7 +161,7 @@ class WorkloadStatus(View, frozen=True):
 
 
 class Workload(View, frozen=True):
-    """A Deployment, ReplicaSet, StatefulSet, DaemonSet or whatever else makes Pods from a template."""
+    """A workload of any kind that makes Pods from a template."""
 
     metadata: Metadata
     kind: str = ""
@@ -412,29 +179,11 @@ class Workload(View, frozen=True):
         return f"{self.kind} {self.metadata.name}"
 
 
-class CidrSpec(View, frozen=True):
-    cidrs: tuple[str, ...] = ()
-
-
-class ServiceCidr(View, frozen=True):
-    metadata: Metadata
-    spec: CidrSpec = CidrSpec()
-
-
-class NamespaceStatus(View, frozen=True):
-    phase: str = ""
-
-
-class Namespace(View, frozen=True):
-    metadata: Metadata
-    status: NamespaceStatus = NamespaceStatus()
-
-
 class Event(View, frozen=True):
-    """What somebody noticed about an object."""
+    """Something that a component noticed about an object."""
 
     metadata: Metadata
-    involved_object: Reference = Reference()
+    involved_object: ObjectReference = ObjectReference()
     type: str = ""
     reason: str = ""
     message: str = ""

@@ -13,28 +13,28 @@ import msgspec
 
 from seamark.access.labels import ObjectsByLabels
 from seamark.kinds.resource import Resource
-from seamark.rules.membership import NodeMetadata
-from seamark.why.views import (
-    Endpoints,
-    EndpointSlice,
-    Event,
-    Key,
-    Namespace,
-    Node,
-    Pod,
-    Service,
-    ServiceCidr,
-    Workload,
+from seamark.kinds.wellknown import (
+    POD_INDEX_LABEL,
+    POD_NAME_LABEL,
+    REGION_LABEL,
+    REVISION_HASH_LABEL,
+    TEMPLATE_HASH_LABEL,
+    ZONE_LABEL,
 )
+from seamark.rules.objects.metadata import Metadata
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.network import ServiceCIDR
+from seamark.rules.objects.node import Node
+from seamark.why.views import Endpoints, EndpointSlice, Event, Key, Pod, Service, Workload
 
 # Labels that tell replicas or generations of one workload apart; nobody means them when choosing Pods.
 INSTANCE_LABELS = frozenset(
     (
-        "pod-template-hash",
-        "controller-revision-hash",
+        TEMPLATE_HASH_LABEL,
+        REVISION_HASH_LABEL,
         "pod-template-generation",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
+        POD_NAME_LABEL,
+        POD_INDEX_LABEL,
         "controller-uid",
         "batch.kubernetes.io/controller-uid",
         "batch.kubernetes.io/job-completion-index",
@@ -42,7 +42,7 @@ INSTANCE_LABELS = frozenset(
 )
 
 # Labels the cluster gives a Pod with its node: Pods of one kind differ in them, and nobody means them either.
-PLACE_LABELS = frozenset(("topology.kubernetes.io/zone", "topology.kubernetes.io/region"))
+PLACE_LABELS = frozenset((ZONE_LABEL, REGION_LABEL))
 _UNTELLING = INSTANCE_LABELS | PLACE_LABELS
 
 
@@ -72,7 +72,7 @@ class Seen(msgspec.Struct, frozen=True):
     endpoints: Sequence[Endpoints] | None = None
     slices: Sequence[EndpointSlice] | None = None
     workloads: Sequence[Workload] | None = None
-    cidrs: Sequence[ServiceCidr] | None = None
+    cidrs: Sequence[ServiceCIDR] | None = None
     namespaces: Sequence[Namespace] | None = None
     events: Sequence[Event] | None = None
     elsewhere: Sequence[Pod] = ()
@@ -137,7 +137,7 @@ class World:
     def node_of(self, pod: Pod) -> Node | None:
         """The Pod's Node; a stand-in where Nodes could not be seen, and None only if it is known to be missing."""
         if self.nodes is None:
-            return Node(NodeMetadata(pod.spec.node_name))
+            return Node(Metadata(pod.spec.node_name))
         return self.nodes.get(pod.spec.node_name)
 
     @cached_property

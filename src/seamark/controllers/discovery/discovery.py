@@ -22,10 +22,13 @@ from seamark.controllers.discovery.endpointslices_controller import EndpointSlic
 from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.mirroring_controller import MirroringController
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER, ENDPOINTS_PER_SLICE
 from seamark.metrics import Registry
-from seamark.rules.membership import Node, Pod, Service
-from seamark.rules.slices.state import MAX_ENDPOINTS
-from seamark.rules.written import Endpoints, EndpointSlice
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 from seamark.runtime.loop import Loop
 
 log = logging.getLogger(__name__)
@@ -42,7 +45,7 @@ class DiscoverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """
 
     workers: int = 5
-    max_endpoints_per_slice: int = MAX_ENDPOINTS
+    max_endpoints_per_slice: int = ENDPOINTS_PER_SLICE
     batch: float = 0.0
 
     def __post_init__(self) -> None:
@@ -96,7 +99,7 @@ class Discovery:
                 cluster,
                 members=members,
                 endpoints=informers.of(ENDPOINTS, as_=Endpoints),
-                recorder=self._recorder(cluster, "endpoint-controller"),
+                recorder=self._recorder(cluster, ENDPOINTS_CONTROLLER),
                 workers=workers,
                 batch=batch,
                 clock=clock,

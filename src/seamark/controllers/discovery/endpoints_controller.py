@@ -18,11 +18,14 @@ from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.slices_writer import namespace_terminating
 from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINTS
+from seamark.kinds.wellknown import LEADER_ANNOTATION
 from seamark.metrics import Registry
+from seamark.rules.changes import Changes
 from seamark.rules.endpoints_state import EndpointsState
-from seamark.rules.membership import Service
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.metadata import Written
+from seamark.rules.objects.service import Service
 from seamark.rules.trigger_time import TriggerTimes
-from seamark.rules.written import LEADER_ANNOTATION, Changes, Endpoints, Written
 from seamark.runtime.confirmations import Confirmations
 from seamark.runtime.loop import Loop, Retry
 

@@ -17,13 +17,15 @@ from seamark.controllers.discovery.slices_absent import AbsentSlices
 from seamark.controllers.discovery.slices_store import SliceStore
 from seamark.controllers.discovery.slices_writer import Outrun, SliceWriter
 from seamark.errors import ApiError
+from seamark.kinds.values.addresses import Family
+from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE, SLICE_CONTROLLER
 from seamark.metrics import Registry
 from seamark.rules import hints
-from seamark.rules.membership import Family, Node, Service
-from seamark.rules.slices.objects import CONTROLLER
-from seamark.rules.slices.state import MAX_ENDPOINTS, Note, Plan, SlicesState, Topology
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.service import Service
+from seamark.rules.slices.state import Note, Plan, SlicesState, Topology
 from seamark.rules.trigger_time import TriggerTimes
-from seamark.rules.written import EndpointSlice
 from seamark.runtime.confirmations import Confirmations
 from seamark.runtime.loop import Expected, Loop, Retry
 
@@ -69,7 +71,7 @@ class EndpointSlicesController:
         nodes: Informer[Node],
         slices: Informer[EndpointSlice],
         recorder: EventRecorder,
-        limit: int = MAX_ENDPOINTS,
+        limit: int = ENDPOINTS_PER_SLICE,
         workers: int = 5,
         batch: float = 0.0,
         clock: Clock | None = None,
@@ -82,8 +84,8 @@ class EndpointSlicesController:
         self._kept: dict[Key, _Kept] = {}
         clock = clock or SteadyClock()
         self._absent = AbsentSlices(clock)
-        self._store = SliceStore(CONTROLLER, Confirmations(clock, self._missed))
-        self._writer = SliceWriter(cluster, self._store, managed_by=CONTROLLER, name=self.name, metrics=metrics)
+        self._store = SliceStore(SLICE_CONTROLLER, Confirmations(clock, self._missed))
+        self._writer = SliceWriter(cluster, self._store, managed_by=SLICE_CONTROLLER, name=self.name, metrics=metrics)
         self._shares: dict[str, float] | None = None
         self._shares_known = False
         self._edit_delay = max(EDIT_DELAY, batch)

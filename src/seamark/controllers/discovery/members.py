@@ -11,7 +11,10 @@ from typing import Protocol
 
 from seamark.access.informer import Informer, key_of
 from seamark.access.labels import ObjectsByLabels, SelectorsByLabels
-from seamark.rules.membership import Node, Pod, Service, selects
+from seamark.rules.membership import same, selects
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 
 Key = str
 
@@ -87,6 +90,8 @@ class Members:
             follower.service_changed(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and same(old, new):
+            return
         present = new if new is not None else old
         assert present is not None
         namespace, name = present.metadata.namespace, present.metadata.name

@@ -13,10 +13,12 @@ from seamark.access.informer import Informer, key_of
 from seamark.controllers.discovery.slices_absent import AbsentSlices
 from seamark.controllers.discovery.slices_store import SliceStore
 from seamark.controllers.discovery.slices_writer import Outrun, SliceWriter
+from seamark.kinds.wellknown import MIRROR_CONTROLLER
 from seamark.metrics import Registry
 from seamark.rules import mirroring
-from seamark.rules.membership import Service
-from seamark.rules.written import Endpoints, EndpointSlice
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.service import Service
 from seamark.runtime.confirmations import Confirmations
 from seamark.runtime.loop import Loop, Retry
 
@@ -49,10 +51,8 @@ class MirroringController:
         self._batch = batch
         clock = clock or SteadyClock()
         self._absent = AbsentSlices(clock)
-        self._store = SliceStore(mirroring.CONTROLLER, Confirmations(clock, self._missed))
-        self._writer = SliceWriter(
-            cluster, self._store, managed_by=mirroring.CONTROLLER, name=self.name, metrics=metrics
-        )
+        self._store = SliceStore(MIRROR_CONTROLLER, Confirmations(clock, self._missed))
+        self._writer = SliceWriter(cluster, self._store, managed_by=MIRROR_CONTROLLER, name=self.name, metrics=metrics)
         retry = Retry(base=1.0, cap=60.0)
         self.loop = Loop(self, workers=workers, retry=retry, clock=clock, metrics=metrics, batch=batch)
         services.on_change(self._service_changed)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import msgspec
 
 from seamark.access.informer import key_of
-from seamark.rules.written import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, EndpointSlice
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
+from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.runtime.confirmations import Confirmations
 
 Key = str
@@ -110,7 +111,7 @@ class SliceStore:
     def _service_of(self, endpoint_slice: EndpointSlice) -> Key | None:
         meta = endpoint_slice.metadata
         service = meta.labels.get(SERVICE_NAME_LABEL, "")
-        if meta.labels.get(MANAGED_BY_LABEL) != self._managed_by or not service:
+        if meta.labels.get(SLICE_MANAGED_BY_LABEL) != self._managed_by or not service:
             return None
         return key_of(meta.namespace, service)
 

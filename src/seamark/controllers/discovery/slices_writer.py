@@ -15,8 +15,11 @@ from seamark.access.informer import split_key
 from seamark.controllers.discovery.slices_store import SliceStore
 from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINT_SLICES
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
 from seamark.metrics import Registry
-from seamark.rules.written import MANAGED_BY_LABEL, SERVICE_NAME_LABEL, Changes, EndpointSlice, Written
+from seamark.rules.changes import Changes
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.metadata import Written
 from seamark.runtime.loop import Expected
 
 # Writes under way at once for one Service.
@@ -61,7 +64,7 @@ class SliceWriter:
     async def refresh(self, key: Key) -> None:
         """Read the Service's slices from the server itself."""
         namespace, service = split_key(key)
-        labels = f"{SERVICE_NAME_LABEL}={service},{MANAGED_BY_LABEL}={self._managed_by}"
+        labels = f"{SERVICE_NAME_LABEL}={service},{SLICE_MANAGED_BY_LABEL}={self._managed_by}"
         found = await self._cluster.list(ENDPOINT_SLICES, namespace=namespace, labels=labels, as_=EndpointSlice)
         self._store.replace(key, {each.metadata.name: each for each in found.items})
         self._unsure.discard(key)

@@ -18,18 +18,12 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import key_of
 from seamark.access.informers import Informers
-from seamark.controllers.housekeeping.network_views import (
-    IPAddress,
-    ParentReference,
-    Service,
-    ServiceCIDR,
-    about,
-    covered,
-)
 from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS, SERVICES
 from seamark.kinds.service.ipaddress import FAMILY_LABEL, ip_address_object
 from seamark.kinds.values import times
 from seamark.kinds.values.addresses import family
+from seamark.rules.objects.network import IPAddress, ParentReference, ServiceCIDR, covered
+from seamark.rules.objects.service import Service
 from seamark.runtime.loop import Again, Key, Loop
 
 # How long a new IPAddress may wait for its Service.
@@ -79,7 +73,9 @@ def plan(
         return Repair(complaints=tuple(_note(holder, "ClusterIPOutOfRange", text) for holder in holders))
     parent = found.parent if found is not None else None
     owner = next((holder for holder in holders if parent is not None and _names(parent, holder)), None)
-    first = owner or min(holders, key=lambda h: (h.metadata.creation_timestamp, h.metadata.namespace, h.metadata.name))
+    first = owner or min(
+        holders, key=lambda h: (h.metadata.creation_timestamp or "", h.metadata.namespace, h.metadata.name)
+    )
     text = f"Cluster IP {shown}:{address} was assigned to multiple services; please recreate service"
     doubles = tuple(_note(h, "ClusterIPAlreadyAllocated", text) for h in holders if h is not first)
     if found is None:
@@ -99,7 +95,7 @@ def _plan_for_nobody(address: str, found: IPAddress | None, *, parent_exists: bo
     if found is None or not found.managed:
         return Repair()
     parent = found.parent
-    target = about(IP_ADDRESSES, found.metadata)
+    target = Reference.of(IP_ADDRESSES, found.metadata)
     if not parent.is_service:
         shown = "/".join(filter(None, (parent.group, parent.resource, parent.namespace, parent.name)))
         text = f"IPAddress {address} appears to have been modified, not referencing a Service {shown}: cleaning up"
@@ -121,7 +117,7 @@ def _names(parent: ParentReference, service: Service) -> bool:
 
 
 def _note(service: Service, reason: str, message: str) -> Note:
-    return Note(about(SERVICES, service.metadata), reason, message)
+    return Note(Reference.of(SERVICES, service.metadata), reason, message)
 
 
 def _addresses_of(service: Service) -> tuple[str, ...]:

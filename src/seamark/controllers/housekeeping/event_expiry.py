@@ -19,7 +19,7 @@ from seamark.access.informers import Informers
 from seamark.kinds.resource import EVENTS
 from seamark.kinds.values import times
 from seamark.metrics import Registry
-from seamark.rules.membership import View
+from seamark.rules.objects.metadata import Metadata, View
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +30,6 @@ STEP = 20
 PAUSE_SECONDS = 0.05
 # After a failure, and at most: the clock of the machine may be put forward meanwhile.
 LONGEST_SLEEP = 60.0
-
-
-class Metadata(View, frozen=True):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: str = ""
 
 
 class Series(View, frozen=True):

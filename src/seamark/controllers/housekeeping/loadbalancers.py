@@ -15,13 +15,14 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
+from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import key_of
 from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.loadbalancer_pool import Pool
-from seamark.controllers.housekeeping.network_views import Service, about
 from seamark.kinds.resource import SERVICES
 from seamark.kinds.values.addresses import Family, canonical, family
+from seamark.rules.objects.service import Service
 from seamark.runtime.loop import Key, Loop
 
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
@@ -152,7 +153,7 @@ class LoadBalancerController:
             assert service is not None
             for rival in self._pool.claimants(address):
                 self._loop.add(rival)
-            self._pool.claim(address, key, service.metadata.creation_timestamp)
+            self._pool.claim(address, key, service.metadata.creation_timestamp or "")
         for address in before - addresses:
             self._pool.release(address, key)
         if before - addresses:
@@ -222,7 +223,7 @@ class LoadBalancerController:
             self._say(new or old, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
 
     def _say(self, service: Service, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
-        self._recorder.record(about(SERVICES, service.metadata), type, reason=reason, message=message)
+        self._recorder.record(Reference.of(SERVICES, service.metadata), type, reason=reason, message=message)
 
 
 def _failed(problem: str) -> str:

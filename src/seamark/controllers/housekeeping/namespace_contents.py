@@ -17,7 +17,7 @@ from seamark.controllers.housekeeping.everything import Thing
 from seamark.controllers.workloads.writes import namespace_terminating
 from seamark.errors import Object
 from seamark.kinds.resource import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS, Resource
-from seamark.rules.membership import View
+from seamark.rules.objects.metadata import Metadata, View
 from seamark.runtime.loop import Key, Loop
 
 DESCRIPTION = "kubernetes.io/description"
@@ -52,17 +52,10 @@ def root_certificate(authority: str) -> Given:
     )
 
 
-class HeldMetadata(View, frozen=True):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-
-
 class Held(View, frozen=True):
     """The object as a namespace has it."""
 
-    metadata: HeldMetadata
+    metadata: Metadata
     data: dict[str, str] = msgspec.field(default_factory=dict)
     binary_data: dict[str, str] = msgspec.field(default_factory=dict)
 

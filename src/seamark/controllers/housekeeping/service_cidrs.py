@@ -9,12 +9,13 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
-from seamark.controllers.housekeeping.network_views import IPAddress, Network, ServiceCIDR, about, covered
 from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS
 from seamark.kinds.service.servicecidr import FINALIZER, READY
 from seamark.kinds.values import times
+from seamark.rules.objects.network import IPAddress, Network, ServiceCIDR, covered
 from seamark.runtime.loop import Again, Key, Loop
 
 # API servers that have not heard of the deletion yet may still give addresses out of it.
@@ -184,7 +185,7 @@ class ServiceCIDRController:
         except errors.ApiError:
             if status == "True":
                 self._recorder.record(
-                    about(SERVICE_CIDRS, cidr.metadata),
+                    Reference.of(SERVICE_CIDRS, cidr.metadata),
                     "Warning",
                     reason="KubernetesServiceCIDRError",
                     message="The ServiceCIDR Status can not be set to Ready=True",

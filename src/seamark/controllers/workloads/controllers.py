@@ -11,7 +11,6 @@ from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.controllers.workloads.daemonset import DaemonSet
 from seamark.controllers.workloads.daemonset_controller import DaemonSetController
-from seamark.controllers.workloads.daemonset_nodes import Node
 from seamark.controllers.workloads.deployment import Deployment
 from seamark.controllers.workloads.deployment_controller import DeploymentController
 from seamark.controllers.workloads.history import Revision
@@ -20,7 +19,6 @@ from seamark.controllers.workloads.replicas import ReplicaSet, ReplicationContro
 from seamark.controllers.workloads.replicaset_controller import ReplicasController
 from seamark.controllers.workloads.statefulset import StatefulSet
 from seamark.controllers.workloads.statefulset_controller import StatefulSetController
-from seamark.controllers.workloads.views import Pod
 from seamark.kinds.resource import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
@@ -31,6 +29,8 @@ from seamark.kinds.resource import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 # A burst of Pods that change is looked at once per so many seconds and workload; a single change does not wait.
 BATCH_SECONDS = 0.05
@@ -44,7 +44,7 @@ class Workloads:
         self._now = now
         self._recorders: dict[str, EventRecorder] = {}
         revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))
-        pods = Dependants(informers.of(PODS, as_=Pod))
+        pods = Dependants(informers.of(PODS, as_=Pod), same=Pod.same_replica)
         replica_sets = ReplicasController(
             cluster,
             informers.of(REPLICA_SETS, as_=ReplicaSet),

@@ -13,15 +13,15 @@ import msgspec
 from seamark.controllers.workloads.daemonset_nodes import Verdict, bound_to
 from seamark.controllers.workloads.pods import BURST, pod_from
 from seamark.controllers.workloads.shares import Share, resolve
-from seamark.controllers.workloads.views import Pod, Template, owner_reference
 from seamark.errors import Object
 from seamark.kinds.resource import DAEMON_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
+from seamark.kinds.wellknown import REVISION_HASH_LABEL
 from seamark.kinds.workloads.daemonset import TEMPLATE_GENERATION
-from seamark.rules.membership import View
-from seamark.rules.written import Metadata
+from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import Template, owner_reference
 
-HASH_LABEL = "controller-revision-hash"
 GENERATION_LABEL = "pod-template-generation"
 
 
@@ -78,7 +78,9 @@ class DaemonSet(View, frozen=True):
         """Whether a Pod is of this revision."""
         labels = pod.metadata.labels
         generation = self.template_generation
-        return labels.get(HASH_LABEL) == hash or bool(generation and labels.get(GENERATION_LABEL) == generation)
+        return labels.get(REVISION_HASH_LABEL) == hash or bool(
+            generation and labels.get(GENERATION_LABEL) == generation
+        )
 
 
 class Change(msgspec.Struct):
@@ -159,8 +161,8 @@ def _placed(
 
 def _excess(daemon_set: DaemonSet, running: Sequence[Pod], hash: str, now: float) -> list[Pod]:
     """Of several on one node, an old and a new one may stay, and the old one only while it is needed."""
-    new = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) == hash]
-    old = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) != hash]
+    new = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH_LABEL) == hash]
+    old = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH_LABEL) != hash]
     excess = new[1:] + old[1:]
     if new and old:
         relieved = new[0].available(daemon_set.spec.min_ready_seconds, now)
@@ -257,7 +259,7 @@ def count(
 
 def new_pod(daemon_set: DaemonSet, template: Template, node: str, hash: str) -> Object:
     """The Pod for a node; ``template`` has the tolerations of DaemonSets already."""
-    labels = {HASH_LABEL: hash}
+    labels = {REVISION_HASH_LABEL: hash}
     if daemon_set.template_generation:
         labels[GENERATION_LABEL] = daemon_set.template_generation
     pod = pod_from(template, owner=owner_reference(DAEMON_SETS, daemon_set.metadata), labels=labels)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers.workloads.daemonset import (
-    HASH_LABEL,
     Change,
     DaemonSet,
     DaemonSetStatus,
@@ -23,15 +23,18 @@ from seamark.controllers.workloads.daemonset import (
     new_pod,
     plan,
 )
-from seamark.controllers.workloads.daemonset_nodes import Node, Verdict, judge, with_tolerations
+from seamark.controllers.workloads.daemonset_nodes import Verdict, judge, same, with_tolerations
 from seamark.controllers.workloads.history import Collision, History, Revision
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
 from seamark.controllers.workloads.pods import PodKeeper
 from seamark.controllers.workloads.replicas import next_available
-from seamark.controllers.workloads.views import Pod, Template, reference
 from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import DAEMON_SETS, PODS
+from seamark.kinds.wellknown import REVISION_HASH_LABEL
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import Template
 from seamark.runtime.loop import Again, Loop
 
 Key = str
@@ -80,7 +83,7 @@ class DaemonSetController:
         self._owners = Owners(DAEMON_SETS, daemon_sets)
         self._claims: Claims[Pod] = Claims(cluster, DAEMON_SETS, PODS)
         self._keeper = PodKeeper(cluster, pods.informer, recorder)
-        self._history: History[DaemonSet] = History(cluster, DAEMON_SETS, revisions, hash_label=HASH_LABEL)
+        self._history: History[DaemonSet] = History(cluster, DAEMON_SETS, revisions, hash_label=REVISION_HASH_LABEL)
         self._written = OwnWrites(daemon_sets)
         self._known: dict[Key, _Known] = {}
         self._pauses: dict[Key, dict[str, _Pause]] = {}  # by node
@@ -95,6 +98,8 @@ class DaemonSetController:
             loop.add_batched(key)
 
         def node_changed(old: Node | None, new: Node | None) -> None:
+            if old is not None and new is not None and same(old, new):
+                return
             present = new if new is not None else old
             assert present is not None
             for key, known in self._known.items():
@@ -133,7 +138,7 @@ class DaemonSetController:
         revision = await self._revision(key, daemon_set, history)
         if revision is None:
             return
-        hash = revision.metadata.labels.get(HASH_LABEL, "")
+        hash = revision.metadata.labels.get(REVISION_HASH_LABEL, "")
         verdicts = self._verdicts(key, daemon_set)
         settled, failure, now = await self._keeper.settled(key), None, self._now()
         spared, wait = self._spared(key, mine, now)
@@ -166,7 +171,7 @@ class DaemonSetController:
         for node in self._nodes.objects():
             name = node.metadata.name
             kept = before.get(name)
-            if kept is None or kept[0] is not node:
+            if kept is None or not same(kept[0], node):
                 kept = (node, judge(known.template["spec"], node))
             known.verdicts[name] = kept
         return {name: verdict for name, (_, verdict) in known.verdicts.items()}
@@ -195,7 +200,7 @@ class DaemonSetController:
     # --- writing -----------------------------------------------------------------------------------
 
     async def _apply(self, key: Key, daemon_set: DaemonSet, change: Change, hash: str, now: float) -> ApiError | None:
-        about = reference(DAEMON_SETS, daemon_set.metadata)
+        about = Reference.of(DAEMON_SETS, daemon_set.metadata)
         for pod in change.finished:
             self._pause(key, pod.target_node, now)
             failed = pod.status.phase == "Failed"
@@ -237,6 +242,6 @@ class DaemonSetController:
         past = [revision for revision in history if revision.metadata.name != current.metadata.name]
         if limit is None or len(past) <= limit:
             return
-        live = {pod.metadata.labels.get(HASH_LABEL) for pod in pods}
-        unused = [revision for revision in past if revision.metadata.labels.get(HASH_LABEL) not in live]
+        live = {pod.metadata.labels.get(REVISION_HASH_LABEL) for pod in pods}
+        unused = [revision for revision in past if revision.metadata.labels.get(REVISION_HASH_LABEL) not in live]
         await self._history.delete(unused[: len(past) - limit])

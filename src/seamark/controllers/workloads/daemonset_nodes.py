@@ -8,10 +8,19 @@ from typing import Any
 
 import msgspec
 
-from seamark.controllers.workloads.views import Template
 from seamark.errors import Object
 from seamark.kinds.values.selectors import Operator, Requirement
-from seamark.rules.membership import View
+from seamark.kinds.wellknown import (
+    DISK_PRESSURE_TAINT,
+    MEMORY_PRESSURE_TAINT,
+    NETWORK_UNAVAILABLE_TAINT,
+    NOT_READY_TAINT,
+    PID_PRESSURE_TAINT,
+    UNREACHABLE_TAINT,
+    UNSCHEDULABLE_TAINT,
+)
+from seamark.rules.objects.node import Node, Taint
+from seamark.rules.objects.workloads import Template
 
 _OPERATORS: Mapping[str, Operator] = {
     "In": "in",
@@ -25,39 +34,15 @@ _OPERATORS: Mapping[str, Operator] = {
 _integer = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 # A DaemonSet's Pods stay on a node in trouble: they may be what is meant to help it.
-_NODE = "node.kubernetes.io"
 _ALWAYS = (
-    (f"{_NODE}/not-ready", "NoExecute"),
-    (f"{_NODE}/unreachable", "NoExecute"),
-    (f"{_NODE}/disk-pressure", "NoSchedule"),
-    (f"{_NODE}/memory-pressure", "NoSchedule"),
-    (f"{_NODE}/pid-pressure", "NoSchedule"),
-    (f"{_NODE}/unschedulable", "NoSchedule"),
+    (NOT_READY_TAINT, "NoExecute"),
+    (UNREACHABLE_TAINT, "NoExecute"),
+    (DISK_PRESSURE_TAINT, "NoSchedule"),
+    (MEMORY_PRESSURE_TAINT, "NoSchedule"),
+    (PID_PRESSURE_TAINT, "NoSchedule"),
+    (UNSCHEDULABLE_TAINT, "NoSchedule"),
 )
-_ON_HOST_NETWORK = (f"{_NODE}/network-unavailable", "NoSchedule")
-
-
-class NodeMetadata(View, frozen=True):
-    name: str
-    uid: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class Taint(View, frozen=True):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class NodeSpec(View, frozen=True):
-    taints: tuple[Taint, ...] = ()
-
-
-class Node(View, frozen=True):
-    """Its conditions are left out: what they mean for Pods is in its taints."""
-
-    metadata: NodeMetadata
-    spec: NodeSpec = NodeSpec()
+_ON_HOST_NETWORK = (NETWORK_UNAVAILABLE_TAINT, "NoSchedule")
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -68,6 +53,11 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 _NO = Verdict(False, False)
+
+
+def same(old: Node, new: Node) -> bool:
+    """Whether nothing differs that a verdict depends on.  What a node's conditions mean for Pods is in its taints."""
+    return old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints
 
 
 def judge(spec: Object, node: Node) -> Verdict:

@@ -8,14 +8,13 @@ from typing import Any
 from seamark.controllers.workloads.hashes import short_hash
 from seamark.controllers.workloads.replicas import ReplicaSet
 from seamark.controllers.workloads.shares import Share, resolve
-from seamark.controllers.workloads.views import Conditions, Template, owner_reference
 from seamark.errors import Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
-from seamark.rules.membership import View
-from seamark.rules.written import LAST_APPLIED_ANNOTATION, Metadata
+from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION, TEMPLATE_HASH_LABEL
+from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.workloads import Template, WorkloadConditions, owner_reference
 
-HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
@@ -58,7 +57,7 @@ class DeploymentStatus(View, frozen=True):
     unavailable_replicas: int = 0
     terminating_replicas: int | None = None
     collision_count: int | None = None
-    conditions: Conditions = ()
+    conditions: WorkloadConditions = ()
 
 
 class Deployment(View, frozen=True):
@@ -113,7 +112,7 @@ def same_template(deployment: Deployment, replica_set: ReplicaSet) -> bool:
 
 def _without_hash(template: Template) -> Object:
     metadata = {field: value for field, value in (template.get("metadata") or {}).items() if value is not None}
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != TEMPLATE_HASH_LABEL}
     return {**metadata, "labels": labels}
 
 
@@ -122,11 +121,11 @@ def new_replica_set(deployment: Deployment, *, replicas: int, annotations: Mappi
     template = deployment.spec.template or {}
     metadata = template.get("metadata") or {}
     unique = short_hash(template, deployment.status.collision_count)
-    labels = {**(metadata.get("labels") or {}), HASH_LABEL: unique}
+    labels = {**(metadata.get("labels") or {}), TEMPLATE_HASH_LABEL: unique}
     selector = deployment.spec.selector or {}
     spec: Object = {
         "replicas": replicas,
-        "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH_LABEL: unique}},
+        "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), TEMPLATE_HASH_LABEL: unique}},
         "template": {**template, "metadata": {**metadata, "labels": labels}},
     }
     if deployment.spec.min_ready_seconds:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from seamark.access.cluster import Cluster, Receipt
+from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers.workloads import rollout_status
@@ -18,10 +19,11 @@ from seamark.controllers.workloads.deployment import REVISION, Deployment, Deplo
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
 from seamark.controllers.workloads.replicas import ReplicaSet
 from seamark.controllers.workloads.rollout import Resize, plan, split
-from seamark.controllers.workloads.views import Pod, controller_of, reference, with_condition
 from seamark.controllers.workloads.writes import OwnWrites, difference, namespace_terminating, patch_status
 from seamark.errors import AlreadyExists, ApiError, NotFound, Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
+from seamark.rules.objects.conditions import with_condition
+from seamark.rules.objects.pod import Pod
 from seamark.runtime.loop import Again, Expected, Loop
 
 Key = str
@@ -82,11 +84,11 @@ class DeploymentController:
 
     def _recreating(self, pod: Pod) -> Key | None:
         """The Deployment a Pod belonged to, if it is one that waits for its Pods to go."""
-        owner = controller_of(pod.metadata)
+        owner = pod.metadata.controller
         if owner is None or owner.kind != REPLICA_SETS.kind:
             return None
         replica_set = self._sets.informer.get(owner.name, pod.metadata.namespace)
-        above = controller_of(replica_set.metadata) if replica_set is not None else None
+        above = replica_set.metadata.controller if replica_set is not None else None
         found = self._owners.referred(above, pod.metadata.namespace) if above is not None else None
         return (
             key_of(found.metadata.namespace, found.metadata.name) if found is not None and not found.rolling else None
@@ -149,7 +151,7 @@ class DeploymentController:
         """Something has that name: ours, and the informer is behind; or another's, then the next name must differ."""
         meta = deployment.metadata
         there = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace, as_=ReplicaSet)
-        owner = controller_of(there.metadata)
+        owner = there.metadata.controller
         if owner is not None and owner.uid == meta.uid and same_template(deployment, there):
             self._written_sets.wrote(key, there.metadata.resource_version)
             return
@@ -203,7 +205,7 @@ class DeploymentController:
     async def _complain(self, key: Key, deployment: Deployment, message: str) -> None:
         """Say that no ReplicaSet could be made, in the status too where it counts as a lack of progress."""
         reason = "ReplicaSetCreateError"
-        self._recorder.record(reference(DEPLOYMENTS, deployment.metadata), "Warning", reason=reason, message=message)
+        self._recorder.record(Reference.of(DEPLOYMENTS, deployment.metadata), "Warning", reason=reason, message=message)
         if deployment.deadline is not None:
             failed = rollout_status.progressing("False", reason, message, now=self._now())
             conditions = with_condition(deployment.status.conditions, failed)
@@ -215,5 +217,5 @@ class DeploymentController:
 
     def _tell(self, deployment: Deployment, message: str) -> None:
         self._recorder.record(
-            reference(DEPLOYMENTS, deployment.metadata), "Normal", reason="ScalingReplicaSet", message=message
+            Reference.of(DEPLOYMENTS, deployment.metadata), "Normal", reason="ScalingReplicaSet", message=message
         )

@@ -13,12 +13,11 @@ from typing import Any, Generic, TypeVar
 from seamark.access.cluster import Cluster
 from seamark.controllers.workloads.hashes import short_hash
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
-from seamark.controllers.workloads.views import Template, Workload, controller_of, owner_reference
 from seamark.controllers.workloads.writes import OwnWrites, namespace_terminating
 from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
 from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
-from seamark.rules.membership import View
-from seamark.rules.written import Metadata
+from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.workloads import Template, Workload, owner_reference
 from seamark.runtime.loop import Expected
 
 Key = str
@@ -152,7 +151,7 @@ class History(Generic[W]):
             there = await self._cluster.create(CONTROLLER_REVISIONS, made, namespace=meta.namespace, as_=Revision)
         except AlreadyExists:
             there = await self._cluster.get(CONTROLLER_REVISIONS, name, namespace=meta.namespace, as_=Revision)
-            owner = controller_of(there.metadata)
+            owner = there.metadata.controller
             if owner is None or owner.uid != meta.uid or there.data != data:
                 raise Collision(f"the ControllerRevision {meta.namespace}/{name} is somebody else's") from None
         self._written.wrote(key, there.metadata.resource_version)

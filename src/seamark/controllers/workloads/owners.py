@@ -8,6 +8,7 @@ not depend on how many Pods or workloads there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import eq
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,11 +16,11 @@ import msgspec
 from seamark.access.cluster import Cluster
 from seamark.access.informer import Informer, key_of
 from seamark.access.labels import ObjectsByLabels, SelectorsByLabels
-from seamark.controllers.workloads.views import Dependant, Owned, Workload, controller_of, owner_reference
 from seamark.errors import Invalid, NotFound
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.selectors import LabelSelector
-from seamark.rules.written import OwnerReference
+from seamark.rules.objects.metadata import Metadata, OwnerReference
+from seamark.rules.objects.workloads import Dependant, Workload, owner_reference
 from seamark.runtime.loop import Expected
 
 Key = str
@@ -76,8 +77,10 @@ class _Follower(msgspec.Struct, Generic[D]):
 class Dependants(Generic[D]):
     """What workloads of several kinds own of one resource."""
 
-    def __init__(self, informer: Informer[D]) -> None:
+    def __init__(self, informer: Informer[D], *, same: Callable[[D, D], bool] = eq) -> None:
+        """``same`` tells whether a change is one that no owner of such an object would act on."""
         self.informer = informer
+        self._same = same
         self._owned = informer.index("controller", controller_uid)
         self._orphans: ObjectsByLabels[str] = ObjectsByLabels()
         self._followers: dict[tuple[str, str], _Follower[D]] = {}
@@ -102,8 +105,10 @@ class Dependants(Generic[D]):
         self._followers[resource.api_version, resource.kind] = _Follower(owners, told)
 
     def _changed(self, old: D | None, new: D | None) -> None:
-        before = controller_of(old.metadata) if old is not None else None
-        after = controller_of(new.metadata) if new is not None else None
+        if old is not None and new is not None and self._same(old, new):
+            return
+        before = old.metadata.controller if old is not None else None
+        after = new.metadata.controller if new is not None else None
         self._file(old, new, orphaned=after is None)
         if before is not None and (after is None or before.uid != after.uid):
             self._tell_owner(before, old, new)
@@ -131,7 +136,7 @@ class Dependants(Generic[D]):
             follower.told(key_of(found.metadata.namespace, found.metadata.name), old, new)
 
     def _tell_adopters(self, old: D | None, new: D) -> None:
-        if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
+        if old is not None and old.metadata.controller is None and old.metadata.labels == new.metadata.labels:
             return
         for follower in self._followers.values():
             for key in list(follower.owners.wanting(new.metadata.namespace, new.metadata.labels)):
@@ -140,7 +145,7 @@ class Dependants(Generic[D]):
 
 def controller_uid(dependant: Dependant) -> tuple[str, ...]:
     """What to file something under to find it by its controller."""
-    owner = controller_of(dependant.metadata)
+    owner = dependant.metadata.controller
     return (owner.uid,) if owner is not None else ()
 
 
@@ -202,7 +207,7 @@ class Claims(Generic[D]):
         if found["metadata"]["uid"] != meta.uid or found["metadata"].get("deletionTimestamp"):
             raise OwnerGone(f"{self._owner.kind} {meta.namespace}/{meta.name} is being deleted and adopts nothing")
 
-    async def _adopt(self, owner: Workload, orphan: Owned) -> bool:
+    async def _adopt(self, owner: Workload, orphan: Metadata) -> bool:
         reference = owner_reference(self._owner, owner.metadata)
         patch = {"metadata": {"uid": orphan.uid, "ownerReferences": [reference]}}
         try:
@@ -211,7 +216,7 @@ class Claims(Generic[D]):
             return False  # gone in the meantime
         return True
 
-    async def _release(self, owner: Workload, dependant: Owned) -> None:
+    async def _release(self, owner: Workload, dependant: Metadata) -> None:
         reference = {"$patch": "delete", "uid": owner.metadata.uid}
         patch = {"metadata": {"uid": dependant.uid, "ownerReferences": [reference]}}
         try:

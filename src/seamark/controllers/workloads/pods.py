@@ -18,11 +18,12 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, split_key
 from seamark.controllers.workloads.hashes import ALPHABET
-from seamark.controllers.workloads.views import Pod, Template
 from seamark.controllers.workloads.writes import OwnWrites, namespace_terminating, uncertain
 from seamark.errors import AlreadyExists, ApiError, NotFound, Object
 from seamark.kinds.resource import PODS
 from seamark.kinds.values.metadata import dns_subdomain
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import Template
 
 Key = str
 T = TypeVar("T")

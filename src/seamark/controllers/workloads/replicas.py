@@ -13,21 +13,15 @@ from typing import Any, ClassVar
 import msgspec
 
 from seamark.controllers.workloads.pods import BURST
-from seamark.controllers.workloads.views import (
-    Condition,
-    Conditions,
-    Pod,
-    Template,
-    condition_of,
-    with_condition,
-    without_condition,
-)
 from seamark.errors import ApiError
 from seamark.kinds.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from seamark.kinds.values import times
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector, from_pairs
-from seamark.rules.membership import View
-from seamark.rules.written import Metadata
+from seamark.kinds.wellknown import DELETION_COST_ANNOTATION
+from seamark.rules.objects.conditions import condition_of, with_condition, without_condition
+from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import Template, WorkloadCondition, WorkloadConditions
 
 FAILURE = "ReplicaFailure"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -40,7 +34,7 @@ class ReplicasStatus(View, frozen=True):
     available_replicas: int = 0
     terminating_replicas: int | None = None
     observed_generation: int = 0
-    conditions: Conditions = ()
+    conditions: WorkloadConditions = ()
 
 
 class ReplicasSpec(View, frozen=True):
@@ -133,7 +127,7 @@ def _worth(pod: Pod, crowds: Mapping[str, int], now: float) -> tuple[Any, ...]:
 
 
 def _deletion_cost(pod: Pod) -> int:
-    text = pod.metadata.annotations.deletion_cost
+    text = pod.metadata.annotations.get(DELETION_COST_ANNOTATION, "")
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdecimal() else 0
 
@@ -161,14 +155,14 @@ def count(
     )
 
 
-def _conditions(replicas: Replicas, pods: int, failure: ApiError | None, now: float) -> Conditions:
+def _conditions(replicas: Replicas, pods: int, failure: ApiError | None, now: float) -> WorkloadConditions:
     conditions = replicas.status.conditions
     if failure is None:
         return without_condition(conditions, FAILURE)
     if condition_of(conditions, FAILURE) is not None:
         return conditions
     reason = "FailedCreate" if pods < replicas.spec.replicas else "FailedDelete"
-    new = Condition(FAILURE, "True", last_transition_time=times.text(now), reason=reason, message=str(failure))
+    new = WorkloadCondition(FAILURE, "True", last_transition_time=times.text(now), reason=reason, message=str(failure))
     return with_condition(conditions, new)
 
 

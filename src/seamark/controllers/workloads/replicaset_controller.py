@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from seamark.access.cluster import Cluster
+from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim, controller_uid
 from seamark.controllers.workloads.pods import PodKeeper, pod_from
 from seamark.controllers.workloads.replicas import Replicas, ReplicasStatus, count, next_available, plan
-from seamark.controllers.workloads.views import Pod, controller_of, owner_reference, reference
 from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import PODS, Resource
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import owner_reference
 from seamark.runtime.loop import Again, Loop
 
 # Counting costs as much as there are Pods: while they change all the time, a thousand are counted twenty times a
@@ -98,7 +100,7 @@ class ReplicasController(Generic[R]):
 
     async def _adjust(self, key: Key, replicas: R, active: Sequence[Pod], now: float) -> ApiError | None:
         change = plan(replicas, active, related=self._related(replicas, active), now=now)
-        about = reference(self._resource, replicas.metadata)
+        about = Reference.of(self._resource, replicas.metadata)
         if change.create:
             assert replicas.spec.template is not None, "the API server demands one"
             pod = pod_from(replicas.spec.template, owner=owner_reference(self._resource, replicas.metadata))
@@ -109,7 +111,7 @@ class ReplicasController(Generic[R]):
 
     def _related(self, replicas: R, active: Sequence[Pod]) -> Iterable[Pod]:
         """The Pods of all that have the same owner, such as the ReplicaSets of one Deployment."""
-        owner = controller_of(replicas.metadata)
+        owner = replicas.metadata.controller
         if owner is None:
             return active
         return (pod for sibling in self._siblings.objects(owner.uid) for pod in self._pods.of(sibling.metadata.uid))

@@ -22,8 +22,9 @@ from seamark.controllers.workloads.deployment import (
 )
 from seamark.controllers.workloads.replicas import ReplicaSet
 from seamark.controllers.workloads.rollout_sizes import Sizes, by_age
-from seamark.controllers.workloads.views import Conditions, condition_of, with_condition
 from seamark.errors import Object
+from seamark.rules.objects.conditions import condition_of, with_condition
+from seamark.rules.objects.workloads import WorkloadConditions
 
 
 class Resize(msgspec.Struct, frozen=True):
@@ -85,7 +86,7 @@ class _Draft:
         self._deleted: tuple[ReplicaSet, ...] = ()
         self._now = now
         self._revision = 1 + max((number(rs.metadata.annotations, REVISION) or 0 for rs in old), default=0)
-        self._conditions: Conditions = deployment.status.conditions
+        self._conditions: WorkloadConditions = deployment.status.conditions
         if deployment.metadata.deletion_timestamp is None:
             self._conditions = rollout_status.pause_noted(deployment, self._conditions, now)
         self.new = new

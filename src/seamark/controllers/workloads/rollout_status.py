@@ -8,29 +8,26 @@ import msgspec
 
 from seamark.controllers.workloads.deployment import Deployment, DeploymentStatus
 from seamark.controllers.workloads.replicas import FAILURE, ReplicaSet
-from seamark.controllers.workloads.views import (
-    Condition,
-    Conditions,
-    condition_of,
-    with_condition,
-    without_condition,
-)
 from seamark.kinds.values import times
+from seamark.rules.objects.conditions import condition_of, with_condition, without_condition
+from seamark.rules.objects.workloads import WorkloadCondition, WorkloadConditions
 
 AVAILABLE, PROGRESSING = "Available", "Progressing"
 TIMED_OUT, NEW_AVAILABLE, PAUSED = "ProgressDeadlineExceeded", "NewReplicaSetAvailable", "DeploymentPaused"
 
 
-def condition(type: str, status: str, reason: str, message: str, *, now: float) -> Condition:
+def condition(type: str, status: str, reason: str, message: str, *, now: float) -> WorkloadCondition:
     moment = times.text(now)
-    return Condition(type, status, last_update_time=moment, last_transition_time=moment, reason=reason, message=message)
+    return WorkloadCondition(
+        type, status, last_update_time=moment, last_transition_time=moment, reason=reason, message=message
+    )
 
 
-def progressing(status: str, reason: str, message: str, *, now: float) -> Condition:
+def progressing(status: str, reason: str, message: str, *, now: float) -> WorkloadCondition:
     return condition(PROGRESSING, status, reason, message, now=now)
 
 
-def pause_noted(deployment: Deployment, conditions: Conditions, now: float) -> Conditions:
+def pause_noted(deployment: Deployment, conditions: WorkloadConditions, now: float) -> WorkloadConditions:
     """The conditions of a Deployment that was paused or resumed: while it rested, no progress was to be expected.
 
     A lack of progress that has been reported stays reported.
@@ -52,7 +49,7 @@ def summed_up(
     sets: Sequence[ReplicaSet],
     new: ReplicaSet | None,
     *,
-    conditions: Conditions,
+    conditions: WorkloadConditions,
     now: float,
 ) -> DeploymentStatus:
     """The counts, and whether there are Pods enough."""
@@ -110,7 +107,7 @@ def _long_done(status: DeploymentStatus) -> bool:
     return current is not None and current.reason == NEW_AVAILABLE and status.replicas == status.updated_replicas
 
 
-def _judged(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: float) -> Conditions:
+def _judged(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: float) -> WorkloadConditions:
     name = deployment.metadata.name
     subject = f'Deployment "{name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
     if complete(deployment, status):
@@ -124,7 +121,7 @@ def _judged(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | 
     return status.conditions
 
 
-def _moving(conditions: Conditions, message: str, now: float) -> Conditions:
+def _moving(conditions: WorkloadConditions, message: str, now: float) -> WorkloadConditions:
     """Every movement renews the condition, the same reason notwithstanding: the deadline counts from the last one."""
     new = progressing("True", "ReplicaSetUpdated", message, now=now)
     current = condition_of(conditions, PROGRESSING)
@@ -163,10 +160,11 @@ def seconds_left(deployment: Deployment, status: DeploymentStatus, now: float) -
     return times.parse(current.last_update_time) + deployment.deadline - now
 
 
-def _failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> Condition | None:
+def _failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> WorkloadCondition | None:
     """What a ReplicaSet says about Pods it could not make; the new one's word weighs most."""
     for replica_set in [*([new] if new is not None else ()), *sets]:
-        found = condition_of(replica_set.status.conditions, FAILURE)
+        conditions: WorkloadConditions = replica_set.status.conditions
+        found = condition_of(conditions, FAILURE)
         if found is not None:
             return msgspec.structs.replace(found, last_update_time=found.last_transition_time)
     return None

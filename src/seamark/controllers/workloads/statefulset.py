@@ -14,16 +14,13 @@ import msgspec
 
 from seamark.controllers.workloads.pods import name_prefix, pod_from
 from seamark.controllers.workloads.shares import Share, resolve
-from seamark.controllers.workloads.views import Pod, Template, owner_reference
 from seamark.errors import Object
 from seamark.kinds.resource import STATEFUL_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
-from seamark.rules.membership import View
-from seamark.rules.written import Metadata
-
-REVISION_LABEL = "controller-revision-hash"
-NAME_LABEL = "statefulset.kubernetes.io/pod-name"
-INDEX_LABEL = "apps.kubernetes.io/pod-index"
+from seamark.kinds.wellknown import POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_HASH_LABEL
+from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import Template, owner_reference
 
 _member = re.compile(r"(.*)-([0-9]+)", re.ASCII)
 
@@ -107,7 +104,7 @@ def ordinal(name: str, pod: str) -> int | None:
 
 
 def revision_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(REVISION_LABEL, "")
+    return pod.metadata.labels.get(REVISION_HASH_LABEL, "")
 
 
 class Revisions(msgspec.Struct, frozen=True):
@@ -176,7 +173,7 @@ class _Board:
                 if not pod.terminating:
                     change.delete.append(pod)
             elif not ordered or self._up(place):
-                if pod.metadata.labels.get(NAME_LABEL) != pod.metadata.name:
+                if pod.metadata.labels.get(POD_NAME_LABEL) != pod.metadata.name:
                     change.relabel.append(pod)
                 continue
             if ordered:
@@ -256,7 +253,7 @@ def new_pod(stateful_set: StatefulSet, template: Template, creation: Creation) -
     """The Pod for a place: a name that stays, and a host name under the headless Service."""
     meta, spec = stateful_set.metadata, stateful_set.spec
     name = f"{meta.name}-{creation.ordinal}"
-    labels = {NAME_LABEL: name, INDEX_LABEL: str(creation.ordinal), REVISION_LABEL: creation.revision}
+    labels = {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(creation.ordinal), REVISION_HASH_LABEL: creation.revision}
     pod = pod_from(template, owner=owner_reference(STATEFUL_SETS, meta), labels=labels)
     pod["metadata"] |= {"name": name, "generateName": name_prefix(meta.name)}
     pod["spec"] = {**pod["spec"], "hostname": name}

@@ -18,7 +18,6 @@ from seamark.controllers.workloads.owners import Claims, Dependants, Owners, cla
 from seamark.controllers.workloads.pods import PodKeeper, Verb
 from seamark.controllers.workloads.replicas import next_available
 from seamark.controllers.workloads.statefulset import (
-    NAME_LABEL,
     Change,
     Revisions,
     StatefulSet,
@@ -28,10 +27,11 @@ from seamark.controllers.workloads.statefulset import (
     plan,
     revision_of,
 )
-from seamark.controllers.workloads.views import Pod, reference
 from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import PODS, STATEFUL_SETS
+from seamark.kinds.wellknown import POD_NAME_LABEL
+from seamark.rules.objects.pod import Pod
 from seamark.runtime.loop import Again, Loop
 
 Key = str
@@ -146,7 +146,7 @@ class StatefulSetController:
     async def _apply(
         self, key: Key, stateful_set: StatefulSet, change: Change, revisions: Sequence[Revision]
     ) -> ApiError | None:
-        about = reference(STATEFUL_SETS, stateful_set.metadata)
+        about = Reference.of(STATEFUL_SETS, stateful_set.metadata)
         templates = {revision.metadata.name: restored(revision) for revision in revisions}
         for pod in change.relabel:
             await self._relabel(pod)
@@ -157,7 +157,7 @@ class StatefulSetController:
     async def _relabel(self, pod: Pod) -> None:
         """Put an adopted Pod's identity right."""
         meta = pod.metadata
-        patch = {"metadata": {"uid": meta.uid, "labels": {NAME_LABEL: meta.name}}}
+        patch = {"metadata": {"uid": meta.uid, "labels": {POD_NAME_LABEL: meta.name}}}
         with suppress(NotFound):
             await self._cluster.patch(PODS, meta.name, patch, namespace=meta.namespace)
 

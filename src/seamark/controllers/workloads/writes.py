@@ -15,7 +15,7 @@ from seamark.access.cluster import Cluster, Receipt
 from seamark.access.informer import Informer
 from seamark.errors import ApiError
 from seamark.kinds.resource import Resource
-from seamark.rules.written import Metadata
+from seamark.rules.objects.metadata import Metadata
 
 Key = str
 

@@ -15,15 +15,17 @@ from seamark.access.cluster import Cluster
 from seamark.access.informer import Informer
 from seamark.access.informers import Informers
 from seamark.dns.config import ZoneConfig
-from seamark.dns.zone.objects import Endpoints, EndpointSlice, Namespace, Pod, Service
 from seamark.dns.zone.state import ClusterZone, Touched
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-_LIVING_PODS = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"
 
 # A selector that nothing satisfies: a list with it only tells whether the kind is served.
 _NOTHING = "seamark.dev/no-such-label=asked-only-whether-the-kind-is-served"
@@ -73,7 +75,7 @@ class ZoneFeed:
         )
         if config.pods == "verified":
             self._follow(
-                self._informers.of(PODS, as_=Pod, labels=labels, fields=_LIVING_PODS),
+                self._informers.of(PODS, as_=Pod, labels=labels),
                 zone.put_pod,
                 lambda pod: zone.remove_pod(pod.metadata.namespace, pod.metadata.name),
             )

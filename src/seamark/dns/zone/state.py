@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 
 from seamark.dns.zone.names import dashed, parse_address
-from seamark.dns.zone.objects import Endpoints, EndpointSlice, Pod, Service, ServicePort
+from seamark.kinds.wellknown import FINISHED_PHASES
+from seamark.rules.objects.endpoints import EndpointPort, Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice, SlicePort
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service, ServicePort
 
 # What an answer can depend on.  Plain tuples, because they are hashed often:
 #   ("namespace", NAMESPACE)            it is there and to be seen
@@ -30,8 +34,13 @@ ServiceKey = tuple[str, str]  # namespace, name
 Port = tuple[str, str, int]  # name and protocol in lower case, number
 Place = tuple[str, str]  # an endpoint's label and its host, an address or a name as the API has it
 
+AnyPort = ServicePort | SlicePort | EndpointPort
+
 NO_PORT: Port = ("", "", -1)  # there are endpoints, but no port: addresses, and no SRV records
 _LONGEST_LABEL = 63
+
+# Phases in which a Pod's address may belong to another Pod already, as in CoreDNS.
+_GONE = (*FINISHED_PHASES, "Unknown")
 
 
 class ServiceEndpoints:
@@ -119,7 +128,7 @@ class ClusterZone:
     def put_service(self, service: Service) -> Touched:
         key = (service.metadata.namespace, service.metadata.name)
         before = self.services.get(key)
-        if before is not None and before.spec == service.spec:
+        if before is not None and _named_by(before) == _named_by(service):
             return set()
         self.services[key] = service
         return self._changed(self._move_service(key, before, service))
@@ -154,7 +163,7 @@ class ClusterZone:
                     place = (self._label(endpoint.hostname or "", target, host), host)
                     # Listed twice, it has its ports twice, which halves the weight of its records as in CoreDNS.
                     places[place] = places.get(place, ()) + ports
-        return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service, places)
+        return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service_name, places)
 
     def remove_slice(self, namespace: str, name: str) -> Touched:
         return self._replace_slice(namespace, name, "", {})
@@ -242,7 +251,7 @@ class ClusterZone:
 
     def put_pod(self, pod: Pod) -> Touched:
         """A Pod that is being deleted stays as it was known, or unknown, until it is gone, as in CoreDNS."""
-        if pod.finished:
+        if pod.status.phase in _GONE:
             return self.remove_pod(pod.metadata.namespace, pod.metadata.name)
         if pod.metadata.deletion_timestamp:
             return set()
@@ -281,18 +290,25 @@ class ClusterZone:
         return touched
 
 
+def _named_by(service: Service) -> tuple[object, ...]:
+    """All that the names of a Service depend on."""
+    spec = service.spec
+    ports = [(port.name, port.protocol, port.port) for port in spec.ports]
+    return spec.type, service.addresses, spec.external_name, ports
+
+
 def _cluster_addresses(service: Service | None) -> set[bytes]:
     if service is None:
         return set()
     return {packed for text in service.addresses if (packed := parse_address(text)) is not None}
 
 
-def _ports(ports: tuple[ServicePort, ...] | None) -> tuple[Port, ...]:
+def _ports(ports: Iterable[AnyPort] | None) -> tuple[Port, ...]:
     if not ports:
         return (NO_PORT,)
     return tuple(port_of(port) for port in ports)
 
 
-def port_of(port: ServicePort) -> Port:
+def port_of(port: AnyPort) -> Port:
     number = -1 if port.port is None else port.port
     return (port.name or "").lower(), (port.protocol or "TCP").lower(), number

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from seamark.kinds.values.selectors import LabelSelector, Operator, Requirement, from_label_selector
-from seamark.nodes.views import Node
+from seamark.rules.objects.node import Node
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)

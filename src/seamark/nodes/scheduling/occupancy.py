@@ -12,10 +12,12 @@ from typing import TypeVar
 
 import msgspec
 
+from seamark.kinds.wellknown import REGION_LABEL, ZONE_LABEL
 from seamark.nodes.scheduling import affinity, requests
 from seamark.nodes.scheduling.affinity import PodSet, PodTerm
 from seamark.nodes.scheduling.requests import HostPort
-from seamark.nodes.views import REGION, ZONE, Node, Pod
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 K = TypeVar("K", bound=Hashable)
 
@@ -45,7 +47,7 @@ class Room:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.name, self.zone = node.name, node.metadata.labels.get(ZONE, "")
+        self.name, self.zone = node.name, node.metadata.labels.get(ZONE_LABEL, "")
         self.allocatable = {name: requests.thousandths(q) for name, q in node.status.allocatable.items()}
         self.used: dict[str, int] = {}
         self.ports: Counter[HostPort] = Counter()
@@ -79,11 +81,11 @@ class Room:
 
 def siblings_of(pod: Pod) -> Hashable:
     """What the scheduler spreads by itself: Pods of one controller, or without one, Pods with the same labels."""
-    for owner in pod.metadata.owner_references:
-        if owner.controller:
-            return owner.uid
+    owner = pod.metadata.controller
+    if owner is not None:
+        return owner.uid
     # A Pod is given its node's zone as labels of its own once it has a node; siblings elsewhere have others.
-    labels = tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in (ZONE, REGION)))
+    labels = tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in (ZONE_LABEL, REGION_LABEL)))
     return (pod.metadata.namespace, labels) if labels else None
 
 
@@ -92,15 +94,15 @@ def occupant(pod: Pod, name: str, node: Node | None = None) -> Occupant:
     meta, labels = pod.metadata, pod.metadata.labels
     if node is not None:
         # The API server will copy these from the Node to the Pod.
-        copied = {key: value for key in (ZONE, REGION) if (value := node.metadata.labels.get(key))}
+        copied = {key: value for key in (ZONE_LABEL, REGION_LABEL) if (value := node.metadata.labels.get(key))}
         labels = {**copied, **labels}
     return Occupant(
-        pod.key,
+        pod.metadata.key,
         meta.uid,
         name,
         meta.namespace,
         labels,
-        not pod.deleting,
+        not pod.terminating,
         meta.generation,
         requests.requested(pod),
         requests.host_ports(pod),
@@ -164,13 +166,13 @@ class Occupancy:
 
     def knows(self, pod: Pod) -> bool:
         """Whether nothing about the Pod has changed that matters here."""
-        known, meta = self._occupants.get(pod.key), pod.metadata
+        known, meta = self._occupants.get(pod.metadata.key), pod.metadata
         return (
             known is not None
             and known.uid == meta.uid
             and known.node == pod.spec.node_name
             and known.generation == meta.generation
-            and known.living != pod.deleting
+            and known.living != pod.terminating
             and known.labels == meta.labels
         )
 

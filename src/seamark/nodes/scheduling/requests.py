@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from seamark.kinds.values.quantity import amount
-from seamark.nodes.views import Container, Pod
+from seamark.rules.objects.pod import Container, Pod, Quantity
 
 PODS = "pods"
 ONE = 1000  # thousandths
@@ -15,9 +15,9 @@ HostPort = tuple[int, str, str]  # port, protocol, address ("" is all of them)
 
 
 @lru_cache(maxsize=4096)
-def thousandths(quantity: str) -> int:
-    """Rounded up, for whoever asks for something gets something."""
-    much = amount(quantity) * 1000
+def thousandths(quantity: Quantity) -> int:
+    """Rounded up, so that the smallest request still counts."""
+    much = amount(str(quantity)) * 1000
     return int(much.to_integral_value("ROUND_CEILING"))
 
 
@@ -33,7 +33,7 @@ def requested(pod: Pod) -> dict[str, int]:
         peak: dict[str, int] = {}
         for container in spec.init_containers:
             mine = _sum((container,))
-            if container.restart_policy == "Always":
+            if container.sidecar:
                 _add(sidecars, mine)
                 _raise(peak, sidecars)
             else:

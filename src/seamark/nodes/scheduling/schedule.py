@@ -17,14 +17,16 @@ from zlib import crc32
 
 import msgspec
 
+from seamark.kinds.wellknown import UNSCHEDULABLE_TAINT, ZONE_LABEL
 from seamark.nodes.scheduling import affinity, requests, tolerance
 from seamark.nodes.scheduling.affinity import PodSet
 from seamark.nodes.scheduling.occupancy import Occupancy, Room, siblings_of
 from seamark.nodes.scheduling.requests import HostPort
-from seamark.nodes.views import ZONE, Pod, SpreadConstraint, Taint
+from seamark.rules.objects.node import Taint
+from seamark.rules.objects.pod import Pod, SpreadConstraint
 
 NO_NODES = "no nodes available to schedule pods"
-_UNSCHEDULABLE = Taint(tolerance.UNSCHEDULABLE, "NoSchedule")
+_UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "NoSchedule")
 _DISLIKE = 10  # what a discouraging taint weighs against the 1 to 100 of preferences
 
 Score = tuple[float, ...]
@@ -65,7 +67,7 @@ def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
             best.append(room.name)
     if len(best) == 1:
         return Decision(best[0])
-    return Decision(min(best, key=lambda name: (crc32(f"{seed}/{pod.key}/{name}".encode()), name)))
+    return Decision(min(best, key=lambda name: (crc32(f"{seed}/{pod.metadata.key}/{name}".encode()), name)))
 
 
 # What only a change of Nodes or of the Pod itself can help against.
@@ -110,7 +112,7 @@ class _Question:
         self.placed = bool(self.spreads or self.together or self.apart or self.unwelcome)
         group = siblings_of(pod)
         self.siblings: Mapping[str, int] = occupancy.siblings(group) if group is not None else {}
-        self.zone_siblings = occupancy.per_domain(self.siblings, ZONE) if self.siblings else {}
+        self.zone_siblings = occupancy.per_domain(self.siblings, ZONE_LABEL) if self.siblings else {}
 
     # --- which will not do -------------------------------------------------------------------------
 

@@ -11,17 +11,19 @@ import msgspec
 from seamark import errors
 from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
-from seamark.access.events import EventRecorder
+from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Informer
 from seamark.kinds.resource import PODS
 from seamark.kinds.values import times
 from seamark.nodes.scheduling import schedule
 from seamark.nodes.scheduling.occupancy import Occupancy, occupant
 from seamark.nodes.scheduling.schedule import Decision
-from seamark.nodes.simulated.kubelet import reference
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.views import Condition, Namespace, Node, Pod
 from seamark.nodes.work import Key, Work
+from seamark.rules.objects.conditions import Condition
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 Kind = bytes  # what Pods that ask for the same have in common
 
@@ -56,6 +58,8 @@ class Scheduler:
     # --- what happens ------------------------------------------------------------------------------
 
     def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None and old is not None and new.metadata.labels == old.metadata.labels:
+            return
         if new is not None:
             self.occupancy.put_namespace(new.metadata.name, new.metadata.labels)
         elif old is not None:
@@ -72,19 +76,19 @@ class Scheduler:
         if new is None or new.finished:
             known = new or old
             assert known is not None
-            self._unpark(known.key)
-            if self.occupancy.remove(known.key):
+            self._unpark(known.metadata.key)
+            if self.occupancy.remove(known.metadata.key):
                 self._retry(only_hoping=True)
         elif new.spec.node_name:
             if self.occupancy.knows(new):
                 return
-            self._unpark(new.key)
+            self._unpark(new.metadata.key)
             self.occupancy.put(occupant(new, new.spec.node_name))
             if self._parked and (old is None or not old.spec.node_name):
                 # Others may have waited for just this company.
                 self._retry(only_hoping=True)
         elif old is None or not _same_question(old, new):
-            self.work.add(new.key)
+            self.work.add(new.metadata.key)
 
     def _retry(self, *, only_hoping: bool) -> None:
         """Something happened that may help: try one of each kind, and if it succeeds the next."""
@@ -94,7 +98,7 @@ class Scheduler:
                 self.work.add(key)
 
     def _park(self, pod: Pod, decision: Decision) -> None:
-        key, kind = pod.key, _kind(pod)
+        key, kind = pod.metadata.key, _kind(pod)
         if self._kinds.get(key, kind) != kind:
             self._unpark(key)
         self._kinds[key] = kind
@@ -132,7 +136,7 @@ class Scheduler:
         return (
             not spec.node_name
             and not spec.scheduling_gates
-            and not pod.deleting
+            and not pod.terminating
             and not pod.finished
             and spec.scheduler_name == self._settings.scheduler
         )
@@ -155,13 +159,13 @@ class Scheduler:
 
     def _take_back(self, pod: Pod) -> None:
         """The decision came to nothing, unless we have heard meanwhile that it did."""
-        current = self._pods.by_key(pod.key)
+        current = self._pods.by_key(pod.metadata.key)
         if current is None or not current.spec.node_name:
-            self.occupancy.remove(pod.key)
+            self.occupancy.remove(pod.metadata.key)
 
     async def _explain(self, pod: Pod, decision: Decision) -> None:
         """Say on the Pod why it has no node, once for every different reason."""
-        was = pod.status.condition("PodScheduled")
+        was = pod.condition("PodScheduled")
         now = times.text(self._clock.now())
         since = was.last_transition_time if was is not None and was.status == "False" else now
         generation = pod.metadata.generation
@@ -183,7 +187,9 @@ class Scheduler:
             )
         except (errors.NotFound, errors.Conflict):
             return  # gone, and perhaps another one of its name there: no need to explain anything
-        self._events.record(reference(pod), "Warning", reason="FailedScheduling", message=decision.message)
+        self._events.record(
+            Reference.of(PODS, pod.metadata), "Warning", reason="FailedScheduling", message=decision.message
+        )
 
 
 def _same_question(old: Pod, new: Pod) -> bool:
@@ -192,7 +198,7 @@ def _same_question(old: Pod, new: Pod) -> bool:
         old.spec == new.spec
         and old.metadata.labels == new.metadata.labels
         and old.metadata.uid == new.metadata.uid
-        and old.deleting == new.deleting
+        and old.terminating == new.terminating
     )
 
 

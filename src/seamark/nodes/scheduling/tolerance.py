@@ -1,15 +1,13 @@
-"""Taints of Nodes and tolerations of Pods: who may come, who may stay, and for how long.  Pure."""
+"""Taints of Nodes and tolerations of Pods: which Pods may come, and how long they may stay.  Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from seamark.kinds.values import times
-from seamark.nodes.views import Taint, Toleration
+from seamark.rules.objects.node import Taint
+from seamark.rules.objects.pod import Toleration
 
-NOT_READY = "node.kubernetes.io/not-ready"
-UNREACHABLE = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 REFUSING = ("NoSchedule", "NoExecute")
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from seamark.nodes.views import Container, ContainerStatus, Pod
+from seamark.rules.objects.pod import (
+    NO_STATE,
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    Running,
+    Terminated,
+    Waiting,
+)
 
-State = dict[str, Any]
 Change = Callable[[Container, ContainerStatus], ContainerStatus]
 
 
@@ -40,12 +47,17 @@ def changed(
 
 
 def never_ran(status: ContainerStatus) -> bool:
-    return "running" not in status.state and "terminated" not in status.state and not status.last_state
+    return status.state.running is None and status.state.terminated is None and status.last_state == NO_STATE
+
+
+def any_failed(statuses: Iterable[ContainerStatus]) -> bool:
+    """Whether one of them has ended with an error."""
+    return any(status.state.terminated is not None and status.state.terminated.exit_code for status in statuses)
 
 
 def wait(status: ContainerStatus, reason: str) -> ContainerStatus:
     """Not started yet."""
-    return replace(status, state={"waiting": {"reason": reason}}, started=False)
+    return replace(status, state=ContainerState(Waiting(reason)), started=False)
 
 
 def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
@@ -53,8 +65,8 @@ def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) 
     restarts = 0 if never_ran(status) else status.restart_count + 1
     return ContainerStatus(
         container.name,
-        {"running": {"startedAt": now}},
-        status.state if "terminated" in status.state else status.last_state,
+        ContainerState(running=Running(now)),
+        status.state if status.state.terminated is not None else status.last_state,
         restart_count=restarts,
         image=container.image,
         container_id=_identity(pod, container.name, restarts),
@@ -64,32 +76,32 @@ def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) 
 
 def update_image(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
     """A running container whose image was changed is started again with the new one."""
-    if "running" not in status.state or status.image == container.image:
+    if status.state.running is None or status.image == container.image:
         return status
     return start(pod, container, end(status, Ending(0, now)), now=now)
 
 
 def end(status: ContainerStatus, ending: Ending) -> ContainerStatus:
     """Ended; one that was waiting to be started again shows how it ended last."""
-    current = status.state.get("running")
+    current = status.state.running
     if current is not None:
-        state = {"terminated": _terminated(current.get("startedAt"), ending, status.container_id)}
-    elif "terminated" in status.state:
+        state = _terminated(current.started_at, ending, status.container_id)
+    elif status.state.terminated is not None:
         return status
     else:
-        state = status.last_state or {"terminated": _terminated(ending.at, ending, "")}
+        state = status.last_state if status.last_state != NO_STATE else _terminated(ending.at, ending, "")
     return replace(status, state=state, ready=False, started=False)
 
 
 def back_off(pod: Pod, status: ContainerStatus, *, delay: float) -> ContainerStatus:
     """Ended, and waiting to be started again."""
-    if "terminated" not in status.state:
+    if status.state.terminated is None:
         return status
     meta = pod.metadata
     message = (
         f"back-off {delay:g}s restarting failed container={status.name} pod={meta.name}_{meta.namespace}({meta.uid})"
     )
-    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    waiting = ContainerState(Waiting("CrashLoopBackOff", message))
     return replace(status, state=waiting, last_state=status.state, ready=False, started=False)
 
 
@@ -99,22 +111,21 @@ def with_readiness(status: ContainerStatus, *, ready: bool) -> ContainerStatus:
 
 def complete(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
     """An init container: it has done its work the moment it started."""
-    if "terminated" in status.state:
+    if status.state.terminated is not None:
         return status
     ran = start(pod, container, status, now=now)
     return replace(end(ran, Ending(0, now)), ready=True)
 
 
-def _terminated(started: str | None, ending: Ending, container_id: str) -> State:
-    state: State = {
-        "exitCode": ending.exit_code,
-        "reason": ending.reason,
-        "startedAt": started,
-        "finishedAt": ending.at,
-    }
-    if container_id:
-        state["containerID"] = container_id
-    return state
+def _terminated(started: str | None, ending: Ending, container_id: str) -> ContainerState:
+    ended = Terminated(
+        exit_code=ending.exit_code,
+        reason=ending.reason,
+        started_at=started,
+        finished_at=ending.at,
+        container_id=container_id,
+    )
+    return ContainerState(terminated=ended)
 
 
 def _identity(pod: Pod, name: str, restarts: int) -> str:

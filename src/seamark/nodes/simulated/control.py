@@ -7,7 +7,8 @@ import asyncio
 
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import NODES
-from seamark.nodes.views import STOPPED, Node
+from seamark.kinds.wellknown import STOPPED_ANNOTATION
+from seamark.rules.objects.node import Node
 
 
 class NotSimulated(Exception):
@@ -41,4 +42,4 @@ async def _wish(cluster: Cluster, name: str, stopped: str | None) -> None:
     node = await cluster.get(NODES, name, as_=Node)
     if not node.simulated:
         raise NotSimulated(f"node {name} is not a simulated one: it cannot be stopped or started from here")
-    await cluster.patch(NODES, name, {"metadata": {"annotations": {STOPPED: stopped}}})
+    await cluster.patch(NODES, name, {"metadata": {"annotations": {STOPPED_ANNOTATION: stopped}}})

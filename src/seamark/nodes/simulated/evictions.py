@@ -7,15 +7,17 @@ import msgspec
 from seamark import errors
 from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
-from seamark.access.events import EventRecorder
+from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Index, Informer
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.kinds.values import times
 from seamark.nodes.scheduling.tolerance import eviction_time
-from seamark.nodes.simulated.kubelet import node_of, reference
-from seamark.nodes.views import Condition, Node, Pod
+from seamark.nodes.simulated.kubelet import node_of
 from seamark.nodes.work import Key, Work
+from seamark.rules.objects.conditions import Condition
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 
 class Evictions:
@@ -53,11 +55,11 @@ class Evictions:
             return
         node = self._nodes.get(new.spec.node_name)
         if node is not None and node.simulated and node.spec.taints:
-            self.work.add(new.key)
+            self.work.add(new.metadata.key)
 
     async def _handle(self, key: Key) -> None:
         pod = self._pods.by_key(key)
-        if pod is None or pod.deleting or pod.finished:
+        if pod is None or pod.terminating or pod.finished:
             return
         node = self._nodes.get(pod.spec.node_name)
         if node is None or not node.simulated:
@@ -70,7 +72,10 @@ class Evictions:
             self.work.add_at(key, due)
             return
         self._events.record(
-            reference(pod), "Normal", reason="TaintManagerEviction", message=f"Marking for deletion Pod {key}"
+            Reference.of(PODS, pod.metadata),
+            "Normal",
+            reason="TaintManagerEviction",
+            message=f"Marking for deletion Pod {key}",
         )
         reason = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
         await disrupt(self._cluster, pod, reason, manager="taint-eviction-controller", now=now)

@@ -20,8 +20,8 @@ from seamark.nodes.simulated.orders import Orders
 from seamark.nodes.simulated.pod_life import Moments, Place, Rules, Step
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.views import Pod, PodStatus
 from seamark.nodes.work import Key, Work
+from seamark.rules.objects.pod import Pod, PodStatus
 
 
 def node_of(pod: Pod) -> tuple[str, ...]:
@@ -68,8 +68,8 @@ class Kubelets:
             return
         if old is None:
             self._adopt(member, new)
-        if not new.finished or new.deleting:
-            self.work.add(new.key)
+        if not new.finished or new.terminating:
+            self.work.add(new.metadata.key)
 
     def node_changed(self, member: Member, *, new: bool) -> None:
         """A node of ours has come, has been started or has been stopped."""
@@ -80,7 +80,7 @@ class Kubelets:
         if member.running:
             for pod in pods:
                 self._settled.pop(pod.metadata.uid, None)
-                self.work.add(pod.key)
+                self.work.add(pod.metadata.key)
 
     def _adopt(self, member: Member, pod: Pod) -> None:
         """A Pod that has addresses already keeps them."""
@@ -101,7 +101,7 @@ class Kubelets:
 
     async def _handle(self, key: Key) -> None:
         pod = self._pods.by_key(key)
-        if pod is None or (pod.finished and not pod.deleting):
+        if pod is None or (pod.finished and not pod.terminating):
             return
         member = self._roster.get(pod.spec.node_name)
         if member is None or not member.running:
@@ -134,11 +134,11 @@ class Kubelets:
     def _place(self, member: Member, pod: Pod) -> Place:
         if pod.spec.host_network:
             return Place(member.host_ips, member.host_ips)
-        if pod.deleting:
+        if pod.terminating:
             return Place(member.host_ips, member.addresses.of(pod.metadata.uid))
         given = member.addresses.take(pod.metadata.uid)
         if given is None:
-            self._thirsty.setdefault(member.name, {})[pod.key] = None
+            self._thirsty.setdefault(member.name, {})[pod.metadata.key] = None
         return Place(member.host_ips, given)
 
     def _orders_of(self, pod: Pod) -> Orders:
@@ -184,12 +184,7 @@ class Kubelets:
         return version
 
     def _tell(self, pod: Pod, reason: str, message: str) -> None:
-        self._events.record(reference(pod), "Warning", reason=reason, message=message)
-
-
-def reference(pod: Pod) -> Reference:
-    meta = pod.metadata
-    return Reference("Pod", meta.name, meta.namespace, meta.uid, "v1", meta.resource_version)
+        self._events.record(Reference.of(PODS, pod.metadata), "Warning", reason=reason, message=message)
 
 
 def difference(old: PodStatus, new: PodStatus) -> Object:

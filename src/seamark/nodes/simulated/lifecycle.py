@@ -1,7 +1,7 @@
 """Whether our nodes are alive, and what follows: conditions, taints, and Pods that are not ready any more.
 
-A node is alive as long as its Lease is renewed; one that somebody has stopped is dead at once.  Foreign Nodes are
-nobody's business here.
+A node is alive as long as its Lease is renewed; one that somebody has stopped is dead at once.  Nodes that
+Seamark does not simulate are left alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from seamark.errors import Object
 from seamark.kinds.resource import NODES, PODS
 from seamark.kinds.values import times
 from seamark.nodes.simulated import node_objects
-from seamark.nodes.simulated.kubelet import node_of, reference
+from seamark.nodes.simulated.kubelet import node_of
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.views import Condition, Lease, Node, Pod
 from seamark.nodes.work import Key, Work
+from seamark.rules.objects.conditions import Condition
+from seamark.rules.objects.node import Lease, Node
+from seamark.rules.objects.pod import Pod
 
 MANAGER = "node-controller"
 
@@ -75,11 +77,11 @@ class Lifecycle:
                 self.work.add(name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is None or not _ready(new):
+        if new is None or not new.ready:
             return
         node = self._nodes.get(new.spec.node_name)
         if node is not None and node.simulated and not self._alive(node):
-            self.silenced.add(new.key)
+            self.silenced.add(new.metadata.key)
 
     def _alive(self, node: Node) -> bool:
         return not node.stopped and self._clock.now() < self._heard.get(node.name, 0.0) + self._settings.grace
@@ -112,8 +114,8 @@ class Lifecycle:
             self.work.add_at(key, self._heard[key] + self._settings.grace)
         else:
             for pod in self._on_node.objects(key):
-                if _ready(pod):
-                    self.silenced.add(pod.key)
+                if pod.ready:
+                    self.silenced.add(pod.metadata.key)
 
     def _announce(self, node: Node, *, alive: bool) -> None:
         if node.ready == alive:
@@ -127,12 +129,12 @@ class Lifecycle:
     async def _silence(self, key: Key) -> None:
         """Nobody knows how the Pod is: it is not ready."""
         pod = self._pods.by_key(key)
-        if pod is None or not _ready(pod):
+        if pod is None or not pod.ready:
             return
         node = self._nodes.get(pod.spec.node_name)
         if node is None or not node.simulated or self._alive(node):
             return
-        was, meta = pod.status.condition("Ready"), pod.metadata
+        was, meta = pod.condition("Ready"), pod.metadata
         assert was is not None
         now = times.text(self._clock.now())
         condition = Condition("Ready", "False", now, was.reason, was.message, was.observed_generation)
@@ -149,9 +151,6 @@ class Lifecycle:
             )
         except (errors.NotFound, errors.Conflict):
             return  # gone
-        self._events.record(reference(pod), "Warning", reason="NodeNotReady", message="Node is not ready")
-
-
-def _ready(pod: Pod) -> bool:
-    condition = pod.status.condition("Ready")
-    return condition is not None and condition.status == "True"
+        self._events.record(
+            Reference.of(PODS, pod.metadata), "Warning", reason="NodeNotReady", message="Node is not ready"
+        )

@@ -7,14 +7,23 @@ from hashlib import sha256
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from seamark.errors import Object
 from seamark.kinds.values import times
 from seamark.kinds.values.quantity import canonical
-from seamark.nodes.scheduling.tolerance import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from seamark.kinds.wellknown import (
+    HOSTNAME_LABEL,
+    NOT_READY_TAINT,
+    REGION_LABEL,
+    SIMULATED_ANNOTATION,
+    UNREACHABLE_TAINT,
+    UNSCHEDULABLE_TAINT,
+    ZONE_LABEL,
+)
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.sites import Site, Sites
-from seamark.nodes.views import HOSTNAME, REGION, SIMULATED, ZONE, Node, NodeCondition, Taint
+from seamark.rules.objects.node import Node, NodeCondition, Taint
 
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -32,16 +41,16 @@ def labels(settings: NodeSettings, name: str) -> dict[str, str]:
     """The labels a Node has from its first moment."""
     number = settings.number(name) or 1
     found = {
-        HOSTNAME: name,
+        HOSTNAME_LABEL: name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
         "beta.kubernetes.io/arch": "amd64",
     }
     if zone := settings.zone(number):
-        found[ZONE] = zone
+        found[ZONE_LABEL] = zone
     if settings.region:
-        found[REGION] = settings.region
+        found[REGION_LABEL] = settings.region
     return found
 
 
@@ -50,7 +59,7 @@ def new(settings: NodeSettings, name: str, place: Site, *, now: float) -> Object
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels(settings, name), "annotations": {SIMULATED: "true"}},
+        "metadata": {"name": name, "labels": labels(settings, name), "annotations": {SIMULATED_ANNOTATION: "true"}},
         "spec": {"podCIDRs": list(place.pod_cidrs)},
         "status": {
             **description(settings, name, place.addresses),
@@ -127,16 +136,16 @@ def healthy(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCon
             own.append(was)
         else:
             since = was.last_transition_time if was is not None and was.status == status else text
-            own.append(NodeCondition(type, status, text, since, reason, message))
+            own.append(NodeCondition(type, status, since, reason, message, last_heartbeat_time=text))
     return (*own, *known.values())
 
 
 def lost(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondition, ...]:
-    """The conditions of a Node nobody has heard of: what its kubelet used to say is not known any more."""
+    """The conditions of a Node whose kubelet is silent: what the kubelet last said is no longer known."""
     own = {type for type, *_ in _HEALTHY}
     reason, message = _LOST
     return tuple(
-        NodeCondition(c.type, "Unknown", c.last_heartbeat_time, times.text(now), reason, message)
+        replace(c, status="Unknown", last_transition_time=times.text(now), reason=reason, message=message)
         if c.type in own and c.status != "Unknown"
         else c
         for c in conditions
@@ -144,13 +153,13 @@ def lost(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondit
 
 
 def taints(node: Node, *, alive: bool, now: float) -> tuple[Taint, ...]:
-    """The taints a Node should have; those that are nobody's but the user's stay as they are."""
+    """The taints a Node should have.  Those that a user has set stay as they are."""
     wanted: set[tuple[str, str]] = set()
     if not alive:
-        wanted |= {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
+        wanted |= {(UNREACHABLE_TAINT, "NoSchedule"), (UNREACHABLE_TAINT, "NoExecute")}
     if node.spec.unschedulable:
-        wanted.add((UNSCHEDULABLE, "NoSchedule"))
-    ours = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
+        wanted.add((UNSCHEDULABLE_TAINT, "NoSchedule"))
+    ours = (NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT)
     kept = [t for t in node.spec.taints if t.key not in ours or (t.key, t.effect) in wanted]
     missing = sorted(wanted - {(t.key, t.effect) for t in kept}, reverse=True)
     return (*kept, *(Taint(key, effect, time_added=times.text(now)) for key, effect in missing))

@@ -14,8 +14,9 @@ from seamark.kinds.resource import NODES, PODS
 from seamark.nodes.simulated.evictions import disrupt
 from seamark.nodes.simulated.kubelet import node_of
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.views import Node, Pod
 from seamark.nodes.work import Key, Work
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 
 class Orphans:
@@ -52,7 +53,7 @@ class Orphans:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.spec.node_name in self._lost:
-            self.work.add_at(new.key, self._lost[new.spec.node_name])
+            self.work.add_at(new.metadata.key, self._lost[new.spec.node_name])
 
     def look_around(self) -> None:
         """Once all is known: Pods of a node of ours that went while nobody was looking."""

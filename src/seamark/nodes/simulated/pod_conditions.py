@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from seamark.nodes.views import Condition, Pod
+from seamark.rules.objects.conditions import Condition
+from seamark.rules.objects.pod import Pod
 
 # In the order in which a kubelet lists them.
 OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
@@ -81,7 +82,7 @@ def _closed_gates(pod: Pod) -> list[str]:
     sentences = []
     for gate in pod.spec.readiness_gates:
         name = gate.condition_type
-        condition = pod.status.condition(name)
+        condition = pod.condition(name)
         if condition is None:
             sentences.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
         elif condition.status != "True":

@@ -24,7 +24,7 @@ from seamark.kinds.values import times
 from seamark.nodes.simulated import containers, pod_conditions
 from seamark.nodes.simulated.containers import Ending
 from seamark.nodes.simulated.orders import NO_ORDERS, Orders
-from seamark.nodes.views import Address, Container, ContainerStatus, Pod, PodStatus
+from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
 
 KILLED = 137
 _HAIR = 1e-5  # seconds since the epoch are no finer than a quarter of a microsecond: a turn is due a little early
@@ -83,10 +83,10 @@ def recover(pod: Pod, now: float) -> Moments:
     started, finished, crashes = accepted, now, 0
     for container in status.container_statuses:
         crashes = max(crashes, container.restart_count)
-        if (current := container.state.get("running")) is not None:
-            started = max(started, _time(current.get("startedAt"), now))
-        elif (ended := (container.state.get("terminated") or container.last_state.get("terminated"))) is not None:
-            finished = min(finished, _time(ended.get("finishedAt"), now))
+        if (current := container.state.running) is not None:
+            started = max(started, _time(current.started_at, now))
+        elif (ended := (container.state.terminated or container.last_state.terminated)) is not None:
+            finished = min(finished, _time(ended.finished_at, now))
     stopping = None
     if pod.metadata.deletion_timestamp:
         grace = pod.metadata.deletion_grace_period_seconds or 0
@@ -98,7 +98,7 @@ def next_status(
     pod: Pod, *, now: float, place: Place, moments: Moments, orders: Orders = NO_ORDERS, rules: Rules = USUAL
 ) -> Step:
     """What becomes of the Pod now."""
-    if pod.deleting:
+    if pod.terminating:
         return _stop(pod, now, moments, orders, rules)
     if pod.finished:
         return Step(pod.status, moments)
@@ -121,7 +121,7 @@ class _Life:
                 return self._pending(due)
             self._start()
         while True:
-            if any("running" in status.state for status in self.statuses):
+            if any(status.state.running is not None for status in self.statuses):
                 ending = self._ending()
                 if ending is None or self.now < ending[0]:
                     return self._running(None if ending is None else ending[0])
@@ -167,9 +167,7 @@ class _Life:
         return policy == "Never" or (policy == "OnFailure" and not self._failed())
 
     def _failed(self) -> bool:
-        return any((status.state.get("terminated") or {}).get("exitCode") for status in self.statuses) or any(
-            "waiting" in status.state for status in self.statuses
-        )
+        return containers.any_failed(self.statuses) or any(s.state.waiting is not None for s in self.statuses)
 
     def _delay(self) -> float:
         """The first restart comes at once, the next ones later and later."""
@@ -212,7 +210,7 @@ class _Life:
         return turns % 2 == 0, since + (turns + 1) * orders.flap
 
     def _backing_off(self, due: float, delay: float) -> Step:
-        pod, names = self.pod, [status.name for status in self.statuses if "terminated" in status.state]
+        pod, names = self.pod, [status.name for status in self.statuses if status.state.terminated is not None]
         self._change(lambda _, status: containers.back_off(pod, status, delay=delay))
         if names:
             where = f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
@@ -257,9 +255,9 @@ class _Life:
             observed_generation=self.pod.metadata.generation,
             conditions=pod_conditions.apply(self.pod, findings, self.text),
             host_ip=host[0] if host else "",
-            host_ips=tuple(Address(ip) for ip in host),
+            host_ips=tuple(PodIP(ip) for ip in host),
             pod_ip=given[0] if given else "",
-            pod_ips=tuple(Address(ip) for ip in given),
+            pod_ips=tuple(PodIP(ip) for ip in given),
             start_time=was.start_time or times.text(self.moments.accepted),
             init_container_statuses=initial,
             container_statuses=self.statuses,
@@ -270,13 +268,13 @@ class _Life:
 def _still_running(
     pod: Pod, container: Container, status: ContainerStatus, *, now: str, ready: bool
 ) -> ContainerStatus:
-    if "running" not in status.state:
+    if status.state.running is None:
         status = containers.start(pod, container, status, now=now)
     return containers.with_readiness(containers.update_image(pod, container, status, now=now), ready=ready)
 
 
 def _initialized(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
-    if container.restart_policy != "Always":
+    if not container.sidecar:
         return containers.complete(pod, container, status, now=now)
     return _still_running(pod, container, status, now=now, ready=True)
 
@@ -305,12 +303,11 @@ def _stop(pod: Pod, now: float, moments: Moments, orders: Orders, rules: Rules) 
     deadline = max(moments.stopping + grace, _time(pod.metadata.deletion_timestamp, now)) if grace else now
     wanted = rules.stop_after if orders.stop_after is None else orders.stop_after
     due = min(moments.stopping + wanted, deadline)
-    if now < due and any("running" in status.state for status in statuses):
+    if now < due and any(status.state.running is not None for status in statuses):
         return Step(pod.status, moments, due)
     ending = Ending(KILLED if moments.stopping + wanted > deadline else 0, times.text(now))
     ended = tuple(containers.end(status, ending) for status in statuses)
-    failed = any((status.state.get("terminated") or {}).get("exitCode") for status in ended)
-    phase = "Failed" if failed else "Succeeded"
+    phase = "Failed" if containers.any_failed(ended) else "Succeeded"
     status = replace(
         pod.status,
         phase=phase,

@@ -12,16 +12,13 @@ from seamark.kinds.resource import LEASES, NODES, PODS
 from seamark.nodes.simulated import node_objects
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.sites import Sites
-from seamark.nodes.views import Metadata, Node, View
+from seamark.rules.objects.metadata import Written
+from seamark.rules.objects.node import Node
 
 log = logging.getLogger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 ATTEMPTS = 5
-
-
-class _Pod(View, frozen=True):
-    metadata: Metadata
 
 
 async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> None:
@@ -87,7 +84,7 @@ async def _dismiss(cluster: Cluster, node: Node) -> None:
     log.info("node %s is one too many: it is removed, its Pods with it", node.name)
     await _gone(cluster.delete(NODES, node.name, uid=node.metadata.uid))
     await _gone(cluster.delete(LEASES, node.name, namespace=LEASE_NAMESPACE))
-    pods = (await cluster.list(PODS, fields=f"spec.nodeName={node.name}", as_=_Pod)).items
+    pods = (await cluster.list(PODS, fields=f"spec.nodeName={node.name}", as_=Written)).items
     for pod in pods:
         meta = pod.metadata
         await _gone(cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seamark.nodes.simulated.addresses import Addresses
-from seamark.nodes.views import Node
+from seamark.rules.objects.node import Node
 
 
 class Member:

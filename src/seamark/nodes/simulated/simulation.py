@@ -22,8 +22,8 @@ from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.kinds.resource import LEASES, NAMESPACES, NODES, PODS
+from seamark.kinds.wellknown import NOT_READY_TAINT
 from seamark.nodes.scheduling.scheduler import Scheduler
-from seamark.nodes.scheduling.tolerance import NOT_READY
 from seamark.nodes.simulated import registration
 from seamark.nodes.simulated.evictions import Evictions
 from seamark.nodes.simulated.heartbeats import Heartbeats
@@ -33,8 +33,10 @@ from seamark.nodes.simulated.orphans import Orphans
 from seamark.nodes.simulated.registration import LEASE_NAMESPACE
 from seamark.nodes.simulated.roster import Roster
 from seamark.nodes.simulated.settings import NodeSettings, check
-from seamark.nodes.views import Lease, Namespace, Node, Pod
 from seamark.nodes.work import Work
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.node import Lease, Node
+from seamark.rules.objects.pod import Pod
 
 
 class Simulation:
@@ -179,7 +181,7 @@ def _settled(node: Node) -> bool:
     """Whether it takes Pods, or is not meant to."""
     if not node.simulated or node.stopped:
         return True
-    return node.ready and not any(taint.key == NOT_READY for taint in node.spec.taints)
+    return node.ready and not any(taint.key == NOT_READY_TAINT for taint in node.spec.taints)
 
 
 async def run(cluster: Cluster, *, settings: NodeSettings) -> None:

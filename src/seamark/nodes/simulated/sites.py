@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 import msgspec
 
 from seamark.nodes.simulated.settings import Network, NodeSettings, part_length, parts
-from seamark.nodes.views import Node
+from seamark.rules.objects.node import Node
 
 FIRST_ADDRESS = 2  # 0 is the network's own, 1 the gateway's
 

@@ -11,8 +11,9 @@ from operator import is_
 
 import msgspec
 
+from seamark.rules.objects.endpointslice import Endpoint
+from seamark.rules.slices.matching import Identity, same_endpoint
 from seamark.rules.slices.packing import Content, place
-from seamark.rules.written import Endpoint, Identity, same_endpoint
 
 
 class GroupPlan(msgspec.Struct, frozen=True):

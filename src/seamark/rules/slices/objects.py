@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
+from seamark.kinds.values.addresses import Family
+from seamark.kinds.wellknown import HEADLESS_LABEL, SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
 from seamark.rules import hints
-from seamark.rules.membership import Family, Pod, Service, Verdict
+from seamark.rules.membership import Verdict
+from seamark.rules.objects.endpointslice import Conditions, Endpoint, EndpointSlice
+from seamark.rules.objects.metadata import Metadata, ObjectReference, OwnerReference
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
+from seamark.rules.slices.matching import PortKey, identity, same_endpoint, slice_ports
 from seamark.rules.slices.packing import Content
-from seamark.rules.written import (
-    HEADLESS_LABEL,
-    MANAGED_BY_LABEL,
-    SERVICE_NAME_LABEL,
-    Conditions,
-    Endpoint,
-    EndpointSlice,
-    Metadata,
-    ObjectReference,
-    OwnerReference,
-    PortKey,
-    identity,
-    name_prefix,
-    same_endpoint,
-    slice_ports,
-    with_trigger_time,
-)
+from seamark.rules.trigger_time import with_trigger_time
 
-CONTROLLER = "endpointslice-controller.k8s.io"
-_RESERVED_LABELS = frozenset((SERVICE_NAME_LABEL, MANAGED_BY_LABEL, HEADLESS_LABEL))
+_RESERVED_LABELS = frozenset((SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL, HEADLESS_LABEL))
 
 
 def ours(endpoint_slice: EndpointSlice) -> bool:
     """Whether this controller manages the slice; others' slices are never touched."""
-    return endpoint_slice.metadata.labels.get(MANAGED_BY_LABEL) == CONTROLLER
-
-
-def service_name(endpoint_slice: EndpointSlice) -> str:
-    """The Service the slice belongs to; "" if it does not say."""
-    return endpoint_slice.metadata.labels.get(SERVICE_NAME_LABEL, "")
+    return endpoint_slice.managed_by == SLICE_CONTROLLER
 
 
 def owned(endpoint_slice: EndpointSlice, service: Service) -> bool:
@@ -65,8 +50,8 @@ def endpoint_of(pod: Pod, verdict: Verdict, *, family: Family, mode: hints.Mode)
 def labels_for(service: Service) -> dict[str, str]:
     labels = free_labels(service.metadata.labels)
     labels[SERVICE_NAME_LABEL] = service.metadata.name
-    labels[MANAGED_BY_LABEL] = CONTROLLER
-    if service.headless:
+    labels[SLICE_MANAGED_BY_LABEL] = SLICE_CONTROLLER
+    if not service.has_cluster_ip:
         labels[HEADLESS_LABEL] = ""
     return labels
 
@@ -142,6 +127,11 @@ def recycled(made: EndpointSlice, discarded: EndpointSlice) -> EndpointSlice:
         owner_references=made.metadata.owner_references,
     )
     return msgspec.structs.replace(made, metadata=meta)
+
+
+def name_prefix(name: str) -> str:
+    """The ``generateName`` of a Service's slices; the dash goes where it would make the name too long."""
+    return f"{name}-" if len(name) < 253 else name
 
 
 def is_placeholder(endpoint_slice: EndpointSlice, service: Service) -> bool:

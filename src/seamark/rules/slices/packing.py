@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from seamark.rules.written import Endpoint, Identity
+from seamark.rules.objects.endpointslice import Endpoint
+from seamark.rules.slices.matching import Identity
 
 Content = dict[Identity, Endpoint]
 

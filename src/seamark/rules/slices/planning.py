@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from seamark.rules.membership import Node, Pod, Service
-from seamark.rules.slices.state import MAX_ENDPOINTS, Plan, SlicesState, Topology
-from seamark.rules.written import Changes, EndpointSlice
+from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
+from seamark.rules.changes import Changes
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
+from seamark.rules.slices.state import Plan, SlicesState, Topology
 
 
 def plan(
@@ -20,7 +24,7 @@ def plan(
     slices: Iterable[EndpointSlice],
     *,
     nodes: Mapping[str, Node],
-    limit: int = MAX_ENDPOINTS,
+    limit: int = ENDPOINTS_PER_SLICE,
     topology: Topology | None = None,
     trigger_time: str = "",
 ) -> Plan:

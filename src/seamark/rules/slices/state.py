@@ -12,22 +12,19 @@ from typing import Literal
 
 import msgspec
 
+from seamark.kinds.values.addresses import Family
+from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.rules import hints
-from seamark.rules.membership import Family, Node, Pod, Service, judge
+from seamark.rules.changes import Changes
+from seamark.rules.membership import judge
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
 from seamark.rules.slices import objects
 from seamark.rules.slices.group import Group
+from seamark.rules.slices.matching import Identity, PortKey, identity, port_key
 from seamark.rules.slices.packing import Content
-from seamark.rules.written import (
-    Changes,
-    EndpointSlice,
-    Identity,
-    PortKey,
-    address_family,
-    identity,
-    port_key,
-)
-
-MAX_ENDPOINTS = 100
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -74,7 +71,7 @@ Place = tuple[Family, PortKey, Identity]
 class SlicesState:
     """What one Service's slices hold and what they should."""
 
-    def __init__(self, service: Service, *, limit: int = MAX_ENDPOINTS) -> None:
+    def __init__(self, service: Service, *, limit: int = ENDPOINTS_PER_SLICE) -> None:
         self.service = service
         self.limit = limit
         self.mode = hints.mode(service)
@@ -154,7 +151,7 @@ class SlicesState:
             return
         self._slices[name] = endpoint_slice
         self._check_labels(endpoint_slice)
-        family = address_family(endpoint_slice)
+        family = endpoint_slice.family
         if family is None or family not in self._groups or not objects.owned(endpoint_slice, self.service):
             self._unfile(name)
             self._alien.add(name)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from seamark.kinds.values import addresses
+from seamark.kinds.wellknown import MIRROR_CONTROLLER, SERVICE_NAME_LABEL
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, delete, merge_patch
-from seamark.why.views import MIRROR_CONTROLLER, SERVICE_NAME_LABEL, Key, Service
+from seamark.why.views import Key, Service
 from seamark.why.world import World
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seamark.kinds.wellknown import LEADER_ANNOTATION, MIRROR_CONTROLLER, MIRRORED_ADDRESSES, SKIP_MIRROR_LABEL
 from seamark.rules.membership import parse_ip
+from seamark.rules.objects.endpoints import EndpointSubset
 from seamark.why.case import Case, listed, offered_port, plural
 from seamark.why.checks.handmade_slices import empty_finding, hand_made
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, label, look, merge_patch
-from seamark.why.views import LEADER_ANNOTATION, MIRROR_CONTROLLER, SKIP_MIRROR_LABEL, Endpoints, EndpointSlice, Subset
-
-MIRRORED = 1000  # addresses of one subset, no more
+from seamark.why.views import Endpoints, EndpointSlice
 
 _UNREAD = "and nobody reads Endpoints any more: proxies and DNS read EndpointSlices"
 _START = Fix(
@@ -92,8 +92,8 @@ def _disagreeing(endpoints: Endpoints, mirrored: Sequence[EndpointSlice]) -> Ite
     )
 
 
-def _mirrored_of(subset: Subset) -> list[str]:
-    return [each.ip for each in (subset.addresses or ())[:MIRRORED]]
+def _mirrored_of(subset: EndpointSubset) -> list[str]:
+    return [each.ip for each in (subset.addresses or ())[:MIRRORED_ADDRESSES]]
 
 
 def _unready(case: Case, endpoints: Endpoints) -> Finding:
@@ -154,11 +154,11 @@ def _unmirrorable(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
         )
     for subset in endpoints.subsets or ():
         count = len(subset.addresses or ()) + len(subset.not_ready_addresses or ())
-        if count > MIRRORED:
+        if count > MIRRORED_ADDRESSES:
             yield Finding(
                 Code.ENDPOINTS_TOO_MANY_TO_MIRROR,
                 Severity.WARNING,
-                f"One subset of its Endpoints has {count:,} addresses; only {MIRRORED:,} are mirrored to"
-                f" EndpointSlices, {count - MIRRORED:,} get no traffic.",
+                f"One subset of its Endpoints has {count:,} addresses; only {MIRRORED_ADDRESSES:,} are mirrored to"
+                f" EndpointSlices, {count - MIRRORED_ADDRESSES:,} get no traffic.",
                 Fix("Write EndpointSlices instead of Endpoints: any number of them, up to 1,000 addresses each."),
             )

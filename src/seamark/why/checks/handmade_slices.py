@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seamark.kinds.wellknown import MIRROR_CONTROLLER, SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
 from seamark.why.case import Case, listed, offered_port
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, delete, delete_selected, json_patch, label
-from seamark.why.views import (
-    MANAGED_BY_LABEL,
-    MIRROR_CONTROLLER,
-    SERVICE_NAME_LABEL,
-    SLICE_CONTROLLER,
-    EndpointSlice,
-)
+from seamark.why.views import EndpointSlice
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -75,7 +70,7 @@ def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding
         objects.append(f"Endpoints {case.name}")
         commands.append(delete("endpoints", endpoints.key))
     if leftover:
-        selector = f"{SERVICE_NAME_LABEL}={case.name},{MANAGED_BY_LABEL}={SLICE_CONTROLLER}"
+        selector = f"{SERVICE_NAME_LABEL}={case.name},{SLICE_MANAGED_BY_LABEL}={SLICE_CONTROLLER}"
         commands.append(delete_selected("endpointslice", case.namespace, selector))
     if not objects:
         return
@@ -104,11 +99,12 @@ def _claimed(case: Case, claimed: Sequence[EndpointSlice]) -> Iterator[Finding]:
         yield Finding(
             Code.SLICE_MANAGED_BY_CONTROLLER,
             Severity.WARNING if case.ready_addresses else Severity.ERROR,
-            f"EndpointSlice {each.metadata.name} was made by hand but is labelled {MANAGED_BY_LABEL}={each.managed_by}:"
-            " that controller takes it for its own, and may delete it at any time.",
+            f"EndpointSlice {each.metadata.name} was made by hand but is labelled"
+            f" {SLICE_MANAGED_BY_LABEL}={each.managed_by}: that controller takes it for its own, and may delete it at"
+            " any time.",
             Fix(
                 "Say that it is not the controller's:",
-                (label("endpointslice", each.key, f"{MANAGED_BY_LABEL}=manual", overwrite=True),),
+                (label("endpointslice", each.key, f"{SLICE_MANAGED_BY_LABEL}=manual", overwrite=True),),
             ),
         )
 

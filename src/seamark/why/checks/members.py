@@ -86,13 +86,13 @@ def _on_broken_nodes(case: Case) -> Iterator[Finding]:
         for each in case.ready
         if each.trouble is None
         and each.node is not None
-        and each.node.ready_condition is not None
+        and each.node.condition("Ready") is not None
         and not each.node.ready
     ]
     if not broken:
         return
     nodes = sorted({each.pod.spec.node_name for each in broken})
-    condition = broken[0].node.ready_condition if broken[0].node is not None else None
+    condition = broken[0].node.condition("Ready") if broken[0].node is not None else None
     why = f" ({condition.reason})" if condition is not None and condition.reason else ""
     yield Finding(
         Code.NODE_NOT_READY,

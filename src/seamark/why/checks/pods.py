@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from seamark.kinds.values import times
-from seamark.rules.membership import FINISHED_PHASES
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import ContainerStatus
 from seamark.why.codes import Code
 from seamark.why.finding import Command, look
-from seamark.why.views import Container, ContainerStatus, Node, Pod
+from seamark.why.views import Container, Pod
 
 _IMAGE = frozenset(
     (
@@ -52,7 +53,7 @@ def trouble(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
 
 def _ended(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
     status = pod.status
-    if status.phase not in FINISHED_PHASES:
+    if not pod.finished:
         return None
     if status.reason == "Evicted":
         return Trouble(
@@ -124,7 +125,7 @@ def _without_node(pod: Pod, node: Node | None, now: float | None) -> Trouble | N
             if name
             else "Have it scheduled: a Pod without a node is not taken into EndpointSlices.",
         )
-    condition = node.ready_condition
+    condition = node.condition("Ready")
     if node.ready or condition is None or pod.ready:
         return None
     return Trouble(
@@ -143,7 +144,7 @@ def _without_node(pod: Pod, node: Node | None, now: float | None) -> Trouble | N
 def _initialising(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
     if pod.ready:
         return None
-    sidecars = {c.name for c in pod.spec.init_containers if c.restart_policy == "Always"}
+    sidecars = {c.name for c in pod.spec.init_containers if c.sidecar}
     for status in pod.status.init_container_statuses:
         if status.name in sidecars and status.started:
             continue

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seamark.kinds.wellknown import CONTROL_PLANE_LABELS
+from seamark.rules.objects.node import Node
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, merge_patch
-from seamark.why.views import Node
-
-CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
 def findings(case: Case) -> Iterator[Finding]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seamark.rules.membership import UnresolvedPort
+from seamark.rules.objects.pod import ContainerPort
+from seamark.rules.objects.service import ServicePort
 from seamark.why.case import Candidate, Case, listed, plural
 from seamark.why.checks.near import misspelt, related
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, json_patch
-from seamark.why.views import ContainerPort, ServicePort
 
 
 def findings(case: Case) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from seamark.rules.membership import FINISHED_PHASES
+from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.checks.near import FAR, Kind, NearMiss
 from seamark.why.codes import Code

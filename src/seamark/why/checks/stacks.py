@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seamark.rules.membership import Family, Reason
+from seamark.kinds.values.addresses import Family
+from seamark.rules.membership import Reason
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, merge_patch

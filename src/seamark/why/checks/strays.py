@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from seamark.kinds.wellknown import LEADER_ANNOTATION, SERVICE_NAME_LABEL
 from seamark.why.case import Case, listed
 from seamark.why.checks.near import misspelt, related
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, create, label
-from seamark.why.views import LEADER_ANNOTATION, SERVICE_NAME_LABEL, Endpoints, EndpointSlice, Service
+from seamark.why.views import Endpoints, EndpointSlice, Service
 
 
 def findings(case: Case) -> Iterator[Finding]:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from seamark.kinds.values import times
+from seamark.kinds.wellknown import ENDPOINTS_CAPACITY, OVER_CAPACITY_ANNOTATION
 from seamark.rules.membership import parse_ip
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, delete, look
-from seamark.why.views import OVER_CAPACITY_ANNOTATION, Endpoints, EndpointSlice, Metadata
-
-ENDPOINTS_CAPACITY = 1000
+from seamark.why.views import Endpoints, EndpointSlice, Metadata
 
 Entry = tuple[str, str]  # address, Pod
 PortKey = tuple[str, int, str]  # name, number, protocol

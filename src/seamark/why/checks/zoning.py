@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from seamark.kinds.values.addresses import Family
 from seamark.kinds.values.quantity import QuantityError, amount
-from seamark.rules.membership import Family
+from seamark.kinds.wellknown import (
+    CONTROL_PLANE_LABELS,
+    OLD_TOPOLOGY_ANNOTATION,
+    TOPOLOGY_ANNOTATION,
+    TRAFFIC_DISTRIBUTIONS,
+)
+from seamark.rules.objects.node import Node
 from seamark.why.case import Case, listed, plural
-from seamark.why.checks.policies import CONTROL_PLANE_LABELS
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, merge_patch
-from seamark.why.views import Node, Service
+from seamark.why.views import Service
 
-ANNOTATIONS = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
+ANNOTATIONS = (OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION)
 OVERLOAD = 1.2  # times its share that a zone's endpoints may be made to carry
-_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -24,7 +29,7 @@ def findings(case: Case) -> Iterator[Finding]:
         return
     if by_topology(service):
         yield from _topology(case, case.world.nodes)
-    elif service.spec.traffic_distribution in _DISTRIBUTIONS:
+    elif service.spec.traffic_distribution in TRAFFIC_DISTRIBUTIONS:
         yield from _without_zone(case, f"trafficDistribution {service.spec.traffic_distribution}")
         yield from _unwritten(case)
 

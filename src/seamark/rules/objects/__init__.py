@@ -1,0 +1,21 @@
+"""Objects as Seamark's components read them: one frozen view per kind, decoded straight from the wire.
+
+A view names the fields that some component decides by and drops the rest.  All components of a process use the same
+view of a kind, so its informer decodes each event once for all of them.
+
+Reading order:
+
+- ``metadata``: what every object has, and what objects refer to each other by
+- ``conditions``: status conditions, and how a controller changes one
+- ``pod``: Pod
+- ``service``: Service
+- ``node``: Node, and the Lease that shows that it is alive
+- ``endpoints``: Endpoints
+- ``endpointslice``: EndpointSlice
+- ``network``: IPAddress and ServiceCIDR
+- ``namespace``: Namespace
+- ``workloads``: what Deployments, ReplicaSets, StatefulSets and DaemonSets have in common
+
+Endpoints and EndpointSlices are written back from their views.  Those views hold everything that an update would
+otherwise remove.
+"""

@@ -1,0 +1,30 @@
+"""Endpoints: complete, because the Endpoints controller writes them back."""
+
+from __future__ import annotations
+
+from seamark.rules.objects.metadata import Metadata, ObjectReference, View
+
+
+class EndpointAddress(View, frozen=True):
+    ip: str = ""
+    hostname: str = ""
+    node_name: str | None = None
+    target_ref: ObjectReference | None = None
+
+
+class EndpointPort(View, frozen=True):
+    name: str = ""
+    port: int = 0
+    protocol: str = "TCP"
+    app_protocol: str | None = None
+
+
+class EndpointSubset(View, frozen=True):
+    addresses: tuple[EndpointAddress, ...] = ()
+    not_ready_addresses: tuple[EndpointAddress, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()
+
+
+class Endpoints(View, frozen=True):
+    metadata: Metadata
+    subsets: tuple[EndpointSubset, ...] | None = None

@@ -1,0 +1,75 @@
+"""EndpointSlice: complete, because the EndpointSlice and mirroring controllers write them back."""
+
+from __future__ import annotations
+
+from seamark.kinds.values.addresses import Family
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
+from seamark.rules.objects.metadata import Metadata, ObjectReference, View
+
+
+class Conditions(View, frozen=True):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class Target(View, frozen=True):
+    """A zone or a node that should use an endpoint."""
+
+    name: str = ""
+
+
+class Hints(View, frozen=True):
+    for_zones: tuple[Target, ...] | None = None
+    for_nodes: tuple[Target, ...] | None = None
+
+
+class Endpoint(View, frozen=True):
+    addresses: tuple[str, ...] = ()
+    conditions: Conditions = Conditions()
+    hostname: str | None = None
+    target_ref: ObjectReference | None = None
+    node_name: str | None = None
+    zone: str | None = None
+    hints: Hints | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Readers take an endpoint that says nothing for ready: those who write slices by hand may leave it out."""
+        return self.conditions.ready is not False
+
+    @property
+    def marked_ready(self) -> bool:
+        """The controllers always say it, and count only what says it."""
+        return self.conditions.ready is True
+
+
+class SlicePort(View, frozen=True):
+    name: str | None = None
+    port: int | None = None
+    protocol: str | None = None
+    app_protocol: str | None = None
+
+
+class EndpointSlice(View, frozen=True):
+    """``endpoints`` and ``ports`` are ``null`` on the wire where there are none; what we write is never None."""
+
+    metadata: Metadata
+    address_type: str = ""
+    endpoints: tuple[Endpoint, ...] | None = None
+    ports: tuple[SlicePort, ...] | None = None
+
+    @property
+    def service_name(self) -> str:
+        """The Service it belongs to; "" if it does not say."""
+        return self.metadata.labels.get(SERVICE_NAME_LABEL, "")
+
+    @property
+    def managed_by(self) -> str:
+        return self.metadata.labels.get(SLICE_MANAGED_BY_LABEL, "")
+
+    @property
+    def family(self) -> Family | None:
+        """The family it is for; None for FQDN, which no Pod has."""
+        kind = self.address_type
+        return "IPv4" if kind == "IPv4" else "IPv6" if kind == "IPv6" else None
