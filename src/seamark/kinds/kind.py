@@ -51,8 +51,8 @@ class Subresource(msgspec.Struct, frozen=True):
 class Kind:
     """The rules of one kind; stateless.
 
-    A built-in kind is a class of its own with one instance, listed in :mod:`seamark.kinds.table`.  A kind that is added
-    while the server runs is made from data and given its shape.
+    A built-in kind is a class of its own with one instance, listed in :mod:`seamark.kinds.table`.  Kinds that are added
+    while the server runs are instances of :class:`seamark.kinds.dynamic.DynamicKind`, made from data.
     """
 
     resource: Resource
@@ -66,6 +66,7 @@ class Kind:
 
     create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
+    strategic_merge: ClassVar[bool] = True  # strategic merge patches are taken
     delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
     graceful: ClassVar[bool] = False  # deletion is announced (deletionTimestamp) before the object goes
 
@@ -78,6 +79,11 @@ class Kind:
     def shape(self) -> Shape:
         """The fields of its objects; resolved on first use, because a server that starts needs few of them."""
         return shapes.of(self.shape_name)
+
+    @cached_property
+    def list_shape(self) -> Shape | None:
+        """The fields of a list of its objects; None for a kind that cannot be listed."""
+        return shapes.load().get(f"{self.shape_name}List")
 
     def to_stored(self, obj: Object) -> Object:
         """The stored form of an object of this view."""

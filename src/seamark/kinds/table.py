@@ -1,8 +1,8 @@
-"""The table of all kinds: one row each, in the order discovery lists them."""
+"""The built-in kinds, one row each in the order discovery lists them, and the kinds that one server serves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from seamark.kinds.core.configmap import CONFIG_MAP
 from seamark.kinds.core.event import EVENT, NEW_EVENT
@@ -13,6 +13,7 @@ from seamark.kinds.core.secret import SECRET
 from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.pod import POD
+from seamark.kinds.resource import Resource
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
 from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
 from seamark.kinds.service.ipaddress import IP_ADDRESS
@@ -55,22 +56,60 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
+# Told what was and what is: (None, new) for a kind that appeared, (old, None) for one that vanished, or both.
+Follower = Callable[[Kind | None, Kind | None], None]
+
+
 class Kinds:
-    """Kinds by where they are in the API; more may be added while the server runs."""
+    """The kinds that one server serves, by where they are in the API.  They come and go while it runs.
+
+    Everything that walks all kinds takes them from here, and notices changes by :attr:`revision` or :meth:`on_change`.
+    """
 
     def __init__(self, kinds: Iterable[Kind] = KINDS) -> None:
         self._by_plural: dict[tuple[str, str, str], Kind] = {}
         self._by_kind: dict[tuple[str, str], Kind] = {}
-        self.groups: set[str] = set()  # that have a kind here
+        self._followers: list[Follower] = []
+        self.groups: frozenset[str] = frozenset()  # those that have a kind here
+        self.revision = 0  # grows with every change
         for kind in kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> None:
-        """Register a kind; one of the same group, version and plural is replaced."""
-        resource = kind.resource
-        self._by_plural[resource.group, resource.version, resource.plural] = kind
-        self._by_kind[resource.api_version, resource.kind] = kind
-        self.groups.add(resource.group)
+        """Serve a kind; one of the same group, version and plural is replaced."""
+        self.check(kind)
+        place = _place(kind.resource)
+        self._change(place, self._by_plural.get(place), kind)
+
+    def check(self, kind: Kind) -> None:
+        """Raise ValueError if another resource of the same group and version has this kind's name."""
+        namesake = self.by_kind(kind.resource.api_version, kind.resource.kind)
+        if namesake is not None and namesake.resource.plural != kind.resource.plural:
+            raise ValueError(f"{kind.resource.kind} is the kind of {namesake.resource.qualified} already")
+
+    def remove(self, resource: Resource) -> None:
+        """Serve this kind no longer; KeyError if there is none."""
+        place = _place(resource)
+        self._change(place, self._by_plural[place], None)
+
+    def _change(self, place: tuple[str, str, str], old: Kind | None, new: Kind | None) -> None:
+        if old is not None:
+            del self._by_kind[old.resource.api_version, old.resource.kind]
+        if new is not None:
+            self._by_plural[place] = new
+            self._by_kind[new.resource.api_version, new.resource.kind] = new
+            self.groups |= {new.resource.group}
+        else:
+            del self._by_plural[place]
+            self.groups = frozenset(group for group, _, _ in self._by_plural)
+        self.revision += 1
+        for follower in list(self._followers):
+            follower(old, new)
+
+    def on_change(self, follower: Follower) -> Callable[[], None]:
+        """Call this for every change from now on; call the result to stop."""
+        self._followers.append(follower)
+        return lambda: self._followers.remove(follower)
 
     def by_plural(self, group: str, version: str, plural: str) -> Kind | None:
         return self._by_plural.get((group, version, plural))
@@ -83,3 +122,7 @@ class Kinds:
 
     def __len__(self) -> int:
         return len(self._by_plural)
+
+
+def _place(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.version, resource.plural

@@ -6,7 +6,7 @@ fields know their numbers; times, quantities and the entries of maps are small m
 comes out still has to be conformed.
 
 Unknown fields are skipped, as Kubernetes does: they belong to a newer client.  Nesting is no deeper than shapes are,
-and those do not contain themselves.
+and those do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,14 @@ def unwrap(body: bytes) -> tuple[str, str, bytes]:
 
 def read(message: bytes, shape: Shape) -> Object:
     """The object in a message of this shape, not yet conformed to it."""
-    return _decode(message, 0, shape.form(_table))
+    table = shape.form(_table)
+    if not table:
+        # So Go says of custom resources.
+        raise ProtobufError(
+            "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be "
+            "encoded to a protobuf message"
+        )
+    return _decode(message, 0, table)
 
 
 # --- tables ----------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ class Field(msgspec.Struct, frozen=True):
     (``protocol: TCP``); None if there is none.  ``required`` is OpenAPI's.  ``go_type`` is the Go type's name where it
     does not follow from ``type`` (``v1.Protocol``): decoding errors print it.  ``numbers`` is where protobuf has the
     field: one number, or several if JSON flattens the messages it is nested in; none if that is not known.
+    ``description`` is OpenAPI's; the built-in shapes have theirs in ``seamark.api.openapi.field_docs`` instead.
     """
 
     type: Type
@@ -87,6 +88,7 @@ class Field(msgspec.Struct, frozen=True):
     default: str | int | bool | None = None
     go_type: str = ""
     numbers: tuple[int, ...] = ()
+    description: str = ""
 
 
 class Shape(msgspec.Struct, eq=False, weakref=True):
@@ -99,6 +101,7 @@ class Shape(msgspec.Struct, eq=False, weakref=True):
     name: str
     fields: dict[str, Field]
     atomic: bool = False
+    description: str = ""
     _forms: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
 
     def form(self, make: Callable[[Shape, *Ts], T], *args: *Ts) -> T:

@@ -1,6 +1,6 @@
-"""The shapes of every kind served, read from ``shapes.json`` and resolved one by one as they are asked for.
+"""Shapes written as words, resolved one by one as they are asked for.
 
-The file maps a shape's OpenAPI name to its fields, each written as words::
+``shapes.json`` has those of the built-in kinds; it maps a shape's OpenAPI name to its fields::
 
     "ports": "[]io.k8s.api.core.v1.ServicePort drop #1 map=port,protocol patch=merge key=port"
 
@@ -47,17 +47,19 @@ def group_version(name: str) -> tuple[str, str]:
 
 
 class Shapes(Mapping[str, Shape]):
-    """All shapes by OpenAPI name; looking one up resolves it and those it refers to, once."""
+    """Shapes by OpenAPI name; looking one up resolves it and those it refers to, once."""
 
-    def __init__(self, facts: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, facts: Mapping[str, Mapping[str, str]], others: Mapping[str, Shape] | None = None) -> None:
+        """The shapes that ``facts`` describe; fields may refer to those in ``others`` as well."""
         self._facts = facts
+        self._others = others or {}
         self._resolved: dict[str, Shape] = {}
 
     def __getitem__(self, name: str) -> Shape:
         shape = self._resolved.get(name)
         if shape is None:
             facts = self._facts[name]
-            # Known before its fields are, because shapes may refer to each other in circles.
+            # Entered before its fields are resolved, because shapes may refer to each other in circles.
             shape = self._resolved[name] = Shape(name, {}, atomic="*" in facts)
             shape.fields.update({field: self._field(text) for field, text in facts.items() if field != "*"})
         return shape
@@ -70,7 +72,7 @@ class Shapes(Mapping[str, Shape]):
 
     @cached_property
     def kinds(self) -> Mapping[tuple[str, str], str]:
-        """The shapes that travel on their own, by apiVersion and kind."""
+        """The names of the shapes that are whole objects, by apiVersion and kind."""
         found: dict[tuple[str, str], str] = {}
         for name, facts in self._facts.items():
             kind = name.rsplit(".", 1)[-1]
@@ -102,16 +104,16 @@ class Shapes(Mapping[str, Shape]):
             return ListOf(of, "set" if "set" in marks else "atomic")
         if word.startswith("{}"):
             return MapOf(self._type(word[2:], {}), atomic="atomic" in marks)
-        return _SCALARS.get(word) or self[word]
+        return _SCALARS.get(word) or (self if word in self._facts else self._others)[word]
 
 
 @cache
 def load() -> Shapes:
-    """Every shape."""
+    """The shapes of the built-in kinds.  They are constants, like the code, so all servers of a process share them."""
     text = resources.files(__package__).joinpath("shapes.json").read_bytes()
     return Shapes(msgspec.json.decode(text, type=dict[str, dict[str, str]]))
 
 
 def of(name: str) -> Shape:
-    """The shape with this OpenAPI name, e.g. ``io.k8s.api.core.v1.Service``; KeyError if there is none."""
+    """The built-in shape with this OpenAPI name, e.g. ``io.k8s.api.core.v1.Service``; KeyError if there is none."""
     return load()[name]
