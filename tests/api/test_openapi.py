@@ -21,12 +21,13 @@ from seamark.kinds.language import shapes
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api" / "discovery.json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+DESCRIBED = openapi.OpenApi(KINDS)
 
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Response | None:
     path, _, query = path.partition("?")
     named = {"accept": accept} | {name.replace("_", "-"): value for name, value in headers.items()}
-    return openapi.answer(KINDS, Request("GET", path, query, named, b""))
+    return DESCRIBED.answer(Request("GET", path, query, named, b""))
 
 
 def answered(path: str, **more: str) -> Response:
@@ -145,24 +146,24 @@ def test_schemas_say_what_the_shapes_know() -> None:
 def test_every_field_is_described() -> None:
     missing = []
     for name in shapes.load():
-        words = field_docs.describe(name)
+        words = field_docs.describe(shapes.of(name))
         missing += [f"{name}.{field}" for field in shapes.of(name).fields if not words.fields.get(field)]
     assert missing == []
 
 
 def test_descriptions_are_paragraphs() -> None:
-    words = field_docs.describe("io.k8s.api.core.v1.ServicePort")
+    words = field_docs.describe(shapes.of("io.k8s.api.core.v1.ServicePort"))
     assert words.text == "ServicePort contains information on service's port."
     assert "\n" not in words.fields["nodePort"]
     assert "\n* Un-prefixed protocol names - reserved" in words.fields["appProtocol"]
-    assert field_docs.describe("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta").fields["continue"]
+    assert field_docs.describe(shapes.of("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta")).fields["continue"]
 
 
 def test_without_the_package_nothing_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(field_docs, "_PACKAGE", "no-such-package")
     field_docs._module.cache_clear()
     try:
-        assert field_docs.describe("io.k8s.api.core.v1.Pod") == field_docs.Words()
+        assert field_docs.describe(shapes.of("io.k8s.api.core.v1.Pod")) == field_docs.Words()
         assert field_docs.edition() == ""
     finally:
         field_docs._module.cache_clear()
@@ -188,7 +189,7 @@ def test_an_outdated_hash_is_led_to_the_current_one() -> None:
 
 def test_other_kinds_have_another_hash() -> None:
     fewer = tuple(kind for kind in KINDS if kind.resource.kind != "Pod")
-    assert openapi.index_v3(fewer) != openapi.index_v3(KINDS)
+    assert openapi.OpenApi(fewer).index != DESCRIBED.index
 
 
 def test_an_unchanged_document_is_not_sent_again() -> None:

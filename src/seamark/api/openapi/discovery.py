@@ -206,7 +206,7 @@ def wants_aggregated(accept: str) -> bool:
         plain = "as" not in media.parameters
         if plain and media.type in ("application/json", "application/yaml", "application/*", "*/*"):
             return False
-        # "profile" tells aggregating servers from others, which we are not.
+        # "profile" asks for the server's own groups only, without those of aggregated servers; here that is all.
         wanted = {name: value for name, value in media.parameters.items() if name != "profile"}
         if media.type == "application/json" and wanted == _AGGREGATED_PARAMETERS:
             return True

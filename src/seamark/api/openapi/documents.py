@@ -4,15 +4,16 @@
     /openapi/v3/apis/apps/v1     the document of one group version
     /openapi/v2                  everything in one document of the older dialect
 
-Documents are made from the kinds and their shapes when first asked for, and kept as bytes.
+An :class:`OpenApi` is about one set of kinds.  When a kind appears or vanishes, the server makes a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property
 from importlib import resources
+from itertools import chain
 
 import msgspec
 
@@ -23,8 +24,9 @@ from seamark.api.openapi import field_docs
 from seamark.api.openapi import paths as openapi_paths
 from seamark.api.openapi import protobuf as openapi_protobuf
 from seamark.api.openapi.discovery import by_version
-from seamark.api.openapi.schemas import definitions
+from seamark.api.openapi.schemas import WholeObjects, definitions, whole_objects
 from seamark.errors import Object
+from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.kind import Kind
 
 JSON = "application/json"
@@ -33,31 +35,133 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 # Raise it when documents change though neither kinds, shapes nor words did: clients keep documents by their hash.
 _EDITION = 1
 
-Kinds = tuple[Kind, ...]
+
+class OpenApi:
+    """The documents about these kinds; each is made when first asked for, and kept as bytes."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._by_version = by_version(kinds)
+        self._kinds = [kind for versions in self._by_version.values() for kind in chain(*versions.values())]
+        self._documents: dict[tuple[str, str], Document] = {}
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer to a path below ``/openapi``, None if nothing is there."""
+        parts = request.path.strip("/").split("/")
+        if parts == ["openapi", "v2"]:
+            if _accepts(request, JSON, *openapi_protobuf.ACCEPTED) == JSON:
+                return _respond(request, self.v2, JSON)
+            return _respond(request, self.protobuf_v2, openapi_protobuf.CONTENT_TYPE)
+        if parts == ["openapi", "v3"]:
+            return _respond(request, self.index, PLAIN_TEXT)
+        if parts[:2] != ["openapi", "v3"]:
+            return None
+        found = self._group_version(parts[2:])
+        if found is None:
+            return None
+        _accepts(request, JSON)
+        wanted = self._hash(*found)
+        _, _, given = request.query.partition("hash=")
+        given = given.partition("&")[0]
+        if given and given != wanted:
+            return Response(301, b"", PLAIN_TEXT, (("Location", f"{request.path}?hash={wanted}"),))
+        return _respond(request, self.v3(*found), JSON, forever=bool(given))
+
+    def _group_version(self, parts: list[str]) -> tuple[str, str] | None:
+        """``apis/apps/v1`` → ``apps``, ``v1``, if that is served."""
+        match parts:
+            case ["api", version]:
+                found = "", version
+            case ["apis", group, version]:
+                found = group, version
+            case _:
+                return None
+        return found if found[1] in self._by_version.get(found[0], {}) else None
+
+    # --- documents -------------------------------------------------------------------------------------
+
+    @cached_property
+    def index(self) -> Document:
+        """Where the documents of v3 are; the hash in an address changes when the document does."""
+        found: Object = {}
+        for group, versions in self._by_version.items():
+            for version in versions:
+                path = f"apis/{group}/{version}" if group else f"api/{version}"
+                found[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._hash(group, version)}"}
+        return Document(msgspec.json.encode({"paths": dict(sorted(found.items()))}))
+
+    def v3(self, group: str, version: str) -> Document:
+        """One group version's paths and schemas."""
+        known = self._documents.get((group, version))
+        if known is None:
+            members = self._by_version[group][version]
+            document = {
+                "openapi": "3.0.0",
+                "info": {"title": "Kubernetes", "version": "unversioned"},
+                "paths": openapi_paths.paths(members),
+                "components": {
+                    "schemas": definitions(openapi_paths.shapes_of(members), "v3", self._whole_objects),
+                    "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+                },
+                "security": [{"BearerToken": []}],
+            }
+            known = self._documents[group, version] = Document(msgspec.json.encode(document))
+        return known
+
+    @cached_property
+    def v2(self) -> Document:
+        """All paths and definitions."""
+        return Document(msgspec.json.encode(self._v2()))
+
+    @cached_property
+    def protobuf_v2(self) -> Document:
+        """The same in protobuf."""
+        return Document(openapi_protobuf.document(self._v2()))
+
+    def _v2(self) -> Object:
+        return {
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": "unversioned"},
+            "paths": openapi_paths.as_v2(openapi_paths.paths(self._kinds)),
+            "definitions": definitions(openapi_paths.shapes_of(self._kinds), "v2", self._whole_objects),
+            "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+            "security": [{"BearerToken": []}],
+        }
+
+    # --- what documents are made from ------------------------------------------------------------------
+
+    @cached_property
+    def _whole_objects(self) -> WholeObjects:
+        return whole_objects(self._kinds)
+
+    def _hash(self, group: str, version: str) -> str:
+        """Of all a document is made from, so that the index does not cost making every document.
+
+        Only the shapes of built-in kinds are a file that can be hashed instead of them.
+        """
+        members = self._by_version[group][version]
+        if any(isinstance(kind, DynamicKind) for kind in members):
+            return hashlib.sha512(self.v3(group, version).body).hexdigest().upper()
+        facts = [
+            [kind.resource, kind.shape_name, kind.verbs, kind.subresources, kind.delete_answers_object]
+            for kind in members
+        ]
+        served = [(group, version) for group, versions in self._by_version.items() for version in versions]
+        words = [_EDITION, __version__, field_docs.edition(), facts, served]
+        return hashlib.sha512(msgspec.json.encode(words) + self._shape_facts).hexdigest().upper()
+
+    @cached_property
+    def _shape_facts(self) -> bytes:
+        return resources.files("seamark.kinds.language").joinpath("shapes.json").read_bytes()
 
 
-def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
-    """The answer to a path below ``/openapi``, None if nothing is there."""
-    fixed = tuple(kinds)
-    parts = request.path.strip("/").split("/")
-    if parts == ["openapi", "v2"]:
-        if _accepts(request, JSON, *openapi_protobuf.ACCEPTED) == JSON:
-            return _respond(request, document_v2(fixed), JSON)
-        return _respond(request, protobuf_v2(fixed), openapi_protobuf.CONTENT_TYPE)
-    if parts == ["openapi", "v3"]:
-        return _respond(request, index_v3(fixed), PLAIN_TEXT)
-    if parts[:2] != ["openapi", "v3"]:
-        return None
-    found = group_version("/".join(parts[2:]), fixed)
-    if found is None:
-        return None
-    _accepts(request, JSON)
-    wanted = _hash(fixed, *found)
-    _, _, given = request.query.partition("hash=")
-    given = given.partition("&")[0]
-    if given and given != wanted:
-        return Response(301, b"", PLAIN_TEXT, (("Location", f"{request.path}?hash={wanted}"),))
-    return _respond(request, document_v3(fixed, *found), JSON, forever=bool(given))
+class Document(msgspec.Struct, frozen=True, dict=True):
+    """A document as it is sent."""
+
+    body: bytes
+
+    @cached_property
+    def tag(self) -> str:
+        return f'"{hashlib.sha256(self.body).hexdigest().upper()}"'
 
 
 def _accepts(request: Request, *offered: str) -> str:
@@ -71,93 +175,10 @@ def _accepts(request: Request, *offered: str) -> str:
     raise not_acceptable()
 
 
-def _respond(request: Request, body: bytes, content_type: str, *, forever: bool = False) -> Response:
-    tag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
-    headers = [("ETag", tag), ("Vary", "Accept")]
+def _respond(request: Request, document: Document, content_type: str, *, forever: bool = False) -> Response:
+    headers = [("ETag", document.tag), ("Vary", "Accept")]
     if forever:
         headers.append(("Cache-Control", "public, immutable, max-age=31536000"))
-    if request.headers.get("if-none-match") == tag:
+    if request.headers.get("if-none-match") == document.tag:
         return Response(304, b"", content_type, headers)
-    return Response(200, body, content_type, headers)
-
-
-def group_version(path: str, kinds: Kinds) -> tuple[str, str] | None:
-    """``apis/apps/v1`` → ``apps``, ``v1``, if that is served."""
-    match path.split("/"):
-        case ["api", version]:
-            found = "", version
-        case ["apis", group, version]:
-            found = group, version
-        case _:
-            return None
-    return found if found[1] in by_version(kinds).get(found[0], {}) else None
-
-
-# --- documents -------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4)
-def index_v3(kinds: Kinds) -> bytes:
-    """Where the documents are; the hash in an address changes when the document does."""
-    found: Object = {}
-    for group, versions in by_version(kinds).items():
-        for version in versions:
-            path = f"apis/{group}/{version}" if group else f"api/{version}"
-            found[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={_hash(kinds, group, version)}"}
-    return msgspec.json.encode({"paths": dict(sorted(found.items()))})
-
-
-@lru_cache(maxsize=64)
-def document_v3(kinds: Kinds, group: str, version: str) -> bytes:
-    """One group version's paths and schemas."""
-    members = by_version(kinds)[group][version]
-    document = {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": openapi_paths.paths(members),
-        "components": {
-            "schemas": definitions(openapi_paths.shapes_of(members), "v3", _group_versions(kinds)),
-            "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
-        },
-        "security": [{"BearerToken": []}],
-    }
-    return msgspec.json.encode(document)
-
-
-@lru_cache(maxsize=4)
-def document_v2(kinds: Kinds) -> bytes:
-    """All paths and definitions."""
-    return msgspec.json.encode(_v2(kinds))
-
-
-@lru_cache(maxsize=4)
-def protobuf_v2(kinds: Kinds) -> bytes:
-    """The same in protobuf."""
-    return openapi_protobuf.document(_v2(kinds))
-
-
-def _v2(kinds: Kinds) -> Object:
-    return {
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": openapi_paths.as_v2(openapi_paths.paths(kinds)),
-        "definitions": definitions(openapi_paths.shapes_of(kinds), "v2", _group_versions(kinds)),
-        "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
-        "security": [{"BearerToken": []}],
-    }
-
-
-def _group_versions(kinds: Kinds) -> list[tuple[str, str]]:
-    return [(group, version) for group, versions in by_version(kinds).items() for version in versions]
-
-
-@lru_cache(maxsize=64)
-def _hash(kinds: Kinds, group: str, version: str) -> str:
-    """Of all a document is made from, so that the index does not cost making every document."""
-    facts = [
-        [kind.resource, kind.shape.name, kind.verbs, kind.subresources, kind.delete_answers_object]
-        for kind in by_version(kinds)[group][version]
-    ]
-    shape_facts = resources.files("seamark.kinds.language").joinpath("shapes.json").read_bytes()
-    words = [_EDITION, __version__, field_docs.edition(), facts, _group_versions(kinds)]
-    return hashlib.sha512(msgspec.json.encode(words) + shape_facts).hexdigest().upper()
+    return Response(200, document.body, content_type, headers)

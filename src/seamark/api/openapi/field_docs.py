@@ -1,7 +1,8 @@
-"""What every field is for, in Kubernetes' own words, for ``kubectl explain``.
+"""What every field is for, for ``kubectl explain``.
 
-The words are the docstrings of the package ``lightkube-models``.  It cannot be imported without the client it belongs
-to, so its source is read as text, when first asked for.  Without the package nothing is described.
+Shapes that are added while the server runs describe themselves.  The words about built-in ones are Kubernetes' own,
+from the docstrings of the package ``lightkube-models``.  It cannot be imported without the client it belongs to, so its
+source is read as text, when first asked for.  Without the package the built-in shapes have no descriptions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import cache
 from importlib import metadata
 
 import msgspec
+
+from seamark.kinds.language.shape import Shape
 
 _PACKAGE = "lightkube-models"
 _PARAMETER = re.compile(r"^\* \*\*(\w+)\*\* ``.*?`` - ?", re.MULTILINE)
@@ -26,11 +29,14 @@ class Words(msgspec.Struct, frozen=True):
 
 
 _NONE = Words()
+_BUILT_IN = "io.k8s."
 
 
-def describe(name: str) -> Words:
-    """The words about the shape with this OpenAPI name; empty if there are none."""
-    package, version, kind = name.rsplit(".", 2)
+def describe(shape: Shape) -> Words:
+    """The words about a shape; empty if there are none."""
+    if not shape.name.startswith(_BUILT_IN):
+        return Words(shape.description, {name: field.description for name, field in shape.fields.items()})
+    package, version, kind = shape.name.rsplit(".", 2)
     return _module(f"{package.rsplit('.', 1)[-1]}_{version}").get(kind, _NONE)
 
 

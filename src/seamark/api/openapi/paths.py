@@ -8,14 +8,16 @@ from seamark.api.openapi.schemas import DELETE_OPTIONS, PATCH, STATUS, Dialect, 
 from seamark.errors import Object
 from seamark.kinds.kind import Kind, Subresource
 from seamark.kinds.language import shapes
+from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 
 ANSWERED_IN = ("application/json", "application/yaml")
 LISTED_IN = (*ANSWERED_IN, "application/json;stream=watch")
+STRATEGIC = "application/strategic-merge-patch+json"
 PATCHED_WITH = (
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
+    STRATEGIC,
     "application/apply-patch+yaml",
 )
 
@@ -80,14 +82,13 @@ def paths(kinds: Iterable[Kind]) -> Object:
     return dict(sorted(found.items()))
 
 
-def shapes_of(kinds: Iterable[Kind]) -> list[str]:
+def shapes_of(kinds: Iterable[Kind]) -> list[Shape]:
     """The shapes that these kinds' operations take and give."""
-    known = shapes.load()
-    names = [DELETE_OPTIONS, STATUS]
+    found = [shapes.of(DELETE_OPTIONS), shapes.of(STATUS)]
     for kind in kinds:
-        names += [kind.shape.name, f"{kind.shape.name}List"]
-        names += [known.kinds.get(_group_version_kind(kind.resource, sub)[:2], "") for sub in kind.subresources]
-    return [name for name in names if name in known]
+        sent = [_sent(kind, sub)[2] for sub in kind.subresources]
+        found += [shape for shape in (kind.shape, kind.list_shape, *sent) if shape is not None]
+    return found
 
 
 def _of_kind(kind: Kind) -> Object:
@@ -129,9 +130,7 @@ def _item(kind: Kind, sub: Subresource | None, verbs: Sequence[str], path: str) 
 
 
 def _operation(kind: Kind, sub: Subresource | None, verb: str, *, everywhere: bool) -> Object:
-    api_version, sent, shape = _group_version_kind(kind.resource, sub)
-    if sub is None:
-        shape = kind.shape.name
+    api_version, sent, shape = _sent(kind, sub)
     group, _, version = api_version.rpartition("/")
     operation: Object = {
         "tags": [_tag(kind.resource)],
@@ -141,38 +140,42 @@ def _operation(kind: Kind, sub: Subresource | None, verb: str, *, everywhere: bo
             {"name": name, "in": "query", "description": _QUERY[name][1], "schema": {"type": _QUERY[name][0]}}
             for name in (*_QUERIES[verb], "pretty")
         ],
-        "responses": _responses(verb, f"{shape}List" if verb == "list" else shape, kind),
-        "x-kubernetes-action": "connect" if shape not in shapes.load() else _ACTIONS.get(verb, verb),
+        "responses": _responses(verb, kind.list_shape if verb == "list" else shape, kind),
+        "x-kubernetes-action": "connect" if shape is None else _ACTIONS.get(verb, verb),
         "x-kubernetes-group-version-kind": {"group": group, "kind": sent, "version": version},
     }
-    if body := _request(verb, shape):
+    if body := _request(verb, shape, kind):
         operation["requestBody"] = body
     return operation
 
 
-def _group_version_kind(resource: Resource, sub: Subresource | None) -> tuple[str, str, str]:
+def _sent(kind: Kind, sub: Subresource | None) -> tuple[str, str, Shape | None]:
     """What travels on a path: its apiVersion, its kind and, if it has one, its shape."""
-    if sub is None:
-        api_version, kind = resource.api_version, resource.kind
-    elif sub.version:
-        api_version, kind = (f"{sub.group}/{sub.version}" if sub.group else sub.version), sub.kind
-    else:
-        api_version, kind = resource.api_version, sub.kind
-    return api_version, kind, shapes.load().kinds.get((api_version, kind), "")
+    resource = kind.resource
+    api_version, name = resource.api_version, resource.kind
+    if sub is not None:
+        name = sub.kind
+        if sub.version:
+            api_version = f"{sub.group}/{sub.version}" if sub.group else sub.version
+    if (api_version, name) == (resource.api_version, resource.kind):
+        return api_version, name, kind.shape
+    built_in = shapes.load()
+    return api_version, name, built_in.get(built_in.kinds.get((api_version, name), ""))
 
 
-def _request(verb: str, shape: str) -> Object | None:
+def _request(verb: str, shape: Shape | None, kind: Kind) -> Object | None:
     if verb == "patch":
-        content = {media_type: {"schema": reference(PATCH, "v3")} for media_type in PATCHED_WITH}
+        taken = [media_type for media_type in PATCHED_WITH if kind.strategic_merge or media_type != STRATEGIC]
+        content = {media_type: {"schema": reference(PATCH, "v3")} for media_type in taken}
         return {"content": content, "required": True}
     if verb in ("delete", "deletecollection"):
         return {"content": {"*/*": {"schema": reference(DELETE_OPTIONS, "v3")}}}
-    if verb in ("create", "update") and shape in shapes.load():
-        return {"content": {"*/*": {"schema": reference(shape, "v3")}}, "required": True}
+    if verb in ("create", "update") and shape is not None:
+        return {"content": {"*/*": {"schema": reference(shape.name, "v3")}}, "required": True}
     return None
 
 
-def _responses(verb: str, shape: str, kind: Kind) -> Object:
+def _responses(verb: str, shape: Shape | None, kind: Kind) -> Object:
     codes = {
         "create": ("200", "201", "202"),
         "update": ("200", "201"),
@@ -180,8 +183,9 @@ def _responses(verb: str, shape: str, kind: Kind) -> Object:
         "delete": ("200", "202"),
     }
     if verb == "deletecollection" or (verb == "delete" and not kind.delete_answers_object):
-        shape = STATUS
-    schema = reference(shape, "v3") if shape in shapes.load() else {"type": "string"}
+        schema = reference(STATUS, "v3")
+    else:
+        schema = {"type": "string"} if shape is None else reference(shape.name, "v3")
     content = {media_type: {"schema": schema} for media_type in (LISTED_IN if verb == "list" else ANSWERED_IN)}
     words = {"200": "OK", "201": "Created", "202": "Accepted"}
     answers: Object = {code: {"description": words[code], "content": content} for code in codes.get(verb, ("200",))}

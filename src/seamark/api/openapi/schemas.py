@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from seamark.api.openapi.field_docs import describe
 from seamark.errors import Object
+from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Type
 
@@ -36,42 +37,61 @@ _PLAIN: dict[str, Object] = {
     "bytes": {"type": "string", "format": "byte"},
 }
 
+# The group, version and kind of shapes that are whole objects, as OpenAPI writes them, by the shape's name.
+WholeObjects = Mapping[str, list[Object]]
+
 _ROOT = {"v2": "#/definitions/", "v3": "#/components/schemas/"}
 
 
-def definitions(names: Iterable[str], dialect: Dialect, group_versions: Iterable[tuple[str, str]]) -> Object:
-    """These shapes and all they refer to.  ``group_versions`` are those served: each has its own DeleteOptions."""
-    everything = shapes.load()
+def definitions(wanted: Iterable[Shape], dialect: Dialect, whole_objects: WholeObjects) -> Object:
+    """These shapes and all they refer to."""
     found: Object = {}
-    waiting = list(names)
+    waiting = list(wanted)
     while waiting:
-        name = waiting.pop()
-        if name in found or name not in everything:
-            continue
-        shape = everything[name]
-        found[name] = _struct(shape, dialect, list(group_versions))
-        waiting += references(shape)
+        shape = waiting.pop()
+        if shape.name not in found:
+            found[shape.name] = _struct(shape, dialect, whole_objects)
+            waiting += references(shape)
     if found:
         found |= _named_scalars(dialect)
     return dict(sorted(found.items()))
 
 
-def references(shape: Shape) -> Iterator[str]:
-    """The names of the shapes this one's fields have."""
+def whole_objects(kinds: Iterable[Kind]) -> WholeObjects:
+    """All built-in ones and those of these kinds.  Every group version that is served has its own DeleteOptions."""
+    known = {name: api_version_and_kind for api_version_and_kind, name in shapes.load().kinds.items()}
+    versions: dict[str, None] = {}
+    for kind in kinds:
+        resource = kind.resource
+        versions[resource.api_version] = None
+        known[kind.shape.name] = resource.api_version, resource.kind
+        if kind.list_shape is not None:
+            known[kind.list_shape.name] = resource.api_version, f"{resource.kind}List"
+    found = {name: [_group_version_kind(*whole)] for name, whole in known.items()}
+    return found | {DELETE_OPTIONS: [_group_version_kind(version, "DeleteOptions") for version in versions]}
+
+
+def _group_version_kind(api_version: str, kind: str) -> Object:
+    group, _, version = api_version.rpartition("/")
+    return {"group": group, "kind": kind, "version": version}
+
+
+def references(shape: Shape) -> Iterator[Shape]:
+    """The shapes that this one's fields have."""
     for field in shape.fields.values():
         of = field.type
         while isinstance(of, ListOf | MapOf):
             of = of.of
         if isinstance(of, Shape):
-            yield of.name
+            yield of
 
 
 def reference(name: str, dialect: Dialect) -> Object:
     return {"$ref": _ROOT[dialect] + name}
 
 
-def _struct(shape: Shape, dialect: Dialect, group_versions: list[tuple[str, str]]) -> Object:
-    words = describe(shape.name)
+def _struct(shape: Shape, dialect: Dialect, whole_objects: WholeObjects) -> Object:
+    words = describe(shape)
     schema: Object = {"description": words.text, "type": "object"}
     required = [name for name, field in shape.fields.items() if field.required]
     if required:
@@ -81,18 +101,9 @@ def _struct(shape: Shape, dialect: Dialect, group_versions: list[tuple[str, str]
     }
     if shape.atomic:
         schema["x-kubernetes-map-type"] = "atomic"
-    if kinds := _kinds(shape.name, group_versions):
+    if kinds := whole_objects.get(shape.name):
         schema["x-kubernetes-group-version-kind"] = kinds
     return schema
-
-
-def _kinds(name: str, group_versions: list[tuple[str, str]]) -> list[Object]:
-    group, version = shapes.group_version(name)
-    kind = name.rsplit(".", 1)[-1]
-    if name == DELETE_OPTIONS:
-        return [{"group": group, "kind": kind, "version": version} for group, version in group_versions]
-    known = shapes.load().kinds.get((f"{group}/{version}" if group else version, kind))
-    return [{"group": group, "kind": kind, "version": version}] if known == name else []
 
 
 def _field(name: str, field: Field, description: str, dialect: Dialect) -> Object:
