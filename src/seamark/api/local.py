@@ -249,12 +249,18 @@ class Subscription:
         self._selection = selection
         self._waiting: deque[Event] = deque()
         self._wake = asyncio.Event()
+        self._ended = False
         self._unsubscribe: Callable[[], None] | None = collection.subscribe(self, selection.namespace, selection.name)
 
     def offer(self, event: Event) -> None:
         self._waiting.append(event)
 
     def flush(self, revision: int) -> None:
+        self._wake.set()
+
+    def end(self) -> None:
+        """No more events will come; those that wait can still be read."""
+        self._ended = True
         self._wake.set()
 
     def stop(self) -> None:
@@ -280,6 +286,8 @@ class Subscription:
                 event = self._waiting.popleft()
                 if event.entry.revision > max(now, since):
                     yield event
+            if self._ended:
+                return
             self._wake.clear()
             if not self._waiting:
                 await self._wake.wait()

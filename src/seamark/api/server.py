@@ -36,6 +36,7 @@ from seamark.api.subresources import BINDING
 from seamark.api.write import Writer
 from seamark.config import ServiceNetwork
 from seamark.kinds.kind import Kind
+from seamark.kinds.resource import Resource
 from seamark.kinds.table import KINDS, Kinds
 from seamark.kinds.values import times
 from seamark.metrics import Registry
@@ -59,13 +60,13 @@ class ApiServer:
         clock: Callable[[], float] = time.time,
         chance: random.Random | None = None,
     ) -> None:
-        chosen = tuple(kinds)
+        stored = tuple(kinds)
         chance = chance or random.Random()
         store = MeteredStore(store, metrics)
         self._network = network
         self._store = store
-        self.kinds = Kinds(chain(chosen, REVIEWS, (BINDING,)))
-        self.cache = Cache(store, chosen)
+        self.kinds = Kinds(chain(stored, REVIEWS, (BINDING,)))
+        self.cache = Cache(store, stored)
         self.reader = Reader(self.cache, store)
         reservations = Reservations(self.cache, network, chance, lambda: times.text(clock()))
         self.writer = Writer(self.cache, store, reservations, chance)
@@ -89,6 +90,7 @@ class ApiServer:
             clock=clock,
         )
         self.listener: Listener | None = None
+        self._changing_kinds = asyncio.Lock()
         metrics.measured("seamark_api_watches", "Open watches.", lambda: float(len(self.watches.open)))
         metrics.measured(
             "seamark_store_revision", "The revision the cache has seen.", lambda: float(self.cache.revision)
@@ -101,6 +103,32 @@ class ApiServer:
 
     def _check_store(self) -> str | None:
         return None if self.cache.lost is None else f"the store was lost: {self.cache.lost}"
+
+    # --- kinds that come and go --------------------------------------------------------------------
+
+    async def add_kind(self, kind: Kind) -> None:
+        """Serve a kind from now on, with the objects of it that are in the store.
+
+        It replaces a kind of the same group, version and plural.  Watches of that end, so that clients watch on by the
+        new rules.
+        """
+        async with self._changing_kinds:
+            self.kinds.check(kind)
+            await self.cache.add(kind)
+            self.cache.of(kind.resource).end_watches()
+            self.kinds.add(kind)
+
+    async def remove_kind(self, resource: Resource) -> None:
+        """Serve a kind no longer: its watches end and its paths answer 404.
+
+        Its objects stay in the store.  If they are to be gone for good, delete them while the kind is still served, so
+        that watchers see them go.
+        """
+        async with self._changing_kinds:
+            kind = self.kinds.by_plural(resource.group, resource.version, resource.plural)
+            if kind is not None:
+                self.kinds.remove(resource)
+                self.cache.remove(kind)
 
     def cluster(self, component: str) -> LocalCluster:
         """The cluster as one of this process's own components sees it."""

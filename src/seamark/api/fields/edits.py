@@ -1,15 +1,21 @@
-"""What a patch makes of an object: functions for :meth:`Writer.change`, which calls them again when it was outrun."""
+"""What a patch makes of an object: functions for :meth:`Writer.change`, which calls them again after a conflict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Literal
 
+from seamark import errors
 from seamark.api.fields import apply, patch
 from seamark.api.http.body import Mistakes, conform_patched
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import decode
+
+_NOT_STRATEGIC = (
+    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
+    "application/merge-patch+json, application/apply-patch+yaml"
+)
 
 PatchType = Literal["json", "merge", "strategic"]
 
@@ -33,6 +39,8 @@ def patched(
 
     ``mistakes`` are those of the document itself.
     """
+    if type == "strategic" and not kind.strategic_merge:
+        raise errors.UnsupportedMediaType(_NOT_STRATEGIC)
     complaints = [] if warnings is None else warnings
 
     def make(old: Object) -> Object:

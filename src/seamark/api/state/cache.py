@@ -2,6 +2,9 @@
 
 The cache follows the store's log.  An :class:`Entry` keeps an object's JSON from ``"metadata"`` on: put the kind's head
 before it and it is the object, join many with commas and they are a list, and nothing is ever decoded to be encoded.
+
+Objects of kinds that are not served stay in the store and are not held here.  When a kind is added while the server
+runs, :meth:`Cache.add` reads its objects first; :meth:`Cache.remove` ends its watches and forgets them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from sortedcontainers import SortedDict
 
-from seamark.errors import Object
+from seamark.errors import NotFound, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.store.protocol import Batch, Change, Store, Unavailable, prefix_end
@@ -38,6 +41,10 @@ def prefix_of(resource: Resource, namespace: str = "") -> str:
     """The beginning of the store keys of a kind, or of one namespace's objects of it."""
     prefix = f"/{resource.group or 'core'}/{resource.plural}/"
     return f"{prefix}{namespace}/" if namespace else prefix
+
+
+def _prefix_of_kind(kind: Kind) -> str:
+    return prefix_of(kind.stored_as or kind.resource)
 
 
 def key_of(resource: Resource, namespace: str, name: str) -> str:
@@ -118,7 +125,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class Watcher(Protocol):
-    """Somebody who wants to know; called in the event loop, must not block."""
+    """A subscriber to changes; called in the event loop, must not block."""
 
     def offer(self, event: Event) -> None:
         """One event, in order; keep it until :meth:`flush`."""
@@ -128,15 +135,17 @@ class Watcher(Protocol):
         """Everything up to ``revision`` was offered: send it on."""
         ...
 
+    def end(self) -> None:
+        """The kind is gone or was replaced: no more events will come from this collection."""
+        ...
+
 
 class Collection:
-    """All objects of one kind."""
+    """All objects stored under one prefix: those of one kind, which several versions and views may show."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
-        self.resource = kind.resource
-        self.prefix = prefix_of(kind.resource)
-        self.head = f'{{"kind":"{self.resource.kind}","apiVersion":"{self.resource.api_version}",'.encode()
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.shown_as: set[Resource] = set()  # the kinds that show its objects
         self.entries: SortedDict[str, Entry] = SortedDict()
         self.events: deque[Event] = deque(maxlen=RECENT_EVENTS)
         self.complete_since = 0  # every event after this revision is in ``events``
@@ -192,6 +201,12 @@ class Collection:
 
         return stop
 
+    def end_watches(self) -> None:
+        """End them cleanly: a client may watch on from the last version it saw, if the kind is still there."""
+        for watchers in list(self._watchers.values()):
+            for watcher in list(watchers):
+                watcher.end()
+
     def interested(self, entry: Entry) -> Iterator[Watcher]:
         watchers = self._watchers
         if not watchers:
@@ -239,36 +254,75 @@ def _number(version: str) -> int:
 
 
 class Cache:
-    """The current state of every kind, and who waits for changes of it."""
+    """The current state of every kind, and the tasks that wait for a revision of it."""
 
     def __init__(self, store: Store, kinds: Iterable[Kind]) -> None:
         self._store = store
         self._by_prefix: dict[str, Collection] = {}
         self._by_resource: dict[tuple[str, str], Collection] = {}
+        self._missed: dict[str, list[Change]] = {}  # by prefix: changes of collections that are still being read
         for kind in kinds:
-            self.add(kind)
+            self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind)))
         self.ports: dict[int, int] = {}  # reserved node ports → revision of the reservation
         self.revision = 0
         self.lost: BaseException | None = None  # why following the log stopped, if it did
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._sequence = 0
 
-    def add(self, kind: Kind) -> Collection:
-        """Serve one more kind; a view of another kind's objects shares that kind's collection."""
-        resource = kind.stored_as or kind.resource
-        collection = self._by_resource.get((resource.group, resource.plural))
-        if collection is None:
-            collection = Collection(kind)
-            self._by_prefix[collection.prefix] = collection
-        self._by_resource[(kind.resource.group, kind.resource.plural)] = collection
-        return collection
+    def _show(self, kind: Kind, collection: Collection) -> None:
+        self._by_prefix[collection.prefix] = collection
+        self._by_resource[kind.resource.group, kind.resource.plural] = collection
+        collection.shown_as.add(kind.resource)
 
     def of(self, resource: Resource) -> Collection:
-        return self._by_resource[(resource.group, resource.plural)]
+        """The collection of a kind; NotFound if it is not served, or not any more."""
+        try:
+            return self._by_resource[resource.group, resource.plural]
+        except KeyError:
+            raise NotFound("the server could not find the requested resource", details={}) from None
 
     @property
     def collections(self) -> Sequence[Collection]:
         return list(self._by_prefix.values())
+
+    # --- kinds that come and go --------------------------------------------------------------------
+
+    async def add(self, kind: Kind) -> None:
+        """Hold the objects of one more kind, those included that are in the store already.
+
+        The versions of a kind share their objects.  Must not be called again for the same objects before it returns.
+        """
+        prefix = _prefix_of_kind(kind)
+        self._show(kind, self._by_prefix.get(prefix) or await self._read(prefix))
+
+    async def _read(self, prefix: str) -> Collection:
+        """A new collection with all the objects of one revision, and with every change since."""
+        collection = Collection(prefix)
+        missed = self._missed[prefix] = []
+        try:
+            revision = await self._store.revision()
+            await self._fill(collection, revision)
+            await self.reach(revision)
+        finally:
+            del self._missed[prefix]
+        for change in missed:
+            if change.revision > revision:
+                collection.step(change)
+        return collection
+
+    def remove(self, kind: Kind) -> None:
+        """Forget a kind and end its watches.  Its objects are forgotten too unless another version shows them.
+
+        In the store they stay; the caller deletes them there if they are to be gone for good.
+        """
+        collection = self.of(kind.resource)
+        collection.shown_as.discard(kind.resource)
+        place = kind.resource.group, kind.resource.plural
+        if all((other.group, other.plural) != place for other in collection.shown_as):
+            del self._by_resource[place]
+        if not collection.shown_as:
+            del self._by_prefix[collection.prefix]
+        collection.end_watches()
 
     # --- following the store -----------------------------------------------------------------------
 
@@ -276,14 +330,16 @@ class Cache:
         """Read everything current, at one revision; then :meth:`follow` from there."""
         revision = await self._store.revision()
         for collection in self._by_prefix.values():
-            start, end = collection.prefix, prefix_end(collection.prefix)
-            async for rows in self._pages(start, end, revision):
-                collection.load(rows)
-            collection.complete_since = collection.changed = revision
+            await self._fill(collection, revision)
         async for rows in self._pages(PORTS_PREFIX, prefix_end(PORTS_PREFIX), revision):
             for key, _, at in rows:
                 self.ports[int(key[len(PORTS_PREFIX) :])] = at
         self.revision = revision
+
+    async def _fill(self, collection: Collection, revision: int) -> None:
+        async for rows in self._pages(collection.prefix, prefix_end(collection.prefix), revision):
+            collection.load(rows)
+        collection.complete_since = collection.changed = revision
 
     def settle(self) -> None:
         """Forget how the state came about so far: reads of older versions ask the store."""
@@ -300,7 +356,7 @@ class Cache:
             start = page.rows[-1].key + "\0"
 
     async def follow(self) -> None:
-        """Keep up with the store until it closes; whoever waits for a revision is told if that fails."""
+        """Keep up with the store until it closes; if that fails, everything that waits for a revision fails too."""
         try:
             async for batch in self._store.watch("/", self.revision):
                 self.apply(batch)
@@ -335,16 +391,18 @@ class Cache:
                     self.ports.pop(port, None)
                 else:
                     self.ports[port] = change.revision
+            elif (missed := self._missed.get(change.key[:cut])) is not None:
+                missed.append(change)
         self.revision = max(self.revision, batch.revision)
         for watcher in touched:
             watcher.flush(self.revision)
         if self._waiting and self._waiting[0][0] <= self.revision:
-            # A turn later: who follows the state acts on it before those who made it go on to change it again.  Under
-            # load this is what keeps controllers in the same process close behind.
+            # A turn later, so that watchers are called before the writer goes on.  Under load this is what keeps the
+            # controllers in the same process close behind.
             asyncio.get_running_loop().call_soon(self._release)
 
     def _release(self) -> None:
-        """Let go on who waited for what has been taken in."""
+        """Wake the tasks that waited for a revision that is here now."""
         while self._waiting and self._waiting[0][0] <= self.revision:
             _, _, future = heapq.heappop(self._waiting)
             if not future.done():
@@ -354,7 +412,7 @@ class Cache:
 
     @property
     def always_fresh(self) -> bool:
-        """Whether reading from memory sees every acknowledged write: no one else writes to the store."""
+        """Whether reading from memory sees every acknowledged write, because no other server writes to the store."""
         return not self._store.shared
 
     async def reach(self, revision: int) -> None:
@@ -370,12 +428,12 @@ class Cache:
             await future
         finally:
             if future.cancelled() and len(self._waiting) > MAX_GIVEN_UP:
-                # Whoever waited for a far future and gave up is forgotten before they become many.
+                # Tasks that waited for a far future and gave up are dropped before they become many.
                 self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]
                 heapq.heapify(self._waiting)
 
     async def written(self, resource: Resource, path: str, value: bytes, revision: int) -> Entry:
-        """The entry of a write just acknowledged: the one in memory, unless somebody has changed it again already."""
+        """The entry of a write just acknowledged: the one in memory, unless that has been changed again already."""
         await self.reach(revision)
         entry = self.of(resource).get(path)
         return entry if entry is not None and entry.revision == revision else entry_of(path, value, revision)
@@ -388,8 +446,8 @@ class Cache:
     async def find(self, resource: Resource, path: str, version: str = "") -> Entry | None:
         """An object to be written, as fresh as the writer has seen it.
 
-        What is not here, or is older than the ``version`` the writer names, may merely not have arrived yet: another
-        server of a shared store wrote it.  Then the store is asked how far it is before anybody is told "not found".
+        An object that is not here, or is older than the ``version`` the writer names, may have been written by another
+        server of a shared store and not have arrived yet.  So the store is asked for its revision before this answers.
         """
         entry = self.of(resource).get(path)
         if self._store.shared and (entry is None or (_number(version) > entry.revision)):
