@@ -32,7 +32,6 @@ from seamark.api.server import ApiServer
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import Work, housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
-from seamark.kinds.table import KINDS
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
@@ -159,8 +158,7 @@ class Daemon:
             around = sections.surroundings(self.config)
             if "surroundings" not in self.parts:
                 around = around.bare()
-            resources = [kind.resource for kind in KINDS]
-            work += housekeeping(self.api.cluster, resources, self.metrics, settings=around, authority=authority)
+            work += housekeeping(self.api.cluster, self.api.kinds, self.metrics, settings=around, authority=authority)
             work += self.api.repairs()
         if "discovery" in self.parts:
             from seamark.controllers.discovery.discovery import Discovery

@@ -16,7 +16,6 @@ from seamark.controllers.housekeeping.namespaces import NamespaceController
 from seamark.controllers.housekeeping.surroundings import Surroundings, SurroundingsSettings
 from seamark.errors import NotFound
 from seamark.kinds.resource import EVENTS
-from seamark.kinds.table import KINDS
 from seamark.metrics import Registry
 from seamark.runtime.loop import Loop
 from seamark.store.opening import open_store
@@ -56,7 +55,7 @@ class OwnCluster:
         )
         controllers = list(around.controllers)
         if ending:
-            everything = Everything(informers, [kind.resource for kind in KINDS])
+            everything = Everything(informers, self.api.kinds)
             controllers.append(GarbageCollector(self.cluster, everything))
             controllers.append(NamespaceController(self.cluster, everything))
         tasks = [asyncio.create_task(informers.run())]

@@ -22,7 +22,7 @@ from seamark.kinds.resource import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from seamark.kinds.table import KINDS
+from seamark.kinds.table import Kinds
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.runtime.loop import Loop
@@ -53,7 +53,7 @@ class Controllers:
         now = {"now": clock.now} if clock else {}
         timing = {"clock": clock} if clock else {}
         informers = Informers(through)
-        everything = Everything(informers, [kind.resource for kind in KINDS])
+        everything = Everything(informers, Kinds())
         workloads = Workloads(through, informers, **now)
         garbage = [GarbageCollector(through, everything), NamespaceController(through, everything)]
         self.loops = []

@@ -32,6 +32,7 @@ class Informers:
         self._sleep = sleep
         self._random = random
         self._informers: dict[tuple[Resource, str, str, str, type], Informer[Any]] = {}
+        self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}  # of those that run
         self._group: asyncio.TaskGroup | None = None
 
     @overload
@@ -64,6 +65,15 @@ class Informers:
                 self._start(informer)
         return informer
 
+    def forget(self, resource: Resource) -> None:
+        """Stop all informers of a resource that the server has no longer; tasks that wait for them to sync go on."""
+        for question, informer in list(self._informers.items()):
+            if informer.resource == resource:
+                del self._informers[question]
+                if (task := self._tasks.pop(informer, None)) is not None:
+                    task.cancel()
+                informer.synced.set()
+
     @property
     def connected(self) -> bool:
         """Whether every one of them sees the server."""
@@ -89,7 +99,9 @@ class Informers:
                 await asyncio.Event().wait()
         finally:
             self._group = None
+            self._tasks.clear()
 
     def _start(self, informer: Informer[Any]) -> None:
         assert self._group is not None
-        self._group.create_task(informer.run(), name=f"informer of {informer.resource.qualified}")
+        name = f"informer of {informer.resource.qualified}"
+        self._tasks[informer] = self._group.create_task(informer.run(), name=name)

@@ -1,4 +1,4 @@
-"""Garbage collection by ownerReferences: what nobody owns any more goes.
+"""Garbage collection by ownerReferences: an object goes when the last of its owners is gone.
 
 An object waits in the queue under its own key.  Three things bring it there: it changed, an owner of it changed, or a
 dependant of it went.  Looking at it then answers, in this order:
@@ -10,7 +10,7 @@ dependant of it went.  Looking at it then answers, in this order:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 import msgspec
@@ -19,6 +19,7 @@ from seamark import errors
 from seamark.access.cluster import Cluster, Propagation
 from seamark.access.informer import key_of as path_of
 from seamark.controllers.housekeeping.everything import Everything, Owner, Thing
+from seamark.errors import Object
 from seamark.kinds.resource import Resource
 from seamark.runtime.loop import Key, Loop
 
@@ -55,33 +56,27 @@ def duty(owners: Sequence[tuple[Owner, Standing]], *, has_dependants: bool) -> D
 
 
 class GarbageCollector:
-    """Deletes what no one owns any more."""
+    """Deletes objects whose owners are all gone."""
 
     name = "garbage-collector"
 
     def __init__(self, cluster: Cluster, everything: Everything) -> None:
         self._cluster = cluster
         self._everything = everything
-        self._resources = {resource.qualified: resource for resource in everything.resources}
+        self._resources: dict[str, Resource] = {}  # as keys name them
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
         self._loop: Loop | None = None
 
     def attach(self, loop: Loop) -> None:
         self._loop = loop
-        for resource in self._everything.resources:
-            self._follow(resource)
+        self._everything.on_change(self._changed)
 
     async def synced(self) -> None:
         await self._everything.synced()
 
-    def _follow(self, resource: Resource) -> None:
-        def changed(old: Thing | None, new: Thing | None) -> None:
-            self._changed(resource, old, new)
-
-        self._everything.of(resource).on_change(changed)
-
     def _key(self, resource: Resource, thing: Thing) -> Key:
+        self._resources[resource.qualified] = resource
         return f"{resource.qualified}|{path_of(thing.metadata.namespace, thing.metadata.name)}"
 
     def _changed(self, resource: Resource, old: Thing | None, new: Thing | None) -> None:
@@ -127,10 +122,12 @@ class GarbageCollector:
     def _find(self, key: Key) -> tuple[Resource, Thing] | None:
         qualified, _, path = key.partition("|")
         resource = self._resources[qualified]
-        thing = self._everything.of(resource).by_key(path)
+        thing = self._everything.find(resource, path)
         return None if thing is None else (resource, thing)
 
     async def reconcile(self, key: Key) -> None:
+        # The dependants of an object are not all known before the objects of every kind have been listed.
+        await self._everything.synced()
         found = self._find(key)
         if found is None:
             return
@@ -144,7 +141,7 @@ class GarbageCollector:
             elif meta.owner_references and not meta.deletion_timestamp:
                 await self._judge(resource, thing)
         except errors.NotFound:
-            return  # gone already, which is all anybody wanted
+            return  # gone already, as wanted
 
     async def _judge(self, resource: Resource, thing: Thing) -> None:
         meta = thing.metadata
@@ -165,10 +162,10 @@ class GarbageCollector:
     async def _standing(self, owner: Owner, namespace: str) -> Standing:
         resource = self._everything.by_kind(owner.api_version, owner.kind)
         if resource is None:
-            # Nobody here knows that kind, so nobody here may say that the owner is gone.
+            # A kind that is not served here may be served elsewhere, so the owner may still be there.
             return Standing.ALIVE
         place = namespace if resource.namespaced else ""
-        found = self._everything.of(resource).get(owner.name, place)
+        found = self._everything.find(resource, path_of(place, owner.name))
         if found is None or found.metadata.uid != owner.uid:
             # Our copy may be behind: ask before deleting anything.
             try:
@@ -216,16 +213,31 @@ class GarbageCollector:
         await self._drop_finalizer(resource, thing, ORPHAN)
 
     async def _forget_owners(self, resource: Resource, thing: Thing, uids: tuple[str, ...]) -> None:
-        meta = thing.metadata
-        patch = {
-            "metadata": {"uid": meta.uid, "ownerReferences": [{"$patch": "delete", "uid": uid} for uid in uids]},
-        }
+        def without(meta: Object) -> Object:
+            return {"ownerReferences": [o for o in meta.get("ownerReferences") or () if o["uid"] not in uids]}
+
+        removal = {"ownerReferences": [{"$patch": "delete", "uid": uid} for uid in uids]}
         try:
-            await self._cluster.patch(resource, meta.name, patch, namespace=meta.namespace, type="strategic")
+            await self._patch(resource, thing, removal, without)
         except errors.NotFound:
             return  # the dependant is gone, its reference with it
 
     async def _drop_finalizer(self, resource: Resource, thing: Thing, finalizer: str) -> None:
-        meta = thing.metadata
-        patch = {"metadata": {"uid": meta.uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}}
-        await self._cluster.patch(resource, meta.name, patch, namespace=meta.namespace, type="strategic")
+        def without(meta: Object) -> Object:
+            return {"finalizers": [name for name in meta.get("finalizers") or () if name != finalizer]}
+
+        await self._patch(resource, thing, {"$deleteFromPrimitiveList/finalizers": [finalizer]}, without)
+
+    async def _patch(
+        self, resource: Resource, thing: Thing, strategic: Object, edited: Callable[[Object], Object]
+    ) -> None:
+        """Edit an object's metadata; by a merge patch to what ``edited`` makes of it, if the kind takes no other."""
+        name, namespace, uid = thing.metadata.name, thing.metadata.namespace, thing.metadata.uid
+        try:
+            patch = {"metadata": {"uid": uid, **strategic}}
+            await self._cluster.patch(resource, name, patch, namespace=namespace, type="strategic")
+        except errors.UnsupportedMediaType:
+            meta = (await self._cluster.get(resource, name, namespace=namespace))["metadata"]
+            # Lists are replaced as a whole, so the patch names the version they come from.
+            patch = {"metadata": {"uid": uid, "resourceVersion": meta["resourceVersion"], **edited(meta)}}
+            await self._cluster.patch(resource, name, patch, namespace=namespace)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.controllers.housekeeping.everything import Everything, Thing
@@ -11,7 +13,7 @@ from seamark.kinds.values import times
 from seamark.runtime.loop import Again, Key, Loop
 
 FINALIZER = "kubernetes"
-# What is left goes by itself (a Pod's grace period) and wakes us when it does; this is only in case it does not.
+# Objects that stay for a while (a Pod's grace period) wake the controller when they go; this is only a safety net.
 LOOK_AGAIN_SECONDS = 5.0
 
 
@@ -23,22 +25,17 @@ class NamespaceController:
     def __init__(self, cluster: Cluster, everything: Everything) -> None:
         self._cluster = cluster
         self._everything = everything
-        self._namespaced = [r for r in everything.resources if r.namespaced]
 
     def attach(self, loop: Loop) -> None:
-        def namespace_changed(_old: Thing | None, new: Thing | None) -> None:
-            if new is not None and new.metadata.deletion_timestamp:
+        def changed(resource: Resource, old: Thing | None, new: Thing | None) -> None:
+            if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp:
                 loop.add(new.metadata.name)
-
-        def content_changed(old: Thing | None, new: Thing | None) -> None:
-            if new is None and old is not None:
-                space = self._everything.of(NAMESPACES).get(old.metadata.namespace)
+            elif resource.namespaced and new is None and old is not None:
+                space = self._everything.find(NAMESPACES, old.metadata.namespace)
                 if space is not None and space.metadata.deletion_timestamp:
                     loop.add(old.metadata.namespace)
 
-        self._everything.of(NAMESPACES).on_change(namespace_changed)
-        for resource in self._namespaced:
-            self._everything.of(resource).on_change(content_changed)
+        self._everything.on_change(changed)
 
     async def synced(self) -> None:
         await self._everything.synced()
@@ -52,9 +49,11 @@ class NamespaceController:
         if "deletionTimestamp" not in space["metadata"] or FINALIZER not in finalizers:
             return
         # Other things may refer to Pods but Pods refer to nothing: delete them first, as they take longest.
-        order = sorted(self._namespaced, key=lambda resource: resource != PODS)
+        namespaced = [resource for resource in self._everything.resources if resource.namespaced]
+        order = sorted(namespaced, key=lambda resource: resource != PODS)
         for resource in order:
-            await self._cluster.delete_all(resource, namespace=key, options={"propagationPolicy": "Background"})
+            with suppress(errors.NotFound):  # the kind is gone
+                await self._cluster.delete_all(resource, namespace=key, options={"propagationPolicy": "Background"})
         left = await self._left(key, order)
         if left:
             await self._explain(space, left)
@@ -65,9 +64,10 @@ class NamespaceController:
     async def _left(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Thing]]:
         found = {}
         for resource in resources:
-            listing = await self._cluster.list(resource, namespace=namespace, as_=Thing)
-            if listing.items:
-                found[resource] = list(listing.items)
+            with suppress(errors.NotFound):
+                listing = await self._cluster.list(resource, namespace=namespace, as_=Thing)
+                if listing.items:
+                    found[resource] = list(listing.items)
         return found
 
     async def _explain(self, space: Object, left: dict[Resource, list[Thing]]) -> None:

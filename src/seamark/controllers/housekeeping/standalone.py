@@ -1,11 +1,11 @@
-"""The controllers a cluster of our own needs: who else would collect its garbage?
+"""The controllers a cluster of our own needs, because there is no kube-controller-manager beside it.
 
 Against a foreign cluster none of these runs; its own control plane does this work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from seamark.access.cluster import Cluster
@@ -15,7 +15,7 @@ from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import NamespaceController
 from seamark.controllers.housekeeping.surroundings import Surroundings, SurroundingsSettings
 from seamark.controllers.workloads.controllers import BATCH_SECONDS, Workloads
-from seamark.kinds.resource import Resource
+from seamark.kinds.table import Kinds
 from seamark.metrics import Registry
 from seamark.runtime.loop import Controller, Loop
 
@@ -34,7 +34,7 @@ class Attached(Controller, Protocol):
 
 def housekeeping(
     cluster_for: Callable[[str], Cluster],
-    resources: Iterable[Resource],
+    kinds: Kinds,
     metrics: Registry,
     *,
     settings: SurroundingsSettings,
@@ -42,10 +42,11 @@ def housekeeping(
 ) -> Sequence[Work]:
     """Named tasks to run: informers, garbage collection, the end of namespaces, workloads, what is around Services.
 
-    ``authority`` is the PEM of the CA that the API server is known by.
+    ``kinds`` are the server's own, which come and go.  ``authority`` is the PEM of the CA that the API server is known
+    by.
     """
     informers = Informers(cluster_for("controllers"))
-    everything = Everything(informers, resources)
+    everything = Everything(informers, kinds)
     workloads = Workloads(cluster_for("kube-controller-manager"), informers)
     surroundings = Surroundings(cluster_for, informers, settings, authority=authority, metrics=metrics)
     controllers: list[Attached] = [
@@ -54,7 +55,7 @@ def housekeeping(
         *workloads.controllers,
         *surroundings.controllers,
     ]
-    work: list[Work] = [("informers", informers.run()), *workloads.recording(), *surroundings.running()]
+    work: list[Work] = [("informers", _follow(informers, everything)), *workloads.recording(), *surroundings.running()]
     for controller in controllers:
         loop = Loop(controller, metrics=metrics, batch=BATCH_SECONDS)
         controller.attach(loop)
@@ -62,7 +63,14 @@ def housekeeping(
     return work
 
 
+async def _follow(informers: Informers, everything: Everything) -> None:
+    try:
+        await informers.run()
+    finally:
+        everything.stop()
+
+
 async def _run(controller: Attached, loop: Loop) -> None:
-    # Acting on half a picture would delete what has an owner that is merely not listed yet.
+    # Before everything is listed, an object whose owner is not listed yet would look like garbage.
     await controller.synced()
     await loop.run()
