@@ -33,8 +33,9 @@ AGE = Printed(Column("Age", "date"), ("metadata", "creationTimestamp"))
 class DynamicKind(Kind):
     """A kind of which everything is data.  With a ``status`` subresource, other writes leave the status alone."""
 
-    unconditional_update = False
+    built_in = False
     strategic_merge = False
+    unconditional_update = False
 
     def __init__(
         self,

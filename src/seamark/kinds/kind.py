@@ -66,6 +66,7 @@ class Kind:
 
     create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
+    built_in: ClassVar[bool] = True  # part of every server, with a shape that is generated
     strategic_merge: ClassVar[bool] = True  # strategic merge patches are taken
     delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
     graceful: ClassVar[bool] = False  # deletion is announced (deletionTimestamp) before the object goes

@@ -26,7 +26,6 @@ from seamark.api.openapi import protobuf as openapi_protobuf
 from seamark.api.openapi.discovery import by_version
 from seamark.api.openapi.schemas import WholeObjects, definitions, whole_objects
 from seamark.errors import Object
-from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.kind import Kind
 
 JSON = "application/json"
@@ -136,16 +135,17 @@ class OpenApi:
     def _hash(self, group: str, version: str) -> str:
         """Of all a document is made from, so that the index does not cost making every document.
 
-        Only the shapes of built-in kinds are a file that can be hashed instead of them.
+        A document with kinds that are not built in is small enough to be hashed itself.  Those of built-in kinds do not
+        change when others come and go, so that clients need not fetch them again.
         """
         members = self._by_version[group][version]
-        if any(isinstance(kind, DynamicKind) for kind in members):
+        if not all(kind.built_in for kind in members):
             return hashlib.sha512(self.v3(group, version).body).hexdigest().upper()
         facts = [
             [kind.resource, kind.shape_name, kind.verbs, kind.subresources, kind.delete_answers_object]
             for kind in members
         ]
-        served = [(group, version) for group, versions in self._by_version.items() for version in versions]
+        served = list(dict.fromkeys((k.resource.group, k.resource.version) for k in self._kinds if k.built_in))
         words = [_EDITION, __version__, field_docs.edition(), facts, served]
         return hashlib.sha512(msgspec.json.encode(words) + self._shape_facts).hexdigest().upper()
 

@@ -58,12 +58,13 @@ def definitions(wanted: Iterable[Shape], dialect: Dialect, whole_objects: WholeO
 
 
 def whole_objects(kinds: Iterable[Kind]) -> WholeObjects:
-    """All built-in ones and those of these kinds.  Every group version that is served has its own DeleteOptions."""
+    """All built-in ones and those of these kinds.  Every built-in group version served has its own DeleteOptions."""
     known = {name: api_version_and_kind for api_version_and_kind, name in shapes.load().kinds.items()}
     versions: dict[str, None] = {}
     for kind in kinds:
         resource = kind.resource
-        versions[resource.api_version] = None
+        if kind.built_in:
+            versions[resource.api_version] = None
         known[kind.shape.name] = resource.api_version, resource.kind
         if kind.list_shape is not None:
             known[kind.list_shape.name] = resource.api_version, f"{resource.kind}List"
