@@ -29,14 +29,14 @@ class Struct:
 
     @property
     def fields(self) -> dict[str, tuple[str, Walker | None]]:
-        # On first use, because shapes refer to each other in circles, and because most are never met.
+        # Compiled on first use, because shapes refer to each other in circles, and most are never needed.
         if self._fields is None:
             self._fields = {name: (field_step(name), _walker(f.type)) for name, f in self._shape.fields.items()}
         return self._fields
 
     @property
     def zero(self) -> Object:
-        """The object nobody has set a field of yet: what creation is compared with.  Not to be edited."""
+        """An object without any fields set, to compare a new object with.  Must not be edited."""
         if self._zero is None:
             self._zero = conform({}, self._shape)[0]
         return self._zero

@@ -60,7 +60,10 @@ def _followed(kind: Kind | None) -> Resource | None:
 
 
 class Everything:
-    """One informer per kind that can be listed, watched and deleted; shared by all who ask with the same projection."""
+    """One informer per kind that can be listed, watched and deleted.
+
+    Readers that need the same projection of one kind share its informer.
+    """
 
     def __init__(self, informers: Informers, kinds: Kinds) -> None:
         self._shared = informers

@@ -1,9 +1,9 @@
 """Kubernetes' protobuf encoding → the value JSON would have had, so that everything after is the same.
 
 Go clients like to write in it (``kubectl create deployment`` does).  A body is an envelope: a magic prefix, then a
-message with the apiVersion, the kind and the object's bytes.  A message is read by a table made from its shape, whose
-fields know their numbers; times, quantities and the entries of maps are small messages with tables of their own.  What
-comes out still has to be conformed.
+message with the apiVersion, the kind and the object's bytes.  A message is read by a table, which is made from its
+shape: every field of a shape has its protobuf number.  Times, quantities and the entries of maps are small messages with
+tables of their own.  The result still has to be conformed to the shape.
 
 Unknown fields are skipped, as Kubernetes does: they belong to a newer client.  Nesting is no deeper than shapes are,
 and those do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
@@ -69,7 +69,7 @@ _TEXTS = 6  # one of a list
 _ENTRY = 7  # of a map: a message with this table
 _VALUE = 8  # a message with this table, and what makes a value of its fields
 _BYTES = 9  # to give to this function
-_FLATTENED = 10  # a message with this table, whose fields JSON has in the one around it
+_FLATTENED = 10  # a message with this table; in JSON its fields stand in the object around it
 _PACKED = 11  # all integers of a list; of so many bits
 
 # What to do, the field's name in JSON, what doing it needs, and whether an empty value is kept.  Go writes plain fields
