@@ -2,8 +2,8 @@
 
 Go clients like to write in it (``kubectl create deployment`` does).  A body is an envelope: a magic prefix, then a
 message with the apiVersion, the kind and the object's bytes.  A message is read by a table, which is made from its
-shape: every field of a shape has its protobuf number.  Times, quantities and the entries of maps are small messages with
-tables of their own.  The result still has to be conformed to the shape.
+shape: every field of a shape has its protobuf number.  Times, quantities and the entries of maps are small messages
+with tables of their own.  The result still has to be conformed to the shape.
 
 Unknown fields are skipped, as Kubernetes does: they belong to a newer client.  Nesting is no deeper than shapes are,
 and those do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
