@@ -1,6 +1,8 @@
 """Garbage collection and the end of namespaces follow kinds that appear and vanish while they run."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from own_cluster import own_cluster
@@ -115,6 +117,21 @@ async def test_widgets_hold_nothing_once_their_kind_is_gone(own):
     await gone(own, NAMESPACES, "space", "")
     await own.quiet()
     assert await own.find(CONFIGMAPS, "child", "default") is not None
+
+
+async def test_controllers_do_not_keep_a_kind_that_is_gone(own):
+    kind = widget_kind()
+    kept = [weakref.ref(kind), weakref.ref(kind.shape)]
+    await own.api.add_kind(kind)
+    del kind
+    owner = await create(own, WIDGETS, "owner")
+    await create(own, WIDGETS, "dependant", **owned_by(owner))
+    await own.cluster.delete(WIDGETS, "owner", namespace="default")
+    await gone(own, WIDGETS, "dependant")
+    await own.api.remove_kind(WIDGETS)
+    await own.quiet()
+    gc.collect()
+    assert [ref() for ref in kept] == [None, None]
 
 
 async def test_followed_are_the_kinds_that_are_served():
