@@ -89,7 +89,7 @@ def target(schema: Schema) -> str:
 
 
 def type_text(schema: Schema) -> str:
-    """A type as ``seamark.kinds.language.shapes`` writes it: ``int32``, ``[]string``, ``{}quantity``, a shape's name."""
+    """A type as ``seamark.kinds.language.shapes`` writes it: ``int32``, ``[]string``, ``{}quantity``, a shape name."""
     if "$ref" in schema:
         return SCALARS.get(target(schema), target(schema))
     kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
