@@ -42,7 +42,9 @@ check: $(STAMP) $(WHEELS)/.ready ## format, lint, types, layers, generated data,
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/shapes/generate.py $(WHEELS) --check
-	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
+# Journeys run Seamark in other processes, so they go without the cost of measuring coverage.
+	$(BIN)/pytest -n auto --dist loadgroup --ignore tests/journeys --cov --cov-report=
+	$(BIN)/pytest -n auto --dist loadgroup tests/journeys
 
 format: $(STAMP) ## put the code into its format
 	$(BIN)/ruff format
@@ -62,6 +64,6 @@ fuzz: $(STAMP) ## throw bytes at the DNS wire format for a minute (coverage-guid
 	$(BIN)/python tests/fuzz/fuzz_dns.py -max_total_time=60 $(ARGS)
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 .PHONY: help up test check format shapes bench soak fuzz clean
