@@ -7,7 +7,7 @@ from scripted_upstream import ScriptedUpstream
 from watched_cluster import WatchedCluster, service
 
 from seamark.dns.config import ForwardConfig, Route, ZoneConfig
-from seamark.dns.zone.resolve import Told, Walk, ask_server, asking, candidates, search_path, type_number, walk
+from seamark.dns.resolve import Told, Walk, ask_server, asking, candidates, search_path, type_number, walk
 
 SEARCH = search_path("shop", "cluster.local")
 

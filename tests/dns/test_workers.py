@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seamark.dns.config import DnsConfig
-from seamark.dns.sockets.workers import WorkerPool, merged
+from seamark.dns.workers import WorkerPool, merged
 
 TEXT = """\
 # HELP a_total About a.

@@ -8,7 +8,7 @@ from test_why_catalogue import PATHS, build, now
 from worlds import node
 
 from seamark.dns.config import ForwardConfig, ZoneConfig
-from seamark.dns.zone.resolve import asking
+from seamark.dns.resolve import asking
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.wellknown import CONTROL_PLANE_LABELS
 from seamark.rules import hints

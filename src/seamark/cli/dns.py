@@ -201,7 +201,7 @@ async def _serve_here(config: DnsConfig, kubeconfig: str, context: str) -> None:
     from seamark.access.kubeconfig import load
     from seamark.access.remote import RemoteCluster
     from seamark.dns.server import DnsServer
-    from seamark.dns.sockets.worker import freeze_when_synced
+    from seamark.dns.worker import freeze_when_synced
 
     ended = _until_signalled()
     async with RemoteCluster(load(kubeconfig or None, context=context), agent="seamark-dns") as cluster:
@@ -218,7 +218,7 @@ async def _serve_here(config: DnsConfig, kubeconfig: str, context: str) -> None:
 
 async def _serve_in_workers(config: DnsConfig, kubeconfig: str, context: str) -> None:
     from seamark.access.kubeconfig import load
-    from seamark.dns.sockets.workers import WorkerPool
+    from seamark.dns.workers import WorkerPool
 
     load(kubeconfig or None, context=context)  # a mistake in it is better told once than by every worker
     ended = _until_signalled()

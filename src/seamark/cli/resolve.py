@@ -13,7 +13,7 @@ from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import colourful
 
 if TYPE_CHECKING:
-    from seamark.dns.zone.resolve import Ask, Told, Walk
+    from seamark.dns.resolve import Ask, Told, Walk
 
 EXAMPLES = """\
 seamark resolve web --from shop          # as a Pod in the namespace shop
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
 
     from seamark.access.kubeconfig_file import KubeconfigError
-    from seamark.dns.zone.resolve import type_number
+    from seamark.dns.resolve import type_number
     from seamark.errors import ApiError
 
     types = [kind.upper() for kind in options.type or ("A", "AAAA")]
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 async def _walk(options: argparse.Namespace, types: list[str]) -> Walk:
     from seamark.access.kubeconfig import load
     from seamark.access.remote import RemoteCluster
-    from seamark.dns.zone.resolve import asking, search_path, walk
+    from seamark.dns.resolve import asking, search_path, walk
 
     connection = load(options.kubeconfig, context=options.context)
     zone = zone_of(options)
@@ -76,7 +76,7 @@ async def _walk(options: argparse.Namespace, types: list[str]) -> Walk:
 def _through(server: str, state: Ask) -> Ask:
     """Ask that server, and the state for its reasons; where they differ, say so."""
     from seamark.dns.forwarding.upstream import parse_upstream
-    from seamark.dns.zone.resolve import Told, ask_server
+    from seamark.dns.resolve import Told, ask_server
 
     address = parse_upstream(server)
 

@@ -12,7 +12,7 @@ from seamark.cli.why import told, with_cluster
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
     from seamark.access.kubeconfig import Connection
-    from seamark.dns.zone.resolve import Walk
+    from seamark.dns.resolve import Walk
     from seamark.why.explain_name import Step
     from seamark.why.report import Report
 
@@ -52,7 +52,7 @@ async def _explain(options: argparse.Namespace, name: str, cluster: Cluster, con
 
 async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
     from seamark.dns.config import REVERSE_ZONES, ForwardConfig, Route, ZoneConfig
-    from seamark.dns.zone.resolve import asking, search_path, walk
+    from seamark.dns.resolve import asking, search_path, walk
     from seamark.why.observe import CannotLook
 
     config = ZoneConfig(zones=(zone, *REVERSE_ZONES), pods="verified")

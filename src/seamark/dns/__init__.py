@@ -1,23 +1,18 @@
-"""Cluster DNS: the names of a Kubernetes cluster, straight from its state.
+"""Cluster DNS: answers questions about a cluster's names directly from the cluster's state.
 
-A query's way, module by module:
+- ``config``: the settings
+- ``server``: the DNS server of one process: connects all the parts below
+- ``workers``: runs several processes on one port
+- ``worker``: one of these processes
+- ``sockets``: reads queries from UDP and TCP sockets
+- ``ready``: a cache of complete replies; most queries are answered from it
+- ``responder``: answers the others: from static records, the cluster's zones, or upstream resolvers
+- ``wire``: reads queries and writes replies
+- ``zone``: the cluster's names: which exist, which records they have, and why
+- ``forwarding``: asks upstream resolvers about other names
+- ``measures``: the metrics
+- ``resolve``: resolves a name as a Pod does, for ``seamark resolve`` and ``seamark why``
 
-    udp, tcp       take it off a socket (``mmsg``: many at a time) and look among the
-    ready          answers kept as bytes, which is all that happens to most; else
-    responder      decides who answers: ``static`` records, the cluster's zones, or upstream
-    wire           reads the question (``edns``: and whether its options can be read)
-    names          what could have this name
-    lookup         whether it exists in the ``zone``, what it points to, and why
-    answers        the records of the type asked for
-    replies        the bytes
-    forward        asks others (``upstream``: one of them; ``cache``: what they said)
-    transfer       whole zones
-
-and a change's way:
-
-    feed           the cluster's ``objects``, as they change, into the
-    zone           which tells the facts that were touched; ``ready`` forgets the answers that rest on them
-
-Put together by ``server`` in one process, by ``workers`` (of ``worker``) in several, set up by ``config``; ``status``
-serves health and the ``measures``; ``resolve`` asks as a Pod would.
+A query goes from ``sockets`` through ``ready``, ``responder``, ``wire.message``, ``zone.answers`` and ``wire.replies``.
+A change of the cluster goes through ``zone.feed`` into ``zone.state``, and ``ready`` drops the replies it makes stale.
 """

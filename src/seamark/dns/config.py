@@ -1,4 +1,4 @@
-"""How a DNS server is set up.  The defaults are those of CoreDNS and its kubernetes plugin."""
+"""The settings of the DNS server.  The defaults are those of CoreDNS and its kubernetes plugin."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ REVERSE_ZONES = ("in-addr.arpa", "ip6.arpa")
 
 
 class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the cluster's own names look like and who may see them.
+    """The cluster's zones, and which names are served in them.
 
-    ``fallthrough`` lists zones in which a name that does not exist is asked of the upstream resolvers instead; ``.``
-    stands for all.  ``namespaces`` and ``namespace_labels`` exclude each other.
+    ``fallthrough`` lists zones in which names that do not exist are forwarded to the upstream resolvers; ``.`` means
+    all zones.  ``namespaces`` and ``namespace_labels`` restrict the namespaces served; only one of them may be set.
     """
 
     zones: tuple[str, ...] = ("cluster.local", *REVERSE_ZONES)
@@ -46,12 +46,12 @@ class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def zone_labels(self) -> tuple[Labels, ...]:
-        """The zones, the longest first, so that the first that contains a name is the right one."""
+        """The zones, longest first, so that the first one that contains a name is the most specific one."""
         return tuple(sorted({labels_of(zone) for zone in self.zones}, key=len, reverse=True))
 
     @property
     def primary(self) -> Labels:
-        """The zone in which addresses are named: the first that is not a reverse zone."""
+        """The zone of the names that PTR records point to: the first one that is not a reverse zone."""
         return next(zone for zone in map(labels_of, self.zones) if not is_reverse_zone(zone))
 
     def falls_through(self, name: Labels) -> bool:
@@ -59,17 +59,17 @@ class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names in ``zone`` are asked of these: addresses, or the path of a resolv.conf that lists some."""
+    """Questions about names in ``zone`` go to the resolvers ``to``: addresses, or the path of a resolv.conf."""
 
     zone: str = "."
     to: tuple[str, ...] = ("/etc/resolv.conf",)
 
 
 class ForwardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is asked about other names.  No routes: nobody, and such questions are refused.
+    """The upstream resolvers for names outside the cluster's zones.  Without routes such questions are refused.
 
-    ``timeout`` is for one resolver, ``deadline`` for all; ``stale_seconds`` is how long an expired answer may still be
-    served when nobody upstream answers.
+    ``timeout`` applies to one resolver, ``deadline`` to all attempts together; ``stale_seconds`` is how long an expired
+    answer may still be served while no upstream resolver answers.
     """
 
     routes: tuple[Route, ...] = ()
@@ -87,10 +87,10 @@ class ForwardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A DNS server.
 
-    ``hosts`` are lines as in a hosts file; ``transfer_to`` are the addresses and networks that may have whole zones.
-    At the start queries wait for the cluster's state for up to ``sync_patience`` seconds before they are told SERVFAIL.
-    ``ready_policy`` says whether the server still calls itself ready when it has lost sight of the API for longer than
-    ``lost_after`` seconds; it answers from what it knows in any case.
+    ``hosts`` are lines as in a hosts file; ``transfer_to`` lists the addresses and networks that may transfer zones.
+    At the start, queries wait up to ``sync_patience`` seconds for the cluster's state; after that they get SERVFAIL.
+    ``ready_policy`` says whether the server stays ready when it has been disconnected from the API for longer than
+    ``lost_after`` seconds; it keeps answering from the last known state in either case.
     """
 
     listen: tuple[str, ...] = (":53",)

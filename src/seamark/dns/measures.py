@@ -1,4 +1,4 @@
-"""What a DNS server counts."""
+"""The metrics of a DNS server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RCODES = {rcode.value: rcode.name for rcode in Rcode}
 
 
 class Measures:
-    """The metrics of one server, each child asked of the registry once and then kept."""
+    """The metrics of one server.  Children are looked up in the registry once and then kept, which is faster."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -37,7 +37,7 @@ class Measures:
         self._replies: dict[tuple[str, int, int, Labels | None], Value] = {}
 
     def replies(self, *, proto: str, kind: int, rcode: int, zone: Labels | None) -> Value:
-        """The count of replies of this sort; ``zone`` is None for what lies outside the served zones."""
+        """The counter of replies with these labels; ``zone`` is None for names outside the served zones."""
         key = (proto, kind if kind in _TYPES else -1, rcode, zone)
         child = self._replies.get(key)
         if child is None:
@@ -53,7 +53,7 @@ class Measures:
         return child
 
     def took(self, proto: str, seconds: float, count: int = 1) -> None:
-        """``count`` replies took this long each."""
+        """Record ``count`` replies that took ``seconds`` each."""
         durations = self._durations[proto]
         durations.counts[bisect_left(durations.bounds, seconds)] += count
         durations.total += seconds * count

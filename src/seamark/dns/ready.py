@@ -1,14 +1,14 @@
-"""Answers kept as bytes under the bytes of their question, until a fact they rest on changes.
+"""A cache of complete replies by the bytes of their query, until a fact they depend on changes.
 
-The key is the whole query without its two octets of identity: name with its spelling, type, flags and EDNS, so that a
-repeated question needs no parsing at all.  What a change touched is dropped at once and nothing else is; there is no
-time after which an answer would be looked at again, because none can be wrong.
+The key is the whole query without its two octets of id: the name as spelled, type, flags and EDNS.  So a repeated query
+needs no parsing.  A change of the zone drops exactly the replies that depend on it.  Replies do not expire, because
+they stay right until then.
 
-An answer is kept when it is asked for a second time.  What is asked once (a flood of random names, a resolver that
-spells every question another way) costs no memory and pushes nothing out that is asked often.
+A reply is kept when its query comes for the second time.  Queries that come once (a flood of random names, a resolver
+that varies upper and lower case) therefore take no memory and push nothing out.
 
-Negative answers carry the zone's serial, which moves with every change anywhere.  They are kept apart and have it
-brought up to date when they are used.
+Negative replies contain the zone's serial, which changes with every change of the zone.  They are kept apart, and the
+serial in them is updated when they are used.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from itertools import islice
 from seamark.dns.zone.state import SERIAL, ClusterZone, Fact
 from seamark.metrics import Value
 
-# A query that is longer than a name, a question and ordinary EDNS can be is not worth remembering.
+# Longer than a header, a question and ordinary EDNS together; longer queries are not cached.
 _LONGEST_KEY = 400
 _LONGEST_KEPT = 64 * 1024
 
 
 class Ready:
-    """One question's answer without the identity; with several addresses, one form per address that comes first.
+    """The reply to one query, without the id.  With several addresses there are forms with different first addresses.
 
-    ``hits`` chooses the form and is what the metrics are made from: the hot path adds one and does nothing else.
+    ``hits`` selects the form and feeds the metrics: adding one to it is all that the hot path does.
     """
 
     __slots__ = ("counted", "facts", "forms", "hits", "serial", "serial_at", "series", "size", "spread")
@@ -44,13 +44,13 @@ class Ready:
         self.serial_at = 0
 
     def settle(self) -> None:
-        """Hand the hits since the last time to the series they belong to."""
+        """Add the hits since the last call to their metric."""
         self.series.add(self.hits - self.counted)
         self.counted = self.hits
 
 
 class ReadyAnswers:
-    """The answers of one transport, bounded in number and bytes; the oldest go first."""
+    """The replies of one transport, limited in number and bytes; the oldest are dropped first."""
 
     def __init__(self, zone: ClusterZone, *, entries: int, octets: int) -> None:
         self.plain: dict[bytes, Ready] = {}  # read directly by the hot path
@@ -66,7 +66,7 @@ class ReadyAnswers:
         return len(self.plain) + len(self._dated)
 
     def negative(self, key: bytes) -> bytes | None:
-        """A kept negative answer, with today's serial."""
+        """The kept negative reply with the current serial, or None."""
         entry = self._dated.get(key)
         if entry is None:
             return None
@@ -80,7 +80,7 @@ class ReadyAnswers:
         return form
 
     def wants(self, key: bytes) -> bool:
-        """Whether the answer to this question should be kept: it has been asked before, lately."""
+        """Whether the reply to this query should be kept: the same query came before, recently."""
         if len(key) > _LONGEST_KEY:
             return False
         mark = hash(key)
@@ -101,7 +101,7 @@ class ReadyAnswers:
         *,
         serial_at: int | None = None,
     ) -> None:
-        """Remember an answer in all its forms; ``serial_at`` says where in it the serial stands."""
+        """Keep a reply in all its forms; ``serial_at`` is the offset of the serial in a negative reply."""
         entry = Ready(forms, frozenset(facts) - {SERIAL}, series)
         if entry.size > _LONGEST_KEPT:
             return
@@ -121,7 +121,7 @@ class ReadyAnswers:
             self._shrink(max(self.plain, self._dated, key=len))
 
     def forget(self, touched: Iterable[Fact]) -> None:
-        """Drop every answer that rests on one of these facts."""
+        """Drop every reply that depends on one of these facts."""
         for fact in touched:
             keys = self._by_fact.get(fact)
             if keys:
@@ -133,13 +133,13 @@ class ReadyAnswers:
             self._drop(key)
 
     def settle(self) -> None:
-        """Bring the series up to date with the hits."""
+        """Add the hits of all replies to the metrics."""
         for shelf in (self.plain, self._dated):
             for entry in shelf.values():
                 entry.settle()
 
     def _shrink(self, shelf: dict[bytes, Ready]) -> None:
-        """Drop the oldest eighth at once: a dict emptied from its front entry by entry is searched longer each time."""
+        """Drop the oldest eighth at once: finding a dict's first key takes longer with each key removed before it."""
         for key in list(islice(shelf, max(1, len(shelf) // 8))):
             self._drop(key)
 

@@ -1,8 +1,8 @@
-"""One query in, one reply out: which of the sources answers, in which order, and what is kept for the next time.
+"""Turns a query into a reply: asks the sources in order, and keeps replies for the next time.
 
     static records → the cluster's zones → (ExternalName, fall-through, other names) upstream resolvers
 
-What can be answered from memory is answered at once; only what needs an upstream resolver comes back as an awaitable.
+Queries that can be answered from memory get their reply at once; the others get an awaitable.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Upstream(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Whether there is anybody to ask about anything."""
+        """Whether there is any upstream resolver."""
         ...
 
     def covers(self, name: Labels) -> bool:
-        """Whether there is anybody to ask about this name."""
+        """Whether there is an upstream resolver for this name."""
         ...
 
     async def reply(self, query: Query, *, datagram: bool) -> bytes:
-        """The upstream's reply, made to fit this query."""
+        """The upstream resolver's reply, adapted to this query's id, spelling, flags and size."""
         ...
 
     async def records(self, question: Question) -> list[Record]:
-        """The answer section for a name that an alias leads to; empty if nobody knows."""
+        """The answer section for the target of an alias; empty if there is no answer."""
         ...
 
 
@@ -55,12 +55,12 @@ class Transfers(Protocol):
     """What the responder needs of :mod:`seamark.dns.wire.transfer`."""
 
     def messages(self, query: Query, zone: Labels, client: str) -> Sequence[bytes] | None:
-        """The whole zone, or None if this client may not have it."""
+        """The whole zone, or None if this client may not transfer it."""
         ...
 
 
 class Transport:
-    """UDP or TCP: how long replies may be, and which are ready."""
+    """UDP or TCP: the size limit of its replies, and its cache of replies."""
 
     __slots__ = ("datagrams", "name", "ready")
 
@@ -74,7 +74,7 @@ class Transport:
 
 
 class _Request(NamedTuple):
-    """A query on its way through the sources."""
+    """A query, and where it came from."""
 
     query: Query
     packet: bytes
@@ -96,7 +96,7 @@ class Responder:
         transfers: Transfers | None = None,
         shuffle: bool = True,
     ) -> None:
-        """``ready`` keeps the answers given over UDP and those given over TCP: they differ in length."""
+        """``ready`` are the caches for UDP and for TCP: their replies differ in length."""
         self.udp = Transport("udp", ready[0])
         self.tcp = Transport("tcp", ready[1])
         self.measures = measures
@@ -109,7 +109,7 @@ class Responder:
         self._shuffle = shuffle
 
     def respond(self, packet: bytes, transport: Transport, *, client: str = "") -> Outcome:
-        """The reply to a packet that is not among the plain ready answers; None is silence."""
+        """The reply to a packet that is not among the plain ready answers; None means: send no reply."""
         kept = transport.ready.negative(packet[2:])
         if kept is not None:
             return packet[:2] + kept
@@ -120,7 +120,7 @@ class Responder:
         request = _Request(query, packet, transport, client)
         question = query.question
         if question.klass != IN and not (self._upstream is not None and self._upstream.asks):
-            # As in CoreDNS, whoever forwards does not look at the class, not even of the cluster's own names.
+            # As in CoreDNS, a server that forwards ignores the class, even for the cluster's own names.
             return self._status(request, Rcode.REFUSED)
         if query.edns_version:
             return self._status(request, Rcode.BADVERS)
@@ -136,7 +136,7 @@ class Responder:
         return self._ours(request, zone)
 
     def settle(self) -> None:
-        """Bring the counters up to date with the answers served ready-made."""
+        """Add the replies served from the caches to the metrics."""
         for transport in (self.udp, self.tcp):
             transport.ready.settle()
 
@@ -144,7 +144,7 @@ class Responder:
 
     def _ours(self, request: _Request, zone: Labels) -> Outcome:
         if not self._synced():
-            # Nothing is known yet, which is not the same as nothing being there.
+            # The cluster's state is not known yet, so NXDOMAIN could be wrong.
             return self._status(request, Rcode.SERVFAIL, zone)
         question = request.query.question
         answer = self._authority.answer(question, zone)
@@ -193,7 +193,7 @@ class Responder:
         return replies.write_answer(request.query, answer, request.transport.limit(request.query))
 
     async def _records(self, question: Question) -> list[Record]:
-        """What anybody knows about a name an alias leads to; nothing if nobody answers."""
+        """The records of an alias's target, from whichever source has that name; empty if none answers."""
         static = self._static.answer(question)
         if static is not None:
             return static.answers
@@ -241,7 +241,7 @@ class Responder:
 
 
 def _shuffle_addresses(records: list[Record]) -> None:
-    """Addresses in any order, behind the aliases that lead to them."""
+    """Shuffle the addresses; the aliases that lead to them stay in front."""
     addresses = [record for record in records if record.type in (Type.A, Type.AAAA)]
     random.shuffle(addresses)
     records[len(records) - len(addresses) :] = addresses

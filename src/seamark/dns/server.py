@@ -1,4 +1,4 @@
-"""One process's DNS server, put together: a zone that follows a cluster, a responder over it, sockets in front."""
+"""The DNS server of one process: connects the zone that follows a cluster, the responder, and the sockets."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ Pair = tuple[socket.socket, socket.socket]  # UDP and TCP at one address
 
 
 class ListenError(Exception):
-    """An address cannot be listened on; one line that says which and why."""
+    """An address cannot be listened on; the text says which and why, in one line."""
 
 
 def bind(listen: Sequence[str], *, shared: bool = False) -> list[Pair]:
-    """A pair of sockets for each address; port 0 becomes a port that is free for both."""
+    """A UDP and a TCP socket for each address; port 0 becomes a port that is free for both."""
     pairs: list[Pair] = []
     try:
         for text in listen:
@@ -67,7 +67,7 @@ def _bind_pair(host: str, port: int, *, shared: bool) -> Pair:
 
 
 class DnsServer:
-    """Answers from a cluster's state for as long as :meth:`running` lasts."""
+    """Answers queries from a cluster's state inside the block of :meth:`running`."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class DnsServer:
         informers: Informers | None = None,
         registry: Registry | None = None,
     ) -> None:
-        """``informers`` that somebody else runs are shared; without, the server runs its own."""
+        """``informers`` are shared informers that the caller runs; without them the server runs its own."""
         self.config = config
         self.registry = registry or Registry()
         self.addresses: list[Address] = []
@@ -97,7 +97,7 @@ class DnsServer:
 
     @asynccontextmanager
     async def running(self, pairs: Sequence[Pair] | None = None) -> AsyncIterator[DnsServer]:
-        """Listening inside the block, on these sockets or on those of the configuration."""
+        """Serve inside the block, on these sockets or on those that the configuration names."""
         pairs = bind(self.config.listen) if pairs is None else pairs
         self.addresses = [udp.getsockname()[:2] for udp, _ in pairs]
         forwarder = Forwarder(self.config.forward, self.registry, own_addresses=self.addresses)
@@ -120,12 +120,12 @@ class DnsServer:
                 await forwarder.close()
 
     async def synced(self) -> None:
-        """Return once the cluster's state is known and served."""
+        """Return once the cluster's state is known and the server answers from it."""
         await self.feed.complete.wait()
         await self.listening.wait()
 
     def ready(self) -> Page:
-        """Whether this server should be asked, and a sentence about it."""
+        """The page for ``/ready``: 200 or 503, and a sentence that says why."""
         if not self.feed.synced:
             return 503, "the cluster's state is not known yet\n"
         lag = self.feed.lag
@@ -157,9 +157,9 @@ class DnsServer:
         )
 
     async def _listen(self, pairs: Sequence[Pair]) -> None:
-        """Begin to answer when the state is known; if that takes long, begin with SERVFAIL.
+        """Start to answer when the state is known; if that takes long, start with SERVFAIL.
 
-        Until then queries wait in the sockets: after a restart of moments nobody is told a failure.
+        Until then queries wait in the sockets' buffers, so that a short restart causes no failures.
         """
         try:
             async with asyncio.timeout(self.config.sync_patience):

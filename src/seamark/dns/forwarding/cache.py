@@ -1,7 +1,7 @@
-"""Other servers' answers, kept for as long as their owners allow: never the cluster's own.
+"""A cache of upstream resolvers' replies, kept for their TTL.  It never holds answers about the cluster's own zones.
 
-Positive answers live for the smallest TTL among their records; negative ones as RFC 2308 says, for the smaller of the
-SOA record's TTL and its last field, and without one not at all.  Whatever is served from here has its TTLs reduced by
+Positive replies are kept for the smallest TTL of their answers; negative ones, by RFC 2308, for the smaller of the SOA
+record's TTL and its last field, and not at all without an SOA record.  TTLs in a reply served from here are reduced by
 its age.
 """
 
@@ -25,7 +25,7 @@ Key = tuple[Labels, int, int, bool, bool]  # name, type, class, DNSSEC wanted, c
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):
-    """A reply without EDNS, and where its TTLs stand."""
+    """A reply without EDNS, and the offsets of its TTLs."""
 
     message: bytes
     ttls_at: tuple[tuple[int, int], ...]  # offset, TTL
@@ -40,7 +40,7 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
         return max(0, int(now - self.fetched_at))
 
     def reply_to(self, query: Query, *, datagram: bool, age: int, stale_ttl: int | None = None) -> bytes:
-        """This reply as an answer to that query: its identity, its spelling, its flags, its size."""
+        """This reply, adapted to a query's id, spelling, flags and size limit."""
         out = bytearray(self.message)
         flags = int.from_bytes(out[2:4], "big") & ~(wire.RD | wire.CD)
         flags |= query.flags & (wire.RD | wire.CD) | wire.RA
@@ -67,22 +67,22 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
 def _truncated(message: bytes, limit: int) -> bytes:
     import dns.message
 
-    # As single records: dnspython drops whole sets, and part of an answer is more than none.
+    # As single records, because dnspython drops whole sets, and part of a set is better than nothing.
     whole = dns.message.from_wire(message, one_rr_per_rrset=True)
     return whole.to_wire(max_size=limit, prefer_truncation=True)
 
 
 def fetched(reply: bytes, question: Question, now: float, *, longest: int, longest_negative: int) -> Fetched:
-    """Take in an upstream's reply; raises :class:`dns.exception.DNSException` if it is no message.
+    """Parse an upstream's reply; raises :class:`dns.exception.DNSException` if it is not a DNS message.
 
-    Its octets are kept as they came: a name spelled out stays as it is spelled, one that points to the question follows
-    whoever asks.
+    Its octets are kept as they came.  So a name that is a pointer to the question takes the spelling of each query that
+    the reply is used for; other names keep their spelling.
     """
     import dns.message
 
     message = dns.message.from_wire(reply, ignore_trailing=True, one_rr_per_rrset=True)
     if not message.question:
-        # Nothing but an rcode: the question is ours to add.
+        # The reply is only an rcode: add the question.
         header = wire.HEADER.pack(0, int.from_bytes(reply[2:4], "big"), 1, 0, 0, 0)
         return Fetched(header + wire.question_bytes(question), (), now, 0)
     records = _records(reply)
@@ -105,7 +105,7 @@ def fetched(reply: bytes, question: Question, now: float, *, longest: int, longe
 
 
 class _Place(NamedTuple):
-    """Where a record stands in a message."""
+    """The offsets of a record in a message."""
 
     type: int
     start: int
@@ -115,7 +115,7 @@ class _Place(NamedTuple):
 
 
 def _records(message: bytes) -> list[_Place]:
-    """Every record of a well-formed message with one question."""
+    """The offsets of every record of a well-formed message with one question."""
     _, at = wire.read_name(message, 12)
     at += 4
     found = []
@@ -130,7 +130,7 @@ def _records(message: bytes) -> list[_Place]:
 
 
 def _without_edns(reply: bytes, records: list[_Place], message: Message) -> tuple[bytes, list[_Place]]:
-    """EDNS is between neighbours and not passed on.  Its record is nearly always the last, and is cut off."""
+    """Remove the OPT record, because EDNS is hop by hop.  It is nearly always the last record, and simply cut off."""
     if records[-1].type == Type.OPT:
         additionals = int.from_bytes(reply[10:12], "big") - 1
         return reply[:10] + additionals.to_bytes(2, "big") + reply[12 : records[-1].start], records[:-1]
@@ -140,7 +140,10 @@ def _without_edns(reply: bytes, records: list[_Place], message: Message) -> tupl
 
 
 class AnswerCache:
-    """Bounded; the least recently used goes first.  Expired answers stay for ``stale_seconds``, in case of need."""
+    """A bounded cache; the least recently used reply is dropped first.
+
+    Expired replies stay for ``stale_seconds``, to be served while no upstream resolver answers.
+    """
 
     def __init__(self, *, entries: int, stale_seconds: float) -> None:
         self._entries = entries
@@ -151,7 +154,7 @@ class AnswerCache:
         return len(self._kept)
 
     def get(self, key: Key, now: float) -> Fetched | None:
-        """An answer that is still good."""
+        """A reply that has not expired."""
         found = self._kept.get(key)
         if found is None:
             return None
@@ -163,7 +166,7 @@ class AnswerCache:
         return found
 
     def stale(self, key: Key, now: float) -> Fetched | None:
-        """An answer that is no longer good, but better than none."""
+        """A reply that may have expired, but at most ``stale_seconds`` ago."""
         found = self._kept.get(key)
         if found is None or now >= found.fetched_at + found.lifetime + self._stale_seconds:
             return None

@@ -1,4 +1,4 @@
-"""Names outside the cluster: asked of upstream resolvers, for everybody who asks the same at once only one time."""
+"""Forwards questions to upstream resolvers.  Concurrent identical questions are sent only once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from seamark.metrics import Registry
 
 log = logging.getLogger(__name__)
 
-# RFC 8767, section 5: how long a stale answer may live, and how long to wait for a fresh one before giving it.
+# RFC 8767, section 5: the TTL of a stale answer, and how long to wait for a fresh one before serving it.
 _STALE_TTL = 30
 _STALE_PATIENCE = 1.8
 
 
 class Forwarder:
-    """Chooses whom to ask, and keeps what they said."""
+    """Chooses the upstream resolver for a name, and caches the replies."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Forwarder:
         own_addresses: Sequence[Address] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``own_addresses`` are left out of the system's resolvers: asking oneself would go on for ever."""
+        """``own_addresses`` are removed from the system's resolvers, because forwarding to itself would never end."""
         self._config = config
         self._clock = clock
         self._routes = [
@@ -68,7 +68,7 @@ class Forwarder:
         return bool(self._resolvers(name))
 
     async def reply(self, query: Query, *, datagram: bool) -> bytes:
-        """The reply for one client: others' answer, or SERVFAIL if there is none and REFUSED if too many ask."""
+        """The reply to a client: an upstream's answer, SERVFAIL if there is none, REFUSED if too many are waiting."""
         question = query.question
         key: Key = (question.name, question.type, question.klass, query.dnssec_ok, bool(query.flags & wire.CD))
         now = self._clock()
@@ -115,7 +115,7 @@ class Forwarder:
     # --- asking ------------------------------------------------------------------------------------
 
     async def _fetch_or_tire(self, key: Key, question: Question, flags: int) -> Fetched:
-        """Wait less long where an expired answer is at hand; the question stays under way."""
+        """Fetch an answer, but give up early if an expired one can be served; the request itself goes on."""
         patience = None if self._cache.stale(key, self._clock()) is None else _STALE_PATIENCE
         async with asyncio.timeout(patience):
             return await self._fetch(key, question, flags)
@@ -130,10 +130,10 @@ class Forwarder:
     def _asked(self, key: Key, task: asyncio.Task[Fetched]) -> None:
         del self._asking[key]
         if not task.cancelled():
-            task.exception()  # whoever waited has seen it; nobody may be left to
+            task.exception()  # mark it as retrieved: the waiting clients may all be gone
 
     async def _ask(self, key: Key, question: Question, flags: int) -> Fetched:
-        """Ask one resolver after the other, those that are well first, until one answers or time is up."""
+        """Ask one resolver after the other, healthy ones first, until one answers or the deadline passes."""
         import dns.exception
 
         problems = []
@@ -191,7 +191,7 @@ def _addresses(named: Sequence[str], own: Sequence[Address]) -> list[Address]:
 
 
 def _records(answer: Fetched, age: int) -> list[Record]:
-    """The answer section, each record with what is left of its TTL."""
+    """The answer section, each record with its remaining TTL."""
     import dns.message
 
     message = dns.message.from_wire(answer.message, one_rr_per_rrset=True)

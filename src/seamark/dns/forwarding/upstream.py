@@ -1,4 +1,4 @@
-"""One upstream resolver: how it is asked, and whether it is well."""
+"""One upstream resolver: how it is asked, and whether it is healthy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PORT = 53
 
 
 class UpstreamFailed(Exception):
-    """Nobody upstream gave a usable reply; the message says who and why."""
+    """No upstream resolver gave a usable reply; the text names them and the reasons."""
 
 
 def parse_upstream(text: str) -> Address:
@@ -59,7 +59,7 @@ def system_upstreams(path: Path = Path("/etc/resolv.conf")) -> tuple[Address, ..
 
 
 class UpstreamResolver:
-    """Asked over UDP, again over TCP if the reply was cut; after failures it is probed until it answers again."""
+    """Asks over UDP, and over TCP if the reply was truncated; after a failure it probes until there is an answer."""
 
     def __init__(self, address: Address, *, timeout: float, most_failures: int, probe_seconds: float) -> None:
         self.address = address
@@ -78,7 +78,7 @@ class UpstreamResolver:
         try:
             reply = await self._ask(question, flags, dnssec_ok=dnssec_ok, edns=True)
             if reply[3] & 15 in (Rcode.FORMERR, Rcode.NOTIMP):
-                # So answer those who have never heard of EDNS.
+                # Servers without EDNS support answer like this: ask again without EDNS.
                 reply = await self._ask(question, flags, dnssec_ok=False, edns=False)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as problem:
             self._failed()
@@ -110,7 +110,7 @@ class UpstreamResolver:
         return reply
 
     async def _exchange_datagrams(self, packet: bytes, matches: Callable[[bytes], bool]) -> bytes:
-        """A socket of its own for every question: an unpredictable port is half of what keeps forgers out."""
+        """Use a new socket for every question: a random port, beside the random id, makes replies hard to forge."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.create_datagram_endpoint(lambda: _Exchange(matches), remote_addr=self.address)
         try:
@@ -151,7 +151,7 @@ class UpstreamResolver:
 
 
 class _Exchange(asyncio.DatagramProtocol):
-    """Waits for the one reply that matches; whatever else arrives is somebody's guess."""
+    """Waits for the matching reply and ignores all others, which may be forged."""
 
     def __init__(self, matches: Callable[[bytes], bool]) -> None:
         self.reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -171,7 +171,7 @@ def _matcher(ident: int, question: Question) -> Callable[[bytes], bool]:
         if len(reply) < 12 or int.from_bytes(reply[:2], "big") != ident or not reply[2] & 0x80:
             return False
         if reply[4:6] != b"\0\1":
-            # Some say nothing but the rcode when they cannot make sense of a query.
+            # Some servers answer with only an rcode if they cannot parse a query.
             return reply[4:6] == b"\0\0" and reply[3] & 15 != Rcode.NOERROR
         expected = wire.question_bytes(question).lower()
         return reply[12 : 12 + len(expected)].lower() == expected

@@ -1,4 +1,4 @@
-"""Where to listen, and which addresses that makes this server's own."""
+"""Parses listen addresses, and finds the server's own addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parse_listen(text: str) -> list[Address]:
 
 
 def own_addresses(listening: Iterable[str]) -> list[bytes]:
-    """The addresses a client elsewhere can reach us at, packed: loopback and link-local ones are left out."""
+    """The addresses at which other machines can reach this server, packed; without loopback and link-local ones."""
     found: dict[bytes, None] = {}
     for host in listening:
         if host == "0.0.0.0":

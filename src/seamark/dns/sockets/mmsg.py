@@ -1,8 +1,8 @@
 """Many datagrams per system call: Linux's ``recvmmsg`` and ``sendmmsg`` through ctypes.
 
-A query served from memory costs about 8 µs, and two system calls are most of that; taking in and sending out up to 64
-datagrams at once is what brings it near a server written in C.  The kernel's structures are laid out by hand in one
-array of 64-bit words, because setting fields of ctypes structures one by one would cost more than the calls saved.
+A query served from memory costs about 8 µs, most of it for two system calls.  Receiving and sending up to 64 datagrams
+per call brings this close to a server written in C.  The kernel's structures are laid out by hand in one array of
+64-bit words, because setting fields of ctypes structures would cost more than the saved calls.
 
     struct mmsghdr, as words:  0 name  1 name length  2 iovec  3 iovec count  4 control  5 control length  6 flags
                                7 length of the datagram
@@ -18,19 +18,19 @@ import sys
 from collections.abc import Callable, Sequence
 
 BATCH = 64
-SLOT = 4096  # longer queries are cut; longer replies go out one by one
+SLOT = 4096  # longer queries are cut off; longer replies are sent one by one
 
 _WORDS = 8
 _NAME_ROOM = 32
 _CONTROL_ROOM = 64
-_HEADER = 16  # of a control message: its length, level and type
+_HEADER = 16  # size of a control message's header: length, level and type
 _DONT_WAIT = 0x40
 
 
 def _load() -> tuple[Callable[..., int], Callable[..., int], Callable[[], int]] | None:
     if sys.platform != "linux" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
-    # PyDLL keeps the interpreter's lock: the calls never wait, and handing the lock over costs more than they do.
+    # PyDLL keeps the interpreter's lock: the calls never block, and releasing the lock would cost more than the call.
     library = ctypes.PyDLL(None, use_errno=True)
     try:
         receive, send = library.recvmmsg, library.sendmmsg
@@ -46,7 +46,7 @@ available = _CALLS is not None
 
 
 class _Side:
-    """The messages of one direction: headers, and a slot of bytes for each."""
+    """The buffers of one direction: a header and a slot of bytes for each message."""
 
     def __init__(self, name_length: int, control_room: int) -> None:
         self._headers = (ctypes.c_uint64 * (BATCH * _WORDS))()
@@ -90,10 +90,10 @@ def _pieces(array: ctypes.Array[ctypes.c_char], size: int) -> list[memoryview]:
 
 
 class Batch:
-    """One socket's datagrams, a batch at a time: ``receive``, then ``reply`` to some, then ``send``."""
+    """A batch of datagrams of one socket: call ``receive``, then ``reply`` to some, then ``send`` and ``renew``."""
 
     def __init__(self, sock: socket.socket, *, keep_source: bool) -> None:
-        """``keep_source`` on a socket bound to every address: replies leave from where the query arrived."""
+        """``keep_source``, for a socket bound to all addresses: replies leave from the address the query came to."""
         assert _CALLS is not None, "this system has no recvmmsg"
         self._receive, self._send, self._errno = _CALLS
         self._sock = sock
@@ -106,12 +106,12 @@ class Batch:
         self._pending = 0
         self._lost = 0
         self._in_bytes = self._in.words.cast("B")
-        # What the hot path reads and writes directly.
+        # Public, because the hot path reads them directly.
         self.slots: Sequence[memoryview] = self._in.slots
         self.lengths = self._in.words[7::_WORDS]
 
     def receive(self) -> int:
-        """How many datagrams came in; they stand in ``slots`` with their ``lengths``."""
+        """Receive datagrams into ``slots``, with their ``lengths``; returns how many."""
         inside = self._in
         count = self._receive(self._descriptor, inside.address, BATCH, _DONT_WAIT, None)
         if count < 0:
@@ -122,7 +122,7 @@ class Batch:
         return count
 
     def reply(self, to: int, data: bytes) -> None:
-        """Put the reply to one datagram of the batch into the outgoing one."""
+        """Add the reply to datagram number ``to`` to the outgoing batch."""
         out, at = self._out, self._pending
         size = len(data)
         if size > SLOT:
@@ -139,14 +139,14 @@ class Batch:
         self._pending = at + 1
 
     def send(self) -> int:
-        """Send what was put in; the number of those that the system would not take is returned."""
+        """Send the outgoing batch; returns how many replies could not be sent."""
         pending, sent, lost = self._pending, 0, self._lost
         self._pending = self._lost = 0
         while sent < pending:
             address = self._out.address + sent * _WORDS * 8
             count = self._send(self._descriptor, address, pending - sent, _DONT_WAIT)
             if count <= 0:
-                # One that cannot be sent (no route back) must not hold up those behind it.
+                # Skip a reply that cannot be sent (no route back), so that the rest are sent.
                 if self._errno() in (errno.EAGAIN, errno.ENOBUFS):
                     break
                 sent += 1
@@ -156,12 +156,12 @@ class Batch:
         return pending - sent + lost
 
     def renew(self, count: int) -> None:
-        """Make the headers of the first ``count`` datagrams fit to receive again."""
+        """Reset the headers of the first ``count`` datagrams, which receiving has changed."""
         end = count * _WORDS * 8
         self._in_bytes[:end] = self._in.template[:end]
 
     def sender(self, of: int) -> tuple[tuple[str, int] | tuple[str, int, int, int], bytes]:
-        """Where a datagram came from, and the control data with which to reply from where it arrived."""
+        """The sender of a datagram, and the control data for replying from the address it was sent to."""
         name = bytes(self._in.names[of])
         port = int.from_bytes(name[2:4], "big")
         control = bytes(self._in.controls[of][: self._in.words[of * _WORDS + 5]]) if self._keep_source else b""
@@ -171,7 +171,7 @@ class Batch:
         return (socket.inet_ntop(socket.AF_INET, name[4:8]), port), control
 
     def send_alone(self, data: bytes, address: tuple[str, int] | tuple[str, int, int, int], control: bytes) -> None:
-        """One reply on its own: a long one, or one that had to wait for somebody else's answer."""
+        """Send a single reply: a long one, or one that had to wait for an upstream resolver."""
         ancillary = []
         if control:
             length, level, kind = struct.unpack_from("=QII", control)
@@ -188,9 +188,9 @@ class Batch:
 
 
 def _without_interface(information: bytearray | memoryview, *, six: bool) -> bytearray | memoryview:
-    """Packet information that fixes the source address only: the way back may be through another interface.
+    """Clear the interface in packet information, because the route back may use another interface.
 
-    A link-local address means nothing without its interface, which is kept then.
+    It is kept for link-local addresses, which are ambiguous without an interface.
     """
     if not six:
         information[0:4] = b"\0\0\0\0"

@@ -1,7 +1,7 @@
-"""Answering over TCP: queries may follow each other without waiting, replies go out as they are ready.
+"""Answers over TCP.  Clients may send queries without waiting for replies; each reply is sent when it is ready.
 
-A connection is closed when it has completed no message for a while; one more than the limit is closed at once.  Bytes
-that come slowly do not keep it open.
+A connection is closed after some time without a complete message (single bytes do not keep it open), and at once if
+there are too many connections.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TcpListener:
         return True
 
     def _close_idle(self) -> None:
-        """One timer for all connections; a timer each would cost more than their queries."""
+        """Close idle connections.  One timer serves all: a timer per connection would cost more than its queries."""
         oldest = self._loop.time() - self._idle_seconds
         for connection in [c for c in self.open if c.active_at < oldest and not c.waiting]:
             connection.close()
@@ -79,7 +79,7 @@ class TcpListener:
 
 
 class _Connection(asyncio.Protocol):
-    """One client: frames of a length and a message."""
+    """One client's connection; each message is preceded by its length."""
 
     def __init__(self, listener: TcpListener) -> None:
         self.active_at = 0.0
@@ -89,7 +89,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._client = ""
-        self._full = False  # the client does not read what it asked for
+        self._full = False  # the write buffer is full, because the client does not read its replies
 
     def close(self) -> None:
         if self._transport is not None:
@@ -99,7 +99,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.active_at = self._loop.time()
-        stream = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        stream = cast(asyncio.Transport, transport)  # uvloop's class has its methods, but does not inherit from it
         if not self._listener.admit(self):
             stream.abort()
             return
@@ -175,7 +175,7 @@ class _Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if reply is None:
-            # Whoever sends what is no query is not to be talked to.
+            # The packet was not a query: close the connection.
             self._transport.close()
             return
         messages = [reply] if isinstance(reply, bytes) else reply

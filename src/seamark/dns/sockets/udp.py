@@ -1,7 +1,7 @@
-"""Answering over UDP: a socket is drained as soon as the event loop says there is something in it.
+"""Answers over UDP: reads all waiting datagrams whenever the event loop reports that there are some.
 
-Two ways of moving datagrams: batches (``sockets.mmsg``, on Linux) and one by one.  Both look a query up among
-the ready answers first, and that is the whole of the hot path.
+Datagrams are read and sent in batches on Linux (``sockets.mmsg``), elsewhere one by one.  Both look each query up in
+the ready answers first; for most queries that is all that happens.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from seamark.dns.sockets import mmsg
 
 log = logging.getLogger(__name__)
 
-# Batches taken in before others on the event loop, the informers above all, get their turn.
+# Batches to read before other work on the event loop, such as the informers', gets its turn.
 _ROUNDS = 4
 _RECEIVE_BUFFER = 4 * 1024 * 1024
 _LONGEST_QUERY = mmsg.SLOT
 
-Background = Callable[[Awaitable[None]], None]  # runs something to its end, later
+Background = Callable[[Awaitable[None]], None]  # runs an awaitable in the background
 
 
 def bind_udp(host: str, port: int, *, shared: bool) -> socket.socket:
-    """A socket at this address; ``shared`` lets several processes have one each, the kernel spreading clients."""
+    """A socket at this address; if ``shared``, several processes can bind one, and the kernel distributes clients."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
@@ -45,7 +45,7 @@ def bind_udp(host: str, port: int, *, shared: bool) -> socket.socket:
 
 
 class UdpListener:
-    """Answers what comes in on one socket until it is closed."""
+    """Answers the queries of one socket until :meth:`close`."""
 
     def __init__(self, sock: socket.socket, responder: Responder, background: Background) -> None:
         self._sock = sock
@@ -107,7 +107,7 @@ class UdpListener:
             )
 
     def _respond(self, packet: bytes) -> Outcome:
-        """A mistake of ours about one query must not cost the others of its batch their answers."""
+        """Answer one query; an unexpected exception must not lose the replies to the rest of the batch."""
         try:
             return self._responder.respond(packet, self._responder.udp)
         except Exception:
@@ -158,9 +158,9 @@ class UdpListener:
 
 
 def _ask_for_destination(sock: socket.socket) -> None:
-    """Have the kernel tell at which address each datagram arrived."""
+    """Let the kernel report the destination address of each datagram."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
     else:
-        # IP_PKTINFO, which the socket module does not name.
+        # IP_PKTINFO, which Python's socket module lacks.
         sock.setsockopt(socket.IPPROTO_IP, 8, 1)

@@ -1,17 +1,17 @@
-"""DNS messages as bytes: just enough to read a question, and the parts that every reply has.
+"""Reads queries, and writes the parts that every reply has.
 
-Written here and not taken from dnspython because this is what a flood costs; whatever is off that path (other servers'
-answers, the client side) is dnspython's.  What is tolerated and what is refused in a query follows the recordings of
-CoreDNS, whose parser forgives a lot.  Replies with records are :mod:`seamark.dns.wire.replies`'.
+Written here because it runs for every query, also in a flood; everything else (upstream replies, the client side) uses
+dnspython.  Which malformed queries are accepted follows recordings of CoreDNS, whose parser is lenient.  Replies with
+records are written by :mod:`seamark.dns.wire.replies`.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from seamark.dns.wire.edns import options_whole
 from seamark.dns.zone.records import Question, Rcode, Spelled, Type, lowered
 
 HEADER = struct.Struct("!6H")
@@ -32,7 +32,7 @@ _MOST_POINTERS = 126
 
 
 class Malformed(Exception):
-    """Bytes that are no message; ``question`` holds what could still be read."""
+    """The packet is not a well-formed message; ``question`` is its question if that could be read."""
 
     def __init__(self, reason: str, question: Question | None = None) -> None:
         super().__init__(reason)
@@ -40,10 +40,10 @@ class Malformed(Exception):
 
 
 class Query(msgspec.Struct, frozen=True, gc=False):
-    """A query as far as it matters.
+    """The parts of a query that matter.
 
-    ``edns_size`` is None without EDNS; ``end`` is where its last record ends; ``serial`` is that of an SOA record in
-    the authority section, with which an incremental transfer is asked for.
+    ``edns_size`` is None without EDNS; ``end`` is the offset where the last record ends; ``serial`` comes from an SOA
+    record in the authority section, which a client sends to request an incremental transfer.
     """
 
     id: int
@@ -56,7 +56,7 @@ class Query(msgspec.Struct, frozen=True, gc=False):
     serial: int | None = None
 
     def limit(self, *, datagram: bool) -> int:
-        """How long a reply may be."""
+        """The maximal size of a reply."""
         if not datagram:
             return LARGEST
         return min(max(self.edns_size or 0, SMALLEST_LIMIT), _LARGEST_DATAGRAM)
@@ -66,7 +66,7 @@ class Query(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_name(packet: bytes, at: int) -> tuple[Spelled, int]:
-    """The name at an offset and where it ends; pointers may lead anywhere, but not for ever."""
+    """The name at an offset, and the offset behind it.  Pointers may lead anywhere; their number is limited."""
     labels: list[bytes] = []
     end = -1
     budget, pointers, size = _LONGEST_NAME, 0, len(packet)
@@ -98,7 +98,7 @@ def read_name(packet: bytes, at: int) -> tuple[Spelled, int]:
 
 
 def read_query(packet: bytes) -> Query | bytes | None:
-    """A query to answer, or the reply to something that is none; None if it deserves silence."""
+    """The query in a packet; or, if it is malformed, the bytes of the error reply; None: send no reply."""
     if len(packet) < 12:
         return None
     ident, flags, questions, answers, authorities, additionals = HEADER.unpack_from(packet)
@@ -118,7 +118,7 @@ def read_query(packet: bytes) -> Query | bytes | None:
 
 
 def _read_question(packet: bytes) -> tuple[Question, int]:
-    """A question whose class, or type and class, are missing is taken to have 0 there."""
+    """Read the question; a missing class, or missing type and class, count as 0."""
     spelled, at = read_name(packet, 12)
     numbers = packet[at : at + 4]
     if len(numbers) % 2:
@@ -130,7 +130,7 @@ def _read_question(packet: bytes) -> tuple[Question, int]:
 def _read_rest(
     packet: bytes, at: int, ident: int, flags: int, question: Question, skip: int, additionals: int
 ) -> Query:
-    """Go over the other records for the sake of EDNS; fewer than announced are forgiven, broken ones are not."""
+    """Read the other records, to find EDNS.  Fewer records than announced are accepted, malformed ones are not."""
     size: int | None = None
     serial: int | None = None
     version, dnssec_ok = 0, False
@@ -148,7 +148,9 @@ def _read_rest(
         data, at = packet[at : at + length], at + length
         if at > len(packet):
             raise Malformed("a record's data runs off the message", question)
-        if length and not (options_whole(data) if kind == Type.OPT else _data_whole(packet, kind, at - length, length)):
+        if length and not (
+            _options_whole(data) if kind == Type.OPT else _data_whole(packet, kind, at - length, length)
+        ):
             raise Malformed("a record's data is not what its type says", question)
         if kind == Type.OPT and number >= skip:
             size, version, dnssec_ok = klass, (ttl >> 16) & 0xFF, bool(ttl & _DO)
@@ -158,7 +160,7 @@ def _read_rest(
 
 
 def _data_whole(packet: bytes, kind: int, at: int, length: int) -> bool:
-    """Whether a record's data can be read; hardly any query has records, and what they say does not matter."""
+    """Whether a record's data is well-formed.  Few queries have records, and their content is not used."""
     import dns.exception
     import dns.rdata
     from dns.rdataclass import IN
@@ -171,11 +173,53 @@ def _data_whole(packet: bytes, kind: int, at: int, length: int) -> bool:
     return True
 
 
+# --- EDNS options ----------------------------------------------------------------------------------
+
+# No option is acted on, but a malformed option makes the whole query malformed, as in CoreDNS.
+
+
+def _subnet_whole(data: bytes) -> bool:
+    """Whether a client subnet is well-formed."""
+    family = int.from_bytes(data[:2], "big")
+    if len(data) < 4 or family not in _SUBNET_BITS:
+        return False
+    network, scope = _SUBNET_BITS[family]
+    return data[2] <= network and data[3] <= scope
+
+
+# Address family → the most bits that a client subnet and the scope of an answer can have.
+_SUBNET_BITS = {0: (0, 255), 1: (32, 32), 2: (128, 128)}
+
+# Option code → whether its data is well-formed; options that are not listed may have any data.
+_OPTION_WHOLE: Mapping[int, Callable[[bytes], bool]] = {
+    1: lambda data: len(data) >= 18,  # long-lived query
+    2: lambda data: len(data) in (4, 8),  # update lease
+    8: _subnet_whole,
+    9: lambda data: not data or len(data) >= 4,  # expire
+    11: lambda data: len(data) in (0, 2),  # TCP keepalive
+    15: lambda data: len(data) >= 2,  # extended error
+}
+
+
+def _options_whole(data: bytes) -> bool:
+    """Whether the data of an OPT record consists of well-formed options."""
+    at, size = 0, len(data)
+    while at < size:
+        if at + 4 > size:
+            return False
+        whole = _OPTION_WHOLE.get(int.from_bytes(data[at : at + 2], "big"))
+        end = at + 4 + int.from_bytes(data[at + 2 : at + 4], "big")
+        if end > size or (whole is not None and not whole(data[at + 4 : end])):
+            return False
+        at = end
+    return True
+
+
 # --- writing ---------------------------------------------------------------------------------------
 
 
 def name_bytes(spelled: Spelled) -> bytes:
-    """A name in full, uncompressed."""
+    """A name without compression."""
     return b"".join([bytes((len(label),)) + label for label in spelled]) + b"\0"
 
 
@@ -184,7 +228,7 @@ def question_bytes(question: Question) -> bytes:
 
 
 def _refusal(ident: int, flags: int, rcode: Rcode, question: Question | None = None) -> bytes:
-    """What cannot be read goes back with the flags it came with."""
+    """An error reply to a malformed query, with the query's own flags."""
     kept = flags & (_OPCODE | TC | RD | RA | AD | CD)
     if question is None:
         return HEADER.pack(ident, QR | kept | rcode, 0, 0, 0, 0)
@@ -192,7 +236,7 @@ def _refusal(ident: int, flags: int, rcode: Rcode, question: Question | None = N
 
 
 def _repeated(flags: int) -> int:
-    """RD and CD are repeated for plain queries only."""
+    """The flags to repeat in a reply: RD and CD for plain queries, else only the opcode."""
     return flags & _OPCODE or flags & (RD | CD)
 
 
@@ -201,7 +245,7 @@ def reply_flags(query: Query, rcode: int, *, authoritative: bool) -> int:
 
 
 def opt_record(query: Query, rcode: int = 0) -> bytes:
-    """The answer to a query's EDNS: none if it had none.  Options, cookies too, are not answered."""
+    """The OPT record of the reply, empty if the query had none.  Options, also cookies, are not answered."""
     if query.edns_size is None:
         return b""
     if rcode == Rcode.BADVERS:
@@ -210,7 +254,7 @@ def opt_record(query: Query, rcode: int = 0) -> bytes:
 
 
 def write_status(query: Query, rcode: int, *, authoritative: bool = False) -> bytes:
-    """A reply that says only how it went."""
+    """A reply without records, only an rcode."""
     opt = opt_record(query, rcode)
     flags = reply_flags(query, rcode, authoritative=authoritative)
     header = HEADER.pack(query.id, flags, 1, 0, 0, 1 if opt else 0)

@@ -1,4 +1,4 @@
-"""Replies with records, written down: in full, cut to size, or in several forms with another address first in each."""
+"""Writes replies with records: in full, truncated, or in several forms with a different first address in each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST_POINTER = 0x4000  # offsets beyond this do not fit a compression pointer
 
 
 class Writer:
-    """A reply growing record by record until it is full."""
+    """Builds a reply record by record until it is full."""
 
     def __init__(self, question: Question, limit: int) -> None:
         self.truncated = False
@@ -32,7 +32,7 @@ class Writer:
             at += 1 + len(label)
 
     def section(self, records: Sequence[Record]) -> int:
-        """Add as many as fit; once one does not, nothing fits any more."""
+        """Add records until one does not fit; returns how many were added.  After that nothing more is added."""
         out = self._out
         for number, record in enumerate(records):
             if self.truncated:
@@ -81,7 +81,7 @@ class Writer:
 
 
 def write_answer(query: Query, answer: Answer, limit: int) -> bytes:
-    """The reply, cut at whole records where it does not fit."""
+    """The reply, truncated at a whole record if it does not fit."""
     if not answer.answers and answer.zone:
         return _write_negative(query, answer)
     opt = opt_record(query)
@@ -91,10 +91,10 @@ def write_answer(query: Query, answer: Answer, limit: int) -> bytes:
 
 
 def _write_negative(query: Query, answer: Answer) -> bytes:
-    """Nothing but the zone's SOA record.
+    """A reply with only the zone's SOA record.
 
-    The zone is the end of the name that was asked for, so all its names are pointers there; and it always fits.  A
-    flood of names that do not exist is answered by this.
+    The zone is a suffix of the question's name, so all names in the record are pointers into the question, and the
+    reply always fits.  It has its own function because a flood of non-existent names is answered by it.
     """
     opt, question = opt_record(query), name_bytes(query.question.spelled)
     soa = answer.authority[0]
@@ -115,9 +115,9 @@ def _write_negative(query: Query, answer: Answer) -> bytes:
 
 
 def write_forms(query: Query, answer: Answer, limit: int, *, most: int) -> list[bytes]:
-    """The reply several times over, another address first in each; aliases stay in front of addresses.
+    """The reply in several forms, each with a different first address; aliases stay in front of addresses.
 
-    ``most`` bounds the number of forms, and :data:`_LARGEST_FORMS` their size together.
+    ``most`` limits the number of forms, and :data:`_LARGEST_FORMS` their total size.
     """
     addresses = [record for record in answer.answers if record.type in ADDRESS_LENGTHS]
     if len(addresses) < 2 or most < 2:
@@ -134,9 +134,10 @@ def write_forms(query: Query, answer: Answer, limit: int, *, most: int) -> list[
 
 
 def _write_address_forms(query: Query, answer: Answer, limit: int, most: int) -> list[bytes]:
-    """Many addresses of one name are all alike: an owner that points to the question, and the address.
+    """The forms of a reply whose records are all addresses of the question's name.
 
-    Headless Services can have thousands, so these are put together without going over them one by one.
+    Such records differ only in the address, so they are joined without the general writer.  A headless Service can have
+    thousands of them.
     """
     records = answer.answers
     length = len(records[0].data[0])
@@ -152,6 +153,6 @@ def _write_address_forms(query: Query, answer: Answer, limit: int, most: int) ->
 
 
 def _starts(count: int, size: int, most: int) -> list[int]:
-    """Which addresses come first: as many as there is room for, evenly spread."""
+    """The indexes of the first addresses: as many as the limits allow, evenly spread."""
     forms = max(1, min(count, most, _LARGEST_FORMS // size))
     return [count * number // forms for number in range(forms)]

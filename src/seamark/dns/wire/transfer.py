@@ -1,7 +1,7 @@
-"""Whole zones for those who may have them (AXFR, and IXFR by way of it).
+"""Zone transfers (AXFR, and IXFR answered with the whole zone) to allowed clients.
 
-A transfer is made by asking for every name the zone knows, so that it can never say anything else than the answers do.
-Pods' names are not part of it: in the insecure mode there are as many as there are addresses.
+A transfer is built by asking the authority for every name in the zone, so that it always agrees with the answers.
+Names of Pods are left out: in the insecure mode every possible address has one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST_MESSAGE = 16 * 1024
 
 
 class ZoneTransfers:
-    """``allowed`` are addresses and networks, or ``*`` for everybody."""
+    """Answers transfers to clients in ``allowed``: addresses and networks, or ``*`` for every client."""
 
     def __init__(self, authority: Authority, zone: ClusterZone, allowed: Sequence[str]) -> None:
         self._authority = authority
@@ -37,7 +37,7 @@ class ZoneTransfers:
         return list(_written(query, [soa, *self.records(zone), soa]))
 
     def records(self, zone: Labels) -> Iterator[Record]:
-        """Everything below a zone, each record once."""
+        """All records of a zone, each once."""
         seen: set[Record] = set()
         for question in self._questions(zone):
             for record in self._authority.answer(question, zone).answers:
@@ -84,7 +84,7 @@ class ZoneTransfers:
 
 
 def _written(query: Query, records: Sequence[Record]) -> Iterator[bytes]:
-    """Messages of moderate size, the records in their order."""
+    """The records, in order, as messages of limited size."""
     flags = reply_flags(query, 0, authoritative=True)
     rest = list(records)
     while rest:

@@ -1,8 +1,8 @@
-"""From a question to an answer, and why: the cluster's names as CoreDNS's kubernetes plugin serves them.
+"""Answers questions about the cluster's names, with the reason, as CoreDNS's kubernetes plugin does.
 
-Reads only the zone, decides nothing about sockets, bytes or upstream resolvers.  Where an ExternalName leads out of
-the zone, ``follow`` says which names are still to be asked for elsewhere.  Where CoreDNS and the DNS specification
-differ, CoreDNS is followed: that is what clusters run.
+It only reads the zone and knows nothing of sockets, bytes or upstream resolvers.  If an ExternalName leads out of the
+zone, ``follow`` lists the names that the caller must resolve elsewhere.  Where CoreDNS and the DNS specification
+differ, this follows CoreDNS, because that is what clusters run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ADDRESS_LENGTHS: Mapping[int, int] = {Type.A: 4, Type.AAAA: 16}
 
 
 class Answer(msgspec.Struct, gc=False):
-    """What to reply.  ``depends`` are the facts it rests on; ``zone`` is the served zone the name lies in."""
+    """What to reply.  ``depends`` are the facts it was made from; ``zone`` is the served zone of the name."""
 
     rcode: int
     why: str
@@ -53,7 +53,7 @@ class Answer(msgspec.Struct, gc=False):
 
 
 class _Asked(msgspec.Struct, gc=False):
-    """One question on its way: the zone it lies in, as configured and as spelled, and what was looked at."""
+    """A question, the zone that contains it (as configured and as spelled), and the facts read so far."""
 
     question: Question
     zone: Labels
@@ -71,7 +71,7 @@ class Authority:
         self._lookup = Lookup(zone, config, local_addresses=local_addresses)
 
     def zone_of(self, name: Labels) -> Labels | None:
-        """The served zone a name lies in, the longest if several do."""
+        """The served zone that contains a name; the longest if several do."""
         for zone in self.zones:
             if within(name, zone):
                 return zone
@@ -132,9 +132,10 @@ class Authority:
         *,
         chain: list[Labels],
     ) -> None:
-        """Add what ``found`` points to: addresses of the family asked for, and where an alias leads.
+        """Add the records for ``found``: addresses of the requested family, and aliases with their targets' records.
 
-        An alias is left out if it leads nowhere inside the zone, back to where the chain has been, or below itself.
+        An alias is left out if its target is in the zone but has no records, is already in the chain, or is below the
+        alias itself.
         """
         length = ADDRESS_LENGTHS[question.type]
         seen: set[bytes] = set()
@@ -178,7 +179,7 @@ class Authority:
             target = _target(shape, label, asked.zone_spelled)
             if (target, port) not in seen:
                 seen.add((target, port))
-                # The API does not check the ports of EndpointSlices.
+                # Mask the port, because the API does not check the ports of EndpointSlices.
                 data = (struct.pack("!3H", 0, weight, port & 0xFFFF), target)
                 records.append(Record(asked.question.spelled, Type.SRV, self._ttl, data))
             if (target, packed) not in seen:
@@ -221,7 +222,7 @@ class Authority:
             else self._lookup.find(shape, asked.depends)
         )
         if found.exists and not found.targets:
-            # CoreDNS looks for records here, not for names: what is empty does not exist for text.
+            # CoreDNS looks for records here, not for names: for TXT, a name without records does not exist.
             found = Found(False, f"{found.why}, and no records")
         return self._negative(asked, found, "nothing here has text")
 
@@ -262,7 +263,7 @@ class Authority:
 
 
 def _shape(name: Labels, asked: _Asked) -> Shape:
-    """What a name is the name of.  As in CoreDNS, the server is found only where the zone is spelled in lower case."""
+    """What a name stands for.  As in CoreDNS, ``ns.dns`` exists only if the zone is spelled in lower case."""
     shape = parse(name, asked.zone)
     if isinstance(shape, ServerName) and any(label != label.lower() for label in asked.zone_spelled):
         return Nowhere("the server's own name is known in lower case only")
@@ -270,7 +271,7 @@ def _shape(name: Labels, asked: _Asked) -> Shape:
 
 
 def _target(shape: Shape, label: str, zone_spelled: Spelled) -> Spelled:
-    """The name an SRV record points to."""
+    """The target of an SRV record."""
     if isinstance(shape, PodName):
         return (shape.pod.encode("latin-1"), shape.namespace.encode("latin-1"), b"pod", *zone_spelled)
     assert isinstance(shape, ServiceName), "only Services and Pods have ports"

@@ -1,6 +1,7 @@
-"""From the cluster's objects to the zone: every change is applied as it is told, and what it touched is passed on.
+"""Keeps the zone in step with the cluster's objects: applies each change, and reports the facts it touched.
 
-Needs only to list and watch Services, EndpointSlices (or Endpoints), namespaces and, if Pods are verified, Pods.
+Needs permission to list and watch Services, EndpointSlices (or Endpoints), Namespaces and, with ``pods=verified``,
+Pods.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from seamark.rules.objects.service import Service
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# A selector that nothing satisfies: a list with it only tells whether the kind is served.
+# A selector that matches nothing: a list with it only shows whether the kind is served.
 _NOTHING = "seamark.dev/no-such-label=asked-only-whether-the-kind-is-served"
 
 
 class ZoneFeed:
-    """Keeps a zone in step with a cluster."""
+    """Applies a cluster's changes to a zone; ``touched`` is called with the facts that each change touched."""
 
     def __init__(
         self,
@@ -52,16 +53,16 @@ class ZoneFeed:
 
     @property
     def synced(self) -> bool:
-        """Whether everything has been listed once: until then nothing can be said not to exist."""
+        """Whether every kind has been listed once: before that, a missing name may still exist."""
         return self.complete.is_set()
 
     @property
     def lag(self) -> float:
-        """For how many seconds the API has been out of sight."""
+        """For how many seconds the connection to the API has been lost."""
         return max((informer.lag for informer in self._followed), default=0.0)
 
     async def run(self) -> None:
-        """Begin to follow, and return once everything is known; the informers keep it so."""
+        """Start to follow the cluster, and return once its state is known; the informers keep it up to date."""
         zone, config, labels = self._zone, self._config, self._config.labels
         self._follow(
             self._informers.of(NAMESPACES, as_=Namespace, labels=config.namespace_labels),
@@ -107,7 +108,7 @@ class ZoneFeed:
         self._followed.append(informer)
 
     async def _has_slices(self) -> bool:
-        """Whether the cluster knows EndpointSlices; asked until it answers."""
+        """Whether the cluster serves EndpointSlices; retries until the API answers."""
         if self._config.endpoints != "auto":
             return self._config.endpoints == "endpointslices"
         backoff = Backoff()

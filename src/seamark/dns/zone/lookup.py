@@ -1,6 +1,6 @@
-"""Whether a name exists in the cluster, what it points to, and why: the facts behind every answer.
+"""Looks names up in the zone: whether a name exists, what it points to, and why.
 
-Each look at the zone is noted in ``depends``, also one that found nothing: what is not there may come to be.
+Each fact that is read is added to ``depends``, also if nothing was found, because the answer changes when it appears.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Depends = set[Fact]
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """Whether a name exists, where it points, and why so."""
+    """Whether a name exists, what it points to, and why."""
 
     exists: bool
     why: str
@@ -41,10 +41,10 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lookup:
-    """Reads one zone by one set of options."""
+    """Looks names up in one zone, with one configuration."""
 
     def __init__(self, zone: ClusterZone, config: ZoneConfig, *, local_addresses: Sequence[bytes] = ()) -> None:
-        """``local_addresses`` are this server's own, by which it finds the Service it is an endpoint of."""
+        """``local_addresses`` are the server's own; by them it finds the Service that it is an endpoint of."""
         self._zone = zone
         self._config = config
         self._primary: Spelled = tuple(label.encode() for label in config.primary)
@@ -53,7 +53,7 @@ class Lookup:
         self._local_addresses = tuple(local_addresses)
 
     def find(self, shape: Shape, depends: Depends) -> Found:
-        """Whether something of this shape exists and what it points to."""
+        """Whether the named thing exists, and what it points to."""
         match shape:
             case ServiceName(namespace):
                 return self._in_namespace(namespace, "svc", depends) or self._service(shape, depends)
@@ -77,7 +77,7 @@ class Lookup:
                 return Found(False, why)
 
     def names_at(self, address: bytes, depends: Depends) -> list[Spelled]:
-        """The Service with this cluster address, else every name that endpoints have there."""
+        """The name of the Service with this cluster address, else the names of all endpoints at this address."""
         depends.add(("address", address))
         for namespace, service in self._zone.services_at(address):
             if self._named(namespace, depends):
@@ -89,7 +89,7 @@ class Lookup:
         ]
 
     def server_addresses(self, zone_spelled: Spelled, depends: Depends) -> list[tuple[Spelled, bytes]]:
-        """Names and addresses of the DNS Service this server is an endpoint of; else where it listens."""
+        """Names and addresses of the DNS Service that this server is an endpoint of; else its own addresses."""
         found: list[tuple[Spelled, bytes]] = []
         for local in self._local_addresses:
             depends.add(("address", local))
@@ -115,7 +115,7 @@ class Lookup:
     # --- namespaces --------------------------------------------------------------------------------
 
     def _in_namespace(self, namespace: str, branch: Branch, depends: Depends) -> Found | None:
-        """Why there is nothing in a namespace; None if there may be."""
+        """Why no name in this namespace exists; None if names may exist."""
         depends.add(("namespace", namespace))
         if not self._exposed(namespace):
             return Found(False, f"there is no namespace {namespace}")
@@ -127,7 +127,7 @@ class Lookup:
         return namespace in self._zone.namespaces and (not self._namespaces or namespace in self._namespaces)
 
     def _named(self, namespace: str, depends: Depends) -> bool:
-        """Whether addresses of this namespace are named: where namespaces are filtered, only theirs are."""
+        """Whether addresses of this namespace get a PTR record: if namespaces are filtered, only exposed ones do."""
         if not self._filtered:
             return True
         depends.add(("namespace", namespace))
@@ -188,12 +188,12 @@ class Lookup:
 
 
 def spelled_service(namespace: str, service: str, label: str, zone: Spelled) -> Spelled:
-    """A label may have dots where it is a Pod's name."""
+    """The name of a Service, or of its endpoint ``label``, which may contain dots if it is a Pod's name."""
     return (*spell(label), service.encode(), namespace.encode(), b"svc", *zone)
 
 
 def _external(name: ServiceName, target: str, called: str) -> Found:
-    """An address is no alias; as in CoreDNS, one with a final dot is not taken for an address."""
+    """The target of an ExternalName, which must not be an address; as in CoreDNS, a final dot makes it a name."""
     if name.endpoint or name.port or name.protocol:
         return Found(False, f"{called} is an ExternalName, with nothing below it")
     if parse_address(target) is not None or not spell(target) or not spellable(spell(target)):

@@ -1,17 +1,17 @@
-"""The grammar of names below a zone.  The legal shapes, zone left out:
+"""The grammar of names in a zone.  The legal shapes, without the zone:
 
-    (nothing)                              the zone itself, and the empty names between it and a namespace:
+    (nothing)                              the zone itself, and the names between it and a namespace, without records:
     svc, pod
     NAMESPACE.svc, NAMESPACE.pod
     SERVICE.NAMESPACE.svc                  a Service
     ENDPOINT.SERVICE.NAMESPACE.svc         one endpoint of a Service, by hostname or dashed address
     _PORT._PROTOCOL.SERVICE.NAMESPACE.svc  a named port; the underscores are optional, as in CoreDNS
-    [x.[x.]]1-2-3-4.NAMESPACE.pod          a Pod by its address; up to two labels more are accepted and ignored
+    [x.[x.]]1-2-3-4.NAMESPACE.pod          a Pod by its address; up to two more labels are accepted and ignored
     dns-version                            the version of the specification, as text
     ns.dns                                 this server
-    4.3.2.1 below in-addr.arpa             an address, to be named; likewise below ip6.arpa
+    4.3.2.1 below in-addr.arpa             an address, for PTR records; likewise below ip6.arpa
 
-Everything else is :class:`Nowhere`.  Labels are compared in lower case; the caller lowers them.
+Everything else is :class:`Nowhere`.  Callers pass labels in lower case.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Apex(msgspec.Struct, frozen=True):
 
 
 class BranchName(msgspec.Struct, frozen=True):
-    """``svc`` or ``pod``: empty, but there."""
+    """``svc`` or ``pod``: always exists, without records."""
 
     branch: Branch
 
 
 class NamespaceName(msgspec.Struct, frozen=True):
-    """Empty, and there if the namespace is."""
+    """Exists if the namespace does, without records."""
 
     branch: Branch
     namespace: str
@@ -61,7 +61,7 @@ class PodName(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The address its dashes stand for, which need not be one."""
+        """The name with its dashes replaced; it may not be a valid address."""
         if self.pod.count("-") == 3 and "--" not in self.pod:
             return self.pod.replace("-", ".")
         return self.pod.replace("-", ":")
@@ -76,13 +76,13 @@ class ServerName(msgspec.Struct, frozen=True):
 
 
 class ReverseName(msgspec.Struct, frozen=True):
-    """An address to be named; ``address`` is packed, 4 or 16 bytes."""
+    """The reverse name of an address; ``address`` is packed, 4 or 16 bytes."""
 
     address: bytes
 
 
 class Nowhere(msgspec.Struct, frozen=True):
-    """No object could ever have this name."""
+    """No object can have this name."""
 
     why: str
 
@@ -91,18 +91,18 @@ Shape = Apex | BranchName | NamespaceName | ServiceName | PodName | VersionName 
 
 
 def labels_of(name: str) -> Labels:
-    """``Web.default.svc`` (a final dot makes no difference) as lower-case labels; for names without escapes."""
+    """The lower-case labels of a name such as ``Web.default.svc``, with or without a final dot; no escapes."""
     bare = name.rstrip(".").lower()
     return tuple(bare.split(".")) if bare else ()
 
 
 def within(name: Labels, zone: Labels) -> bool:
-    """Whether a name is the zone's or below it."""
+    """Whether a name is the zone itself or below it."""
     return not zone or name[-len(zone) :] == zone
 
 
 def is_reverse(name: Labels) -> bool:
-    """Whether a name lies below (not at) one of the two trees of addresses."""
+    """Whether a name is below (not equal to) ``in-addr.arpa`` or ``ip6.arpa``."""
     return len(name) > 2 and name[-2:] in (IPV4_REVERSE, IPV6_REVERSE)
 
 
@@ -111,7 +111,7 @@ def is_reverse_zone(zone: Labels) -> bool:
 
 
 def parse(name: Labels, zone: Labels) -> Shape:
-    """What ``name``, which lies within ``zone``, could be the name of."""
+    """What ``name``, which is within ``zone``, could be the name of."""
     inside = name[: len(name) - len(zone)]
     if not inside:
         return Apex()
@@ -155,7 +155,7 @@ def _pod(labels: list[str]) -> Shape:
 
 
 def parse_address(text: str) -> bytes | None:
-    """A literal address packed, or None; an IPv4 address written as IPv6 counts as IPv4."""
+    """A literal address in packed form, or None; an IPv4-mapped IPv6 address counts as IPv4."""
     try:
         return socket.inet_pton(socket.AF_INET, text)
     except (OSError, ValueError):
@@ -174,7 +174,7 @@ def format_address(packed: bytes) -> str:
 def reverse_address(name: Labels) -> bytes | None:
     """The address that a name below ``in-addr.arpa`` or ``ip6.arpa`` stands for.
 
-    As in CoreDNS, IPv6 labels are taken in fours from the right and what is left over is ignored.
+    As in CoreDNS, IPv6 labels are read in groups of four from the right, and an incomplete group is ignored.
     """
     parts = name[-3::-1]
     if any("." in part for part in parts):
@@ -187,13 +187,13 @@ def reverse_address(name: Labels) -> bytes | None:
 
 
 def reverse_labels(packed: bytes) -> Labels:
-    """The name under which an address is named."""
+    """The reverse name of an address."""
     if len(packed) == 4:
         return (*(str(octet) for octet in reversed(packed)), *IPV4_REVERSE)
     return (*reversed(packed.hex()), *IPV6_REVERSE)
 
 
 def dashed(address: str) -> str:
-    """An address as a label: ``10-0-0-1``, ``fd00--1``; never ending in a dash, which no label may."""
+    """An address as a label: ``10-0-0-1``, ``fd00--1``.  A final dash gets a 0 appended: no label may end in a dash."""
     label = address.replace(".", "-").replace(":", "-")
     return label + "0" if label.endswith("-") else label

@@ -1,4 +1,4 @@
-"""Questions and records: what ``zone.answers`` decides about and ``wire.message`` writes down."""
+"""Questions and records, as ``zone.answers`` makes them and ``wire`` writes them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from seamark.dns.zone.names import Labels
 
-Spelled = tuple[bytes, ...]  # a name's labels as somebody wrote them: upper and lower case are kept
+Spelled = tuple[bytes, ...]  # a name's labels in their original spelling: upper and lower case are kept
 
-IN = 1  # the only class there is
+IN = 1  # the class of all records here
 
 
 class Type(IntEnum):
-    """The record types that mean something here; a question's type may be any number."""
+    """The record types that Seamark treats specially; a question's type may be any number."""
 
     A = 1
     NS = 2
@@ -51,7 +51,7 @@ def type_name(number: int) -> str:
 
 
 class Question(msgspec.Struct, frozen=True, gc=False):
-    """A name as it was asked for (``spelled``), as it is looked up (``name``), and the type wanted."""
+    """The name as spelled in the query, the same name in lower case (``name``), and the record type."""
 
     spelled: Spelled
     name: Labels
@@ -64,7 +64,7 @@ class Question(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(NamedTuple):
-    """One record; ``data`` is raw bytes and names, in order."""
+    """One record; ``data`` is a sequence of raw bytes and names."""
 
     owner: Spelled
     type: int
@@ -73,7 +73,7 @@ class Record(NamedTuple):
 
 
 def spell(name: str) -> Spelled:
-    """``www.example.com`` with or without a final dot, as labels."""
+    """The labels of ``www.example.com``, with or without a final dot."""
     bare = name.rstrip(".")
     return tuple(bare.encode("utf-8").split(b".")) if bare else ()
 
@@ -83,12 +83,12 @@ def lowered(spelled: Spelled) -> Labels:
 
 
 def spellable(spelled: Spelled) -> bool:
-    """Whether a name fits the limits of the wire: labels of 1 to 63 octets, 255 in all."""
+    """Whether a name fits the limits of DNS: labels of 1 to 63 octets, 255 in all."""
     return all(0 < len(label) < 64 for label in spelled) and sum(map(len, spelled)) + len(spelled) < 255
 
 
 def presented(spelled: Spelled) -> str:
-    """A name for people, with a final dot; odd octets are escaped."""
+    """A name in presentation form, with a final dot; special octets are escaped."""
     return "".join(_presented_label(label) + "." for label in spelled) or "."
 
 

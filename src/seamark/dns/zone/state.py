@@ -1,8 +1,8 @@
-"""The state behind the cluster's names, kept change by change.
+"""The zone: the cluster's objects indexed by name and address, updated per change.
 
-Every ``put`` and ``remove`` returns the facts it touched; an answer names the facts it was made from
-(``zone.answers``), so whoever keeps answers knows which of them a change makes stale.  The cost of a change
-is that of the object that changed: one EndpointSlice, never the Service's or the zone's whole.
+Every ``put`` and ``remove`` returns the facts that it touched, and an answer lists the facts that it was made from
+(``zone.answers``).  So a cache of answers can drop exactly those that a change makes stale.  The cost of a change
+depends on the object that changed (one EndpointSlice), not on the size of the Service or the zone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service, ServicePort
 
 # What an answer can depend on.  Plain tuples, because they are hashed often:
-#   ("namespace", NAMESPACE)            it is there and to be seen
+#   ("namespace", NAMESPACE)            whether it exists
 #   ("service", NAMESPACE, NAME)        the Service itself
 #   ("endpoints", NAMESPACE, NAME)      all of its endpoints
 #   ("endpoint", NAMESPACE, NAME, LABEL) the endpoints with this label
-#   ("address", PACKED)                 who has this address
-#   ("pod", NAMESPACE, ADDRESS)         a Pod has this address, as text
+#   ("address", PACKED)                 the Services and endpoints with this address
+#   ("pod", NAMESPACE, ADDRESS)         the Pods with this address (as text)
 #   SERIAL                              the time of the last change
 Fact = tuple[str | bytes, ...]
 Touched = set[Fact]
@@ -36,7 +36,7 @@ Place = tuple[str, str]  # an endpoint's label and its host, an address or a nam
 
 AnyPort = ServicePort | SlicePort | EndpointPort
 
-NO_PORT: Port = ("", "", -1)  # there are endpoints, but no port: addresses, and no SRV records
+NO_PORT: Port = ("", "", -1)  # stands for the missing ports of endpoints, which then have no SRV records
 _LONGEST_LABEL = 63
 
 # Phases in which a Pod's address may belong to another Pod already, as in CoreDNS.
@@ -44,7 +44,7 @@ _GONE = (*FINISHED_PHASES, "Unknown")
 
 
 class ServiceEndpoints:
-    """The ready endpoints of one Service, slice by slice."""
+    """The ready endpoints of one Service, by slice and by label."""
 
     __slots__ = ("by_label", "slices")
 
@@ -53,7 +53,7 @@ class ServiceEndpoints:
         self.by_label: dict[str, dict[tuple[str, str], tuple[Port, ...]]] = {}  # label → (slice, host) → ports
 
     def __iter__(self) -> Iterator[tuple[str, str, tuple[Port, ...]]]:
-        """Label, host and ports of each."""
+        """Label, host and ports of each endpoint."""
         for places in self.slices.values():
             for (label, host), ports in places.items():
                 yield label, host, ports
@@ -67,7 +67,7 @@ NO_ENDPOINTS = ServiceEndpoints()
 
 
 class NamedEndpoint(msgspec.Struct, frozen=True, gc=False):
-    """An endpoint as the name of its address."""
+    """The parts of an endpoint's name, which its address's PTR record points to."""
 
     namespace: str
     service: str
@@ -75,7 +75,7 @@ class NamedEndpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClusterZone:
-    """Services, endpoints, Pods and namespaces as DNS sees them, and the serial that changes with them."""
+    """Services, endpoints, Pods and namespaces as DNS needs them, and the serial, which changes with them."""
 
     def __init__(self, *, clock: Callable[[], float], pod_names: bool = False) -> None:
         self.serial = 0
@@ -100,7 +100,7 @@ class ClusterZone:
         return self._services_by_address.get(address, ())
 
     def endpoints_at(self, address: bytes) -> Iterable[NamedEndpoint]:
-        """The names that endpoints at this address have."""
+        """The names of the endpoints at this address."""
         return self._endpoints_by_address.get(address, ())
 
     def pods_at(self, namespace: str, address: str) -> int:
@@ -108,7 +108,7 @@ class ClusterZone:
         return len(self._pods_by_address.get((namespace, address), ()))
 
     def addresses(self) -> Iterator[bytes]:
-        """Every address that has a name."""
+        """Every address of a Service or endpoint."""
         yield from self._services_by_address.keys() | self._endpoints_by_address.keys()
 
     # --- namespaces and Services -------------------------------------------------------------------
@@ -161,7 +161,8 @@ class ClusterZone:
                 target = endpoint.target_ref.name if endpoint.target_ref else ""
                 for host in endpoint.addresses or ():
                     place = (self._label(endpoint.hostname or "", target, host), host)
-                    # Listed twice, it has its ports twice, which halves the weight of its records as in CoreDNS.
+                    # An address listed twice gets its ports twice, which halves the weight of its SRV records, as in
+                    # CoreDNS.
                     places[place] = places.get(place, ()) + ports
         return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service_name, places)
 
@@ -192,7 +193,7 @@ class ClusterZone:
     def _replace_slice(
         self, namespace: str, name: str, service: str, places: Mapping[Place, tuple[Port, ...]]
     ) -> Touched:
-        """Let a slice hold these places of this Service; no Service, no places."""
+        """Replace a slice's places; an empty ``service`` removes the slice."""
         touched: Touched = set()
         slice_key = (namespace, name)
         before = self._service_of_slice.pop(slice_key, "")
@@ -250,7 +251,7 @@ class ClusterZone:
     # --- Pods --------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> Touched:
-        """A Pod that is being deleted stays as it was known, or unknown, until it is gone, as in CoreDNS."""
+        """Add or update a Pod.  As in CoreDNS, updates of a Pod that is being deleted are ignored."""
         if pod.status.phase in _GONE:
             return self.remove_pod(pod.metadata.namespace, pod.metadata.name)
         if pod.metadata.deletion_timestamp:
@@ -281,7 +282,7 @@ class ClusterZone:
     # --- the serial --------------------------------------------------------------------------------
 
     def _changed(self, touched: Touched) -> Touched:
-        """Whatever was touched, the serial is the time of it."""
+        """If anything was touched, set the serial to the current time, and add it to the touched facts."""
         if touched:
             now = int(self._clock()) & 0xFFFFFFFF
             if now != self.serial:

@@ -1,7 +1,7 @@
-"""Fixed names from the configuration, in the manner of a hosts file: ``ADDRESS NAME [NAME …]``.
+"""Fixed names from the configuration, in the format of a hosts file: ``ADDRESS NAME [NAME …]``.
 
-They are asked before anything else and win over the cluster's own names.  A name that is listed has addresses and
-nothing else; its addresses are named after the first name they are listed with.
+They are looked up first and win over the cluster's own names.  A listed name has only address records; the PTR record
+of an address points to the first name in its line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StaticRecords:
         return bool(self._addresses)
 
     def answer(self, question: Question) -> Answer | None:
-        """The answer about a listed name or address; None about any other."""
+        """The answer for a listed name or address; None for any other."""
         name = question.name
         if name in self._addresses:
             length = ADDRESS_LENGTHS.get(question.type)

@@ -1,8 +1,8 @@
-"""Several processes on one port: a supervisor that keeps N workers running and speaks for them.
+"""Several processes on one port: a supervisor that keeps N workers running and serves their combined status.
 
-Every worker has sockets of its own at the same addresses (``SO_REUSEPORT``: the kernel spreads the clients) and follows
-the cluster by itself.  The supervisor opens the sockets and keeps them: while a worker that died is started again its
-queries wait in them.
+Each worker has its own sockets at the same addresses (with ``SO_REUSEPORT`` the kernel distributes the clients) and
+its own informers.  The supervisor opens the sockets and keeps them open, so that queries wait in them while a worker
+that died is restarted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seamark.access.status import Page, StatusServer
 from seamark.dns.config import DnsConfig
 from seamark.dns.server import Pair, bind
 from seamark.dns.sockets.addresses import Address, parse_listen
-from seamark.dns.sockets.worker import Assignment
+from seamark.dns.worker import Assignment
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Worker:
             await asyncio.sleep(backoff.next())
 
     async def ask(self, what: str) -> bytes | None:
-        """The worker's answer, or None while there is no worker to give one."""
+        """The worker's answer, or None if the worker is not running or does not answer."""
         async with self._asking:
             if self._channel is None:
                 return None
@@ -69,7 +69,7 @@ class Worker:
                     await writer.drain()
                     return await reader.readline() or None
             except (OSError, TimeoutError):
-                self._channel = None  # an answer that comes late must not be taken for the next one
+                self._channel = None  # a late answer would be mistaken for the answer to the next question
                 return None
 
     async def _live(self) -> int | None:
@@ -79,7 +79,7 @@ class Worker:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "seamark.dns.sockets.worker",
+            "seamark.dns.worker",
             stdin=asyncio.subprocess.PIPE,
             pass_fds=(*descriptors, theirs.fileno()),
         )
@@ -109,7 +109,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class WorkerPool:
-    """All workers of one server, and its status as a whole."""
+    """The workers of one server, and their combined status."""
 
     def __init__(self, config: DnsConfig, *, kubeconfig: str = "", context: str = "") -> None:
         self.config = config
@@ -151,7 +151,7 @@ class WorkerPool:
         return self._kubeconfig, self._context
 
     async def ready(self) -> Page:
-        """Ready when every worker is: the kernel, not we, chooses who is asked."""
+        """Ready if every worker is, because the kernel may send a query to any of them."""
         pages = await asyncio.gather(*(worker.ask("ready") for worker in self.workers))
         code, lines = 200, []
         for worker, page in zip(self.workers, pages, strict=True):
@@ -174,7 +174,7 @@ class WorkerPool:
 
 
 def merged(texts: dict[int, str]) -> str:
-    """The metrics of all workers as one text, each sample with the number of its worker."""
+    """The metrics of all workers as one text; each sample gets a label with its worker's number."""
     families: dict[str, list[str]] = {}
     for number, text in texts.items():
         family: list[str] = []

@@ -1,7 +1,7 @@
-"""How a Pod's resolver finds a name: the search path tried name by name, each with what the cluster's DNS says and why.
+"""Resolves a name as a Pod does: tries the search path name by name, and reports each answer with its reason.
 
-:func:`candidates` and :func:`walk` know only the rules of the resolver; :class:`StateAsker` answers from the cluster's
-state, by the very functions the server answers with, so that the reasons it gives are the server's.
+:func:`candidates` and :func:`walk` implement the rules of the resolver; :class:`StateAsker` answers from the cluster's
+state, through the same responder as the server, so that its reasons are the server's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Outcome = Literal["answer", "nodata", "nxdomain", "failure"]
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What one question was answered with; ``records`` in presentation form."""
+    """The answer to one question; ``records`` are in presentation form."""
 
     rcode: str
     records: tuple[str, ...]
@@ -48,7 +48,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Try(msgspec.Struct, frozen=True):
-    """One name of the search path, and what came of each type asked for there."""
+    """One name of the search path, with the answer for each record type."""
 
     name: str
     told: dict[str, Told]
@@ -59,7 +59,7 @@ class Try(msgspec.Struct, frozen=True):
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """The tries in their order; if the last of them has an answer, that is the name's."""
+    """The tries in order; if the name was found, the last try has its answer."""
 
     asked: str
     tries: tuple[Try, ...]
@@ -73,13 +73,13 @@ Ask = Callable[[str, str], Awaitable[Told]]  # absolute name, type
 
 
 def search_path(namespace: str, zone: str, more: Sequence[str] = ()) -> tuple[str, ...]:
-    """The ``search`` line of a Pod with the dnsPolicy ClusterFirst; ``more`` is what its node searches."""
+    """The ``search`` line of a Pod with dnsPolicy ClusterFirst; ``more`` are the search domains of its node."""
     zone = zone.rstrip(".")
     return (f"{namespace}.svc.{zone}", f"svc.{zone}", zone, *more)
 
 
 def candidates(name: str, search: Sequence[str], *, ndots: int = NDOTS) -> list[str]:
-    """The absolute names a resolver tries, in order: as it is first if it has ``ndots`` dots, else last."""
+    """The absolute names that a resolver tries, in order: the name itself comes first if it has ``ndots`` dots."""
     if name.endswith("."):
         return [name]
     searched = [f"{name}.{domain.rstrip('.')}." for domain in search]
@@ -87,7 +87,7 @@ def candidates(name: str, search: Sequence[str], *, ndots: int = NDOTS) -> list[
 
 
 async def walk(name: str, types: Sequence[str], search: Sequence[str], ask: Ask, *, ndots: int = NDOTS) -> Walk:
-    """Try one name after the other until one has an answer, as glibc does: it goes on after NODATA, too."""
+    """Try one name after the other until one has an answer.  As glibc does, go on after NODATA too."""
     tries = []
     for candidate in candidates(name, search, ndots=ndots):
         if not spellable(spell(candidate)):
@@ -101,7 +101,7 @@ async def walk(name: str, types: Sequence[str], search: Sequence[str], ask: Ask,
 
 
 class StateAsker:
-    """Asks a responder in this process, and the authority behind it for its reasons."""
+    """Asks a responder in this process, and its authority for the reasons."""
 
     def __init__(self, responder: Responder, authority: Authority) -> None:
         self._responder = responder
@@ -125,7 +125,7 @@ class StateAsker:
 
 @asynccontextmanager
 async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConfig) -> AsyncIterator[StateAsker]:
-    """Somebody to ask about the state a cluster is in now."""
+    """A :class:`StateAsker` over the current state of a cluster."""
     registry = Registry()
     zone = ClusterZone(clock=time.time, pod_names=zone_config.endpoint_pod_names)
     informers = Informers(cluster)
@@ -152,7 +152,7 @@ async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConf
 
 
 def type_number(kind: str) -> int:
-    """Of a type's name; raises ``ValueError`` for what is none."""
+    """The number of a record type; raises ``ValueError`` if there is no such type."""
     import dns.rdatatype
 
     try:
@@ -162,7 +162,7 @@ def type_number(kind: str) -> int:
 
 
 def told(reply: bytes, why: str) -> Told:
-    """A reply for people."""
+    """A reply in presentation form."""
     import dns.message
     import dns.rcode
 
@@ -175,7 +175,7 @@ def told(reply: bytes, why: str) -> Told:
 
 
 async def ask_server(address: tuple[str, int], name: str, kind: str, *, timeout: float = 5.0) -> Told:
-    """What a DNS server somewhere says, over UDP and if need be TCP; it gives no reasons."""
+    """Ask a DNS server over UDP, and over TCP if the reply is truncated; there is no reason to report then."""
     import dns.asyncquery
     import dns.exception
     import dns.message

@@ -1,6 +1,6 @@
-"""One of several processes behind one port: ``python -m seamark.dns.sockets.worker``, started by ``sockets.workers``.
+"""One of several processes behind one port: ``python -m seamark.dns.worker``, started by ``workers``.
 
-Its sockets and a channel to its supervisor are inherited; the configuration arrives as JSON on standard input.
+It inherits its sockets and a channel to the supervisor, and reads its configuration as JSON from standard input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seamark.dns.server import DnsServer
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """What a worker is told: file descriptors of UDP and TCP sockets in turn, and of the channel."""
+    """A worker's configuration; ``descriptors`` are its sockets, UDP and TCP alternating."""
 
     config: DnsConfig
     descriptors: tuple[int, ...]
@@ -30,7 +30,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 async def work(assignment: Assignment) -> None:
-    """Serve until told to end by SIGTERM, or until the supervisor is gone."""
+    """Serve until SIGTERM, or until the supervisor is gone."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     sockets = [socket.socket(fileno=descriptor) for descriptor in assignment.descriptors]
@@ -49,9 +49,9 @@ async def work(assignment: Assignment) -> None:
 
 
 async def freeze_when_synced(server: DnsServer) -> None:
-    """Take what was loaded out of garbage collection: going over it again and again only makes queries wait.
+    """Exclude the loaded state from garbage collection, because each full collection of it would delay queries.
 
-    For processes that do nothing but DNS.
+    Only for processes that do nothing but DNS.
     """
     await server.synced()
     gc.collect()
@@ -59,7 +59,7 @@ async def freeze_when_synced(server: DnsServer) -> None:
 
 
 async def _answer_supervisor(server: DnsServer, descriptor: int, ended: asyncio.Event) -> None:
-    """One line in, one JSON value out; the end of the channel is the end of the supervisor."""
+    """Answer each line from the supervisor with a JSON value; the channel closes when the supervisor ends."""
     reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=descriptor))
     while line := await reader.readline():
         match line.strip():
@@ -78,7 +78,7 @@ def main() -> None:
     import uvloop
 
     assignment = msgspec.json.decode(sys.stdin.buffer.read(), type=Assignment)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the supervisor's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     uvloop.run(work(assignment))
 
 
