@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
 
 from seamark.dns.config import DnsConfig
+from seamark.dns.server import ListenError
 from seamark.dns.workers import WorkerPool, merged
 
 TEXT = """\
@@ -44,6 +46,15 @@ async def test_workers_that_do_not_run_are_not_ready() -> None:
         assert text.count("\n") == 2
         assert "seamark_dns_worker_restarts_total" in await pool.metrics()
         assert len(set(pool.addresses)) == 1
+
+
+async def test_a_status_address_in_use_is_one_plain_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = DnsConfig(listen=("127.0.0.1:0",), workers=2, status=f"127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(ExceptionGroup) as group:
+            async with WorkerPool(config, kubeconfig="/nowhere/kubeconfig").running():
+                pass
+    assert group.group_contains(ListenError, match="cannot serve the status")
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"listen": ()}])

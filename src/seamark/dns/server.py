@@ -66,6 +66,17 @@ def _bind_pair(host: str, port: int, *, shared: bool) -> Pair:
     raise OSError(errno.EADDRINUSE, "no port is free for both UDP and TCP")
 
 
+async def listen_status(status: StatusServer, listen: str) -> None:
+    """Serve the status on this address, if there is one."""
+    if not listen:
+        return
+    host, port = parse_listen(listen)[0]
+    try:
+        await status.start(host, port)
+    except OSError as error:
+        raise ListenError(f"cannot serve the status on {listen}: {error.strerror or error}") from error
+
+
 class DnsServer:
     """Answers queries from a cluster's state inside the block of :meth:`running`."""
 
@@ -109,9 +120,8 @@ class DnsServer:
             ]
             if self._own_informers:
                 working.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
-            if self.config.status:
-                await self._listen_status()
             try:
+                await listen_status(self.status, self.config.status)
                 yield self
             finally:
                 for task in [*working, *self._background]:
@@ -184,13 +194,6 @@ class DnsServer:
         for sock in (sock for pair in pairs for sock in pair):
             sock.close()
         await self.status.close()
-
-    async def _listen_status(self) -> None:
-        host, port = parse_listen(self.config.status)[0]
-        try:
-            await self.status.start(host, port)
-        except OSError as error:
-            raise ListenError(f"cannot serve the status on {self.config.status}: {error.strerror or error}") from error
 
     def _forget(self, touched: Touched) -> None:
         if touched:

@@ -19,8 +19,8 @@ import msgspec
 from seamark.access.backoff import Backoff
 from seamark.access.status import Page, StatusServer
 from seamark.dns.config import DnsConfig
-from seamark.dns.server import Pair, bind
-from seamark.dns.sockets.addresses import Address, parse_listen
+from seamark.dns.server import Pair, bind, listen_status
+from seamark.dns.sockets.addresses import Address
 from seamark.dns.worker import Assignment
 
 log = logging.getLogger(__name__)
@@ -134,9 +134,8 @@ class WorkerPool:
                 running = [
                     tasks.create_task(worker.run(), name=f"DNS worker {worker.number}") for worker in self.workers
                 ]
-                if self.config.status:
-                    await self.status.start(*parse_listen(self.config.status)[0])
                 try:
+                    await listen_status(self.status, self.config.status)
                     yield self
                 finally:
                     await self.status.close()
