@@ -1,4 +1,4 @@
-"""The identity of a kind in the API: enough to build a path or a key, and nothing about its rules."""
+"""The identity of a kind in the API, from which URL paths and storage keys are built.  Its rules are in ``kind``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Resource(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def qualified(self) -> str:
-        """``services`` or ``deployments.apps``: how error messages name it."""
+        """``services`` or ``deployments.apps``, as in error messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:

@@ -1,4 +1,4 @@
-"""ConfigMap: keys, size, and what ``immutable`` freezes."""
+"""ConfigMap: validation of its keys, its size and ``immutable``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _key = re.compile(_KEY)
 
 
 def key_mistakes(key: str) -> list[str]:
-    """What is wrong with this as a key of a ConfigMap or Secret; empty if nothing."""
+    """What is wrong with a key of a ConfigMap or Secret; empty if nothing."""
     wrong = ["must be no more than 253 characters"] if len(key) > 253 else []
     if not _key.fullmatch(key):
         wrong.append(
@@ -36,7 +36,7 @@ def key_mistakes(key: str) -> list[str]:
 
 
 def decoded_size(text: str) -> int:
-    """How many bytes this base64 text stands for."""
+    """The number of bytes that a base64 text encodes."""
     return len(text) // 4 * 3 - text.count("=", -2)
 
 
@@ -51,7 +51,7 @@ class ConfigMapKind(Kind):
         errors: Errors = []
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         size = 0
-        # Kubernetes walks its maps in no order; sorted is the order that can be relied on.
+        # Sorted for a stable order; Kubernetes iterates over maps in random order.
         for key in sorted(data):
             errors += [invalid(f"data[{key}]", key, sentence) for sentence in key_mistakes(key)]
             if key in binary:

@@ -1,4 +1,4 @@
-"""Event: one stored form (core/v1) and a second view on it (events.k8s.io/v1), with other names and stricter rules."""
+"""Event: stored as core/v1, with events.k8s.io/v1 as a second view that has other field names and stricter rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion"
 _LONGEST = 128
 _LONGEST_NOTE = 1024
 
-# The stored name and the newer one of the same field; what is missing here is called the same in both.
+# Stored field name → name in events.k8s.io/v1.  Fields that are not listed have the same name in both.
 _NEW_NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -28,7 +28,7 @@ _NEW_NAMES = {
     "reportingComponent": "reportingController",
 }
 _OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
-# In the stored form these are always written, in the newer one only if they say something; and the other way round.
+# Fields that the stored form always has, while the newer view has them only if they are not empty.
 _STORED_FILLINGS = {"reportingComponent": "", "reportingInstance": ""}
 _COLUMNS = (
     Column("Last Seen"),
@@ -45,7 +45,7 @@ _COLUMNS = (
 
 
 def to_events_v1(event: Object) -> Object:
-    """The events.k8s.io/v1 view of a stored Event, which is not edited."""
+    """A new object: the events.k8s.io/v1 view of a stored Event."""
     view = {_NEW_NAMES.get(field, field): value for field, value in event.items()}
     for field in ("reportingController", "reportingInstance"):
         if view.get(field) == "":
@@ -58,7 +58,7 @@ def to_events_v1(event: Object) -> Object:
 
 
 def from_events_v1(view: Object) -> Object:
-    """The stored form of an events.k8s.io/v1 Event, which is not edited."""
+    """A new object: the stored form of an events.k8s.io/v1 Event."""
     event = {_OLD_NAMES.get(field, field): value for field, value in view.items()}
     if "apiVersion" in event:
         event["apiVersion"] = EVENTS.api_version
@@ -70,7 +70,7 @@ def from_events_v1(view: Object) -> Object:
 
 
 class EventKind(Kind):
-    """core/v1: what is stored, and what most programs still write."""
+    """core/v1: the stored form, which most programs still write."""
 
     resource = EVENTS
     singular = "event"
@@ -103,7 +103,7 @@ class EventKind(Kind):
 
 
 class NewEventKind(Kind):
-    """events.k8s.io/v1: the same Events by other names; new ones are held to stricter rules."""
+    """events.k8s.io/v1: the same Events under other field names; new Events must follow stricter rules."""
 
     resource = NEW_EVENTS
     stored_as = EVENTS
@@ -179,15 +179,16 @@ _FIXED = (
 
 
 def _common_mistakes(event: Object, *, reporter: str = "reportingController") -> Errors:
-    """What both views refuse; an Event with an ``eventTime`` is a new one and must be whole.
+    """Mistakes that both views reject.  An Event with ``eventTime`` is a new-style one and must be complete.
 
-    ``reporter`` is what the view calls who reports the Event.
+    ``reporter`` is the view's name for the field of the reporting controller.
     """
     errors: Errors = []
     namespace = event["metadata"].get("namespace", "")
     involved = (event.get("involvedObject") or {}).get("namespace", "")
     new = event.get("eventTime") is not None
-    # Events about what has no namespace are in one of these; new ones may be about another namespace than their own.
+    # Events about objects without a namespace are in `default` (new-style ones also in kube-system); new-style Events
+    # may be about an object in another namespace.
     fits = new or involved == namespace if involved else namespace in _CLUSTER_WIDE[: 2 if new else 1]
     if not fits:
         errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
@@ -227,7 +228,7 @@ def _series_mistakes(event: Object) -> Errors:
 
 
 def _selectable(event: Object) -> dict[str, str]:
-    """Both views' names, because both may ask of the same stored Event."""
+    """Values under the names of both views, because both select from the same stored Events."""
     involved = event.get("involvedObject") or {}
     controller = event.get("reportingComponent", "")
     values = {
@@ -247,7 +248,7 @@ def _row(event: Object, now: float) -> list[Any]:
     series, count = event.get("series"), event.get("count", 0)
     first = event.get("firstTimestamp") or event.get("eventTime")
     if series is not None:
-        # The Event that began the series is not counted in it.
+        # The series does not count its first Event.
         last, count = series.get("lastObservedTime"), series.get("count", 0) + 1
     else:
         last = event.get("lastTimestamp") or first

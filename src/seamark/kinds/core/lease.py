@@ -1,4 +1,4 @@
-"""Lease: who holds it, for how long, and how elections are decided."""
+"""Lease: its holder, its duration and its election strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespace: its name label, its spec finalizers, and how it ends."""
+"""Namespace: its name label, its spec finalizers, and its deletion."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NamespaceKind(Kind):
         obj.setdefault("spec", {})
 
     def prepare_create(self, obj: Object) -> None:
-        _label_with_name(obj)  # again: a generated name is known only now
+        _label_with_name(obj)  # again, because a generated name is known only now
         obj["status"] = {"phase": "Active"}
         finalizers = obj["spec"].get("finalizers") or []
         if FINALIZER not in finalizers:
@@ -50,7 +50,7 @@ class NamespaceKind(Kind):
         obj["spec"]["finalizers"] = finalizers
 
     def validate(self, obj: Object) -> Errors:
-        # Kubernetes gives the place in the list through the finalize subresource only.
+        # Kubernetes reports the index in the list only for the finalize subresource.
         return _finalizer_mistakes(obj, "spec.finalizers")
 
     def prepare_update(self, obj: Object, old: Object) -> None:
@@ -97,7 +97,7 @@ class NamespaceKind(Kind):
 
     def begin_deletion(self, obj: Object) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-        obj["metadata"].pop("deletionGracePeriodSeconds", None)  # it has as long as it takes
+        obj["metadata"].pop("deletionGracePeriodSeconds", None)  # deletion takes as long as its contents need
 
     def held(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"))

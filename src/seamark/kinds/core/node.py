@@ -1,4 +1,4 @@
-"""Node: taints, pod ranges, resources, and the line ``kubectl get nodes`` shows."""
+"""Node: validation of taints, Pod ranges and resources, and the row of ``kubectl get nodes``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind, Subresource
 from seamark.kinds.language import go_names
 from seamark.kinds.pod.resources import quantity_mistakes
+from seamark.kinds.pod.scheduling import TAINT_EFFECTS
 from seamark.kinds.resource import NODES
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import both_families, cidr_mistakes, cidr_warnings
@@ -17,7 +18,6 @@ from seamark.kinds.values.times import age
 from seamark.kinds.wellknown import NOT_READY_TAINT
 
 UNKNOWN = "<unknown>"
-TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class NodeKind(Kind):
@@ -50,7 +50,7 @@ class NodeKind(Kind):
             status["allocatable"] = dict(status["capacity"])
 
     def prepare_create(self, obj: Object) -> None:
-        # A new Node takes no Pods until somebody finds it ready, whatever its status says.
+        # A new Node gets no Pods until a controller removes this taint, whatever its status says.
         taints = obj["spec"].get("taints") or []
         if not any((taint.get("key"), taint.get("effect")) == (NOT_READY_TAINT, "NoSchedule") for taint in taints):
             obj["spec"]["taints"] = [*taints, {"key": NOT_READY_TAINT, "effect": "NoSchedule"}]
@@ -107,7 +107,7 @@ class NodeKind(Kind):
 
 
 def _agree_on_pod_ranges(spec: Object) -> None:
-    """``podCIDR`` is the first of ``podCIDRs``; where they differ the single one, which old clients set, wins."""
+    """Make ``podCIDR`` the first of ``podCIDRs``; if they differ, ``podCIDR`` wins, because old clients set only it."""
     first, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
     if first and (not ranges or ranges[0] != first):
         spec["podCIDRs"] = [first]

@@ -1,4 +1,4 @@
-"""Secret: keys, size, what its type demands, and text that is only ever written."""
+"""Secret: validation of its keys, its size and what its type requires; ``stringData`` becomes ``data``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seamark.kinds.values.times import age
 
 _ACCOUNT = "kubernetes.io/service-account.name"
 _JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
-# What JSON text is, by how it begins; empty for an object, and for null, which Go takes for an empty one.
+# The type of a JSON text by its first character; empty for an object, and for null, which Go reads as an empty object.
 _FIRST = {b"{": "", b"n": "", b"[": "array", b'"': "string", b"t": "bool", b"f": "bool"}
 _IMMUTABLE = "field is immutable when `immutable` is set"
 
@@ -39,7 +39,7 @@ class SecretKind(Kind):
     def validate(self, obj: Object) -> Errors:
         errors: Errors = []
         data = obj.get("data") or {}
-        # Kubernetes walks its maps in no order; sorted is the order that can be relied on.
+        # Sorted for a stable order; Kubernetes iterates over maps in random order.
         for key in sorted(data):
             errors += [invalid(f"data[{key}]", key, sentence) for sentence in key_mistakes(key)]
         if sum(map(decoded_size, data.values())) > MAX_SIZE:
@@ -100,7 +100,7 @@ def _json_mistakes(data: dict[str, str], key: str) -> Errors:
 
 
 def _object_mistake(text: bytes) -> str:
-    """What keeps this from being a JSON object, in Go's words; empty if nothing."""
+    """Why a text is not a JSON object, in Go's words; empty if it is one."""
     try:
         json_scan.check(text)
     except json_scan.SyntaxFault as fault:

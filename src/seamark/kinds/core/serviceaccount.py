@@ -1,4 +1,4 @@
-"""ServiceAccount: references to Secrets, and nothing to get wrong."""
+"""ServiceAccount: references to Secrets; there is nothing to validate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ServiceAccountKind(Kind):
 
 
 def _keep_names(obj: Object) -> None:
-    """Secrets are of the same namespace: nothing but their names can be said."""
+    """Keep only the names of Secrets, because they are always of the same namespace."""
     if secrets := obj.get("secrets"):
         obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
 

@@ -1,8 +1,9 @@
-"""Decoded JSON → the object Go would make of it: what Kubernetes' decoding and encoding do to what a client sends.
+"""Brings decoded JSON into the form that Go's decoding and encoding would give it.
 
 :func:`conform` drops unknown fields and nulls, drops or fills empty values as the shape says, brings quantities and
-times into their canonical form, and refuses wrong types in Go's words.  Every write passes through it, so each shape is
-compiled once, on first use, into nested functions.  Paths are linked tuples until an error or a warning needs the text.
+times into their canonical form, and rejects wrong types with Go's messages.  Every write passes through it, so each
+shape is compiled once, on first use, into nested functions.  Paths are linked tuples until an error or a warning needs
+the text.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Ty
 
 __all__ = ["DecodeError", "conform", "found", "path_text"]
 
-# Where in the object we are: the way there, and the last step: a field's name, a list's index or a map's key.
+# A position in the object: the parent's position, and the last step: a field's name, a list's index or a map's key.
 At = tuple["At", str | int | tuple[str]] | None
 Convert = Callable[[Any, At, list[str]], Any]
 
 
 def conform(value: Any, shape: Shape) -> tuple[Object, list[str]]:
-    """The object in its normal form, and the paths of its unknown fields in the order they appear.
+    """The object in its normal form, and the paths of its unknown fields in order of appearance.
 
-    The containers are new; only values of type ``any`` are shared with what was given.
+    All dicts and lists are new; only values of type ``any`` are shared with the input.
     """
     unknown: list[str] = []
     try:
@@ -47,7 +48,7 @@ def path_text(at: At) -> str:
 
 
 def _field_path(at: At) -> str:
-    """The fields of structs only: Go's errors name neither indices nor map keys."""
+    """The path without list indices and map keys, as in Go's errors."""
     names: list[str] = []
     while at is not None:
         at, step = at
@@ -58,7 +59,7 @@ def _field_path(at: At) -> str:
 
 # --- structs ---------------------------------------------------------------------------------------
 
-# Scalars that are right if their class is; everything else has a converter.
+# Scalars that are checked by their class alone; all other types have a converter.
 _PLAIN: dict[str, type] = {"string": str, "bool": bool, "int32": int, "int64": int}
 
 
@@ -82,7 +83,7 @@ def _compile(shape: Shape) -> Convert:
         out: Object = {}
         for name, item in value.items():
             kind = item.__class__
-            # Most fields are plain scalars: they are checked here, without a call.
+            # Most fields are plain scalars, so they are checked here without a function call.
             if plain.get(name) is kind and (kind is not int or -2147483648 <= item <= 2147483647):
                 if item or name in kept:
                     out[name] = item
@@ -109,7 +110,7 @@ def _compile(shape: Shape) -> Convert:
 
 
 def _on_first_use(steps: dict[str, Convert], name: str, field: Field) -> Convert:
-    """Compiles a field's converter when it is first met: a Pod has 150 shapes, most Pods use ten."""
+    """Compile a field's converter on first use: a Pod has 150 shapes, of which most Pods use ten."""
 
     def convert(value: Any, at: At, unknown: list[str]) -> Any:
         steps[name] = _converter(field.type, field.go_type)
@@ -119,13 +120,13 @@ def _on_first_use(steps: dict[str, Convert], name: str, field: Field) -> Convert
 
 
 def _keeps_empty(field: Field) -> bool:
-    """Whether an empty value stays; lists and maps that are filled are filled with null."""
+    """Whether an empty value stays.  Empty lists and maps with FILL do not stay: they become null."""
     containers = isinstance(field.type, ListOf | MapOf)
     return field.zero in (Zero.KEEP, Zero.NULL) or (field.zero is Zero.FILL and not containers)
 
 
 def _fill(field: Field) -> tuple[Any, Convert | None]:
-    """What stands where nothing was given: a value, or what makes one of an empty struct."""
+    """The value for an absent field: the value itself, or the function that makes it from an empty struct."""
     if field.zero is Zero.NULL or isinstance(field.type, ListOf | MapOf):
         return None, None
     if isinstance(field.type, Scalar):
@@ -160,7 +161,7 @@ _STRINGS = {str}
 
 
 def _element(of: Type, go_type: str) -> tuple[Convert, Convert]:
-    """What converts a value inside a list or map, and what stands for a null there: the type's zero value."""
+    """The converter for an element of a list or map, and the one for a null element: it gives the type's zero value."""
     zero, make = _fill(Field(of, Zero.FILL))
     return (
         _converter(of, go_type if isinstance(of, Scalar) else ""),

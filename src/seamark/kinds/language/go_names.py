@@ -1,7 +1,6 @@
-"""Values as Go prints its own structs in messages: names in upper case, every field, in the order of the type.
+"""Prints values as Go prints its internal structs: every field in the type's order, under its Go name.
 
-Types of the API have JSON names of their own; what the API server works with inside has not, and some of its
-sentences quote that.
+Some messages of Kubernetes quote internal structs, which have no JSON names.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ Printer = Callable[[Any], Any]
 
 
 def struct(**fields: Any) -> Printer:
-    """A printer of a struct: ``Name="zero value"`` or ``Name=printer`` per field, by its Go name."""
+    """A printer for a struct; for each field its Go name and either its zero value or the printer of its value."""
 
     def show(value: Any) -> Any:
         if value is None:
@@ -33,7 +32,7 @@ def struct(**fields: Any) -> Printer:
 
 
 def list_of(printer: Printer) -> Printer:
-    """A printer of a list; an absent one is null."""
+    """A printer for a list; an absent or empty list is null."""
     return lambda values: None if not values else [printer(value) for value in values]
 
 

@@ -1,6 +1,6 @@
-"""Reads JSON text byte by byte, for the two things a fast parser does not tell: Go's complaint, and repeated keys.
+"""Reads JSON byte by byte, for two things that a fast parser does not report: Go's error messages and repeated keys.
 
-Only what is small, broken or seems to repeat a key comes here.
+It is slow, so it is only used for texts that are small or broken, or that seem to repeat a key.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 DEEPEST = 10_000  # Go's limit
 
-# Paths beyond these are nobody's fields, and building their text would be an invitation to waste memory.
+# No kind has fields deeper or longer than this; building the text of such paths could waste a lot of memory.
 _DEEPEST_PATH = 64
 _LONGEST_PATH = 4096
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-# A string without its closing quote, as far as it is well-formed.
+# The well-formed part of a string, without its closing quote.
 _STRING = re.compile(rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
 _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _END = "unexpected end of JSON input"
@@ -37,9 +37,9 @@ def check(text: bytes) -> None:
 
 
 def keys(text: bytes) -> Iterator[tuple[str, bool]]:
-    """Every key's path (``spec.ports[0].name``) and whether its object had it before, in the order of the text.
+    """The path of every key (``spec.ports[0].name``), and whether it repeats a key of its object, in text order.
 
-    Keys deeper or longer than any kind has them are passed over.
+    Keys deeper or longer than those of any kind are skipped.
     """
     stack: Stack = []
     position = _skip(text, 0)
@@ -77,7 +77,7 @@ def keys(text: bytes) -> Iterator[tuple[str, bool]]:
 
 
 def _close(text: bytes, position: int, stack: Stack) -> int:
-    """Past the end of every container that is finished here; the position of the next member, or of the end."""
+    """Close every container that ends here; returns the position of the next member, or of the end."""
     while stack:
         position = _skip(text, position)
         in_list = stack[-1][0] is None
@@ -107,7 +107,7 @@ def _fault(text: bytes, position: int, where: str) -> SyntaxFault:
 
 
 def quoted(byte: int) -> str:
-    """A byte as Go quotes it in a message."""
+    """A byte in quotes, as in Go's messages."""
     special = {
         ord("'"): r"'\''",
         ord('"'): "'\"'",
@@ -125,7 +125,7 @@ def quoted(byte: int) -> str:
 
 
 def _key(text: bytes, position: int) -> tuple[str, int]:
-    """The key at this position and where its value begins."""
+    """The key at this position, and the position of its value."""
     if text[position : position + 1] != b'"':
         raise _fault(text, position, "looking for beginning of object key string")
     end = _string(text, position)
@@ -159,7 +159,7 @@ def _string(text: bytes, position: int) -> int:
 
 
 def _scalar(text: bytes, position: int) -> int:
-    """Past the string, number or word at this position."""
+    """The position after the string, number or literal at this position."""
     if position >= len(text):
         raise SyntaxFault(_END)
     first = text[position]

@@ -1,12 +1,12 @@
-"""Kubernetes' protobuf encoding → the value JSON would have had, so that everything after is the same.
+"""Decodes Kubernetes' protobuf encoding into the value that JSON would have given, so that the rest is the same.
 
-Go clients like to write in it (``kubectl create deployment`` does).  A body is an envelope: a magic prefix, then a
-message with the apiVersion, the kind and the object's bytes.  A message is read by a table, which is made from its
-shape: every field of a shape has its protobuf number.  Times, quantities and the entries of maps are small messages
-with tables of their own.  The result still has to be conformed to the shape.
+Many Go clients send protobuf (``kubectl create deployment`` does).  A body is an envelope: a magic prefix, then a
+message with the apiVersion, the kind and the object's bytes.  A message is read with a table made from its shape, whose
+fields know their protobuf numbers; times, quantities and the entries of maps are small messages with their own tables.
+The result must still be conformed (``decode``).
 
-Unknown fields are skipped, as Kubernetes does: they belong to a newer client.  Nesting is no deeper than shapes are,
-and those do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
+Unknown fields are skipped, as Kubernetes does: they come from a newer client.  Recursion is limited by the nesting of
+shapes, which do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MAGIC = b"k8s\x00"
 
 
 class ProtobufError(ValueError):
-    """The bytes are not the message they should be; the text is Go's where Go would complain too."""
+    """The bytes are not a valid message; the text is Go's where Go has such an error."""
 
 
 def unwrap(body: bytes) -> tuple[str, str, bytes]:
-    """The apiVersion, the kind and the message in a body."""
+    """The apiVersion, the kind and the object's message of a body."""
     if not body:
         raise ProtobufError("empty data")
     if not body.startswith(MAGIC):
@@ -48,7 +48,7 @@ def read(message: bytes, shape: Shape) -> Object:
     """The object in a message of this shape, not yet conformed to it."""
     table = shape.form(_table)
     if not table:
-        # So Go says of custom resources.
+        # Go's message for custom resources, which have no protobuf encoding either.
         raise ProtobufError(
             "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be "
             "encoded to a protobuf message"
@@ -58,29 +58,29 @@ def read(message: bytes, shape: Shape) -> Object:
 
 # --- tables ----------------------------------------------------------------------------------------
 
-# What to do with a field.  The first three are varints, all others begin with their length.
-_INTEGER = 0  # of so many bits
+# How to decode a field.  The first three are varints, all others begin with their length.
+_INTEGER = 0  # with a number of bits
 _BOOL = 1
-_INTEGERS = 2  # one of a list; of so many bits
+_INTEGERS = 2  # one element of a list; with a number of bits
 _TEXT = 3
 _MESSAGE = 4  # with this table
-_MESSAGES = 5  # one of a list; with this table
-_TEXTS = 6  # one of a list
-_ENTRY = 7  # of a map: a message with this table
-_VALUE = 8  # a message with this table, and what makes a value of its fields
-_BYTES = 9  # to give to this function
-_FLATTENED = 10  # a message with this table; in JSON its fields stand in the object around it
-_PACKED = 11  # all integers of a list; of so many bits
+_MESSAGES = 5  # one element of a list; with this table
+_TEXTS = 6  # one element of a list
+_ENTRY = 7  # one entry of a map: a message with this table
+_VALUE = 8  # a message with this table, and the function that makes a value from its fields
+_BYTES = 9  # with the function to pass them to
+_FLATTENED = 10  # a message with this table, whose fields JSON has in the enclosing object
+_PACKED = 11  # all integers of a list; with a number of bits
 
-# What to do, the field's name in JSON, what doing it needs, and whether an empty value is kept.  Go writes plain fields
-# even if they are empty; only those of pointers mean something.
+# How to decode, the field's JSON name, the argument (see above), and whether an empty value is kept: Go writes plain
+# fields even if they are empty, so an empty value is only meaningful for pointers.
 _Step = tuple[int, str, Any, bool]
 
 # By tag: the field's number and, in the last three bits, its wire type.
 _Table = dict[int, _Step]
 
 _VARINT, _DELIMITED = 0, 2
-_FIXED = {1: 8, 5: 4}  # no field of Kubernetes is like that, but an unknown one may be
+_FIXED = {1: 8, 5: 4}  # no field of Kubernetes has these wire types, but an unknown field may
 
 _BITS = {"int32": 32, "int64": 64}
 
@@ -143,13 +143,13 @@ def _base64(raw: bytes) -> str:
 
 
 def _time(parts: Object) -> str | None:
-    # Kubernetes ignores the fraction too: JSON would not have it.
+    # The fraction is ignored, as in Kubernetes, because JSON would not have it either.
     return _second(parts.get("seconds", 0)) if parts else None
 
 
 @lru_cache(maxsize=1024)
 def _second(seconds: int) -> str:
-    """The conditions of an object mostly share one time."""
+    """Cached, because the conditions of an object mostly have the same time."""
     return times.text_of(_moment(seconds))
 
 
@@ -191,7 +191,7 @@ _SPECIAL: dict[str, tuple[_Table, Callable[[Object], Any]]] = {
     "any": ({_tag(1, _DELIMITED): (_BYTES, "raw", bytes, True)}, _free_form),
 }
 
-# The values of a map cannot be lists, so they are messages with a list.
+# In protobuf a map's value cannot be a list, so it is a message that contains the list.
 _VALUE_LIST: _Table = {
     _tag(2, _DELIMITED): (
         _VALUE,
@@ -222,7 +222,7 @@ def _decode(data: bytes, position: int, table: _Table) -> Object:
 
 
 def _read_into(out: Object, data: bytes, position: int, end: int, table: _Table) -> None:
-    """Reads one message; written for speed, because every write of a Go client passes here."""
+    """Read one message; written for speed, because every write of a Go client passes through here."""
     find = table.get
     while position < end:
         tag = data[position]
@@ -323,7 +323,7 @@ def _signed(number: int, bits: int) -> int:
 
 
 def _skip(data: bytes, position: int, tag: int, table: _Table) -> int:
-    """The position after a field the table does not have."""
+    """The position after a field that the table does not contain."""
     number, wire_type = tag >> 3, tag & 7
     if not number:
         raise ProtobufError(f"proto: illegal tag 0 (wire type {wire_type})")

@@ -1,8 +1,8 @@
-"""One JSON value → the scalar Go would read from it, or Go's complaint.
+"""Converts a JSON value to the scalar that Go would read from it, or raises Go's error.
 
-Each entry of :data:`CONVERTERS` makes a converter for one scalar type, given the name of the Go type if it has one of
-its own.  A converter takes the value and, as every converter of ``language.decode``, the place it was found at
-and the list of unknown fields, which concern only structs.
+Each entry of :data:`CONVERTERS` makes a converter for one scalar type; it takes the name of the field's Go type, empty
+for the usual one.  A converter has the signature of all converters in ``language.decode``; it ignores the position and
+the list of unknown fields, which only structs need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Converter = Callable[[Any, Any, list[str]], Any]
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 
-# Python encodes nested values recursively; what nobody could encode again is better refused.
+# Python encodes nested values recursively, so values nested deeper than this could not be written again.
 DEEPEST = 200
 
 GO_NAMES = {
@@ -43,11 +43,11 @@ ZERO_VALUES: dict[str, Any] = {
 
 
 class DecodeError(ValueError):
-    """The value does not have its type; the text is what Go's decoder would say."""
+    """A value has the wrong type; the text is that of Go's decoder."""
 
 
 class Mismatch(Exception):
-    """A value of the wrong type, before anyone knew which field it was for."""
+    """A value has the wrong type; the caller adds the field's name and raises :class:`DecodeError`."""
 
     def __init__(self, found: str, go_type: str) -> None:
         super().__init__(found)
@@ -55,7 +55,7 @@ class Mismatch(Exception):
 
 
 def found(value: Any) -> str:
-    """What Go calls a JSON value of this kind."""
+    """Go's name for the type of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):
@@ -85,7 +85,7 @@ def _integer(name: str, limits: tuple[int, int]) -> Callable[[str], Converter]:
             if value.__class__ is int and smallest <= value <= largest:
                 return value
             what = found(value)
-            # Go reads integers only: neither 80.5 nor 80.0.
+            # Go accepts neither 80.5 nor 80.0 for an integer.
             raise Mismatch(f"number {value}" if what == "number" else what, go_type or name)
 
         return convert
@@ -128,7 +128,7 @@ _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 
 def _illegal_base64(text: str) -> int:
-    """The offset Go complains about: the first byte out of place, or the start of an unfinished group of four."""
+    """The offset in Go's message: the first misplaced byte, or the start of an unfinished group of four."""
     data = text.encode()
     offsets = [offset for offset, byte in enumerate(data) if byte not in b"\r\n"]
     for count, offset in enumerate(offsets):
@@ -166,7 +166,7 @@ def _quantity(go_type: str) -> Converter:
 
 
 def check_depth(value: Any) -> None:
-    """Raises :class:`DecodeError` for a value nested so deep that nothing recursive should touch it."""
+    """Raise :class:`DecodeError` for a value that is nested too deep for recursive functions."""
     level = [value]
     for _ in range(DEEPEST):
         level = [

@@ -1,6 +1,6 @@
-"""YAML bodies, read as Kubernetes reads them: as another spelling of JSON.
+"""Reads YAML bodies as Kubernetes does: as another notation for JSON.
 
-Nothing becomes a date or a base-60 number, keys are always texts, and the first document is the body.
+There are no dates and no base-60 numbers, keys are always strings, and only the first document is read.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any
 
 import yaml
 
-# Aliases may repeat a part many times over; what they expand to must stay within reason.
+# A limit on the number of values, because aliases can make a small text expand to a huge value.
 LARGEST_EXPANSION = 400_000
 
 
 class YamlFault(ValueError):
-    """The text is not YAML, or not YAML that means JSON."""
+    """The text is not YAML, or has values that JSON cannot express."""
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with JSON's types only, remembering keys that a mapping repeats."""
+    """PyYAML's safe loader with JSON's types only; it records repeated keys."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  # PyYAML's own name and form
 
@@ -40,7 +40,7 @@ class _Loader(yaml.SafeLoader):
 
 _DECIMAL = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 
-# What plain text means, tried in this order, by the characters it may begin with.
+# The types of unquoted text: tag, pattern, and the first characters it may have.  They are tried in this order.
 for _tag, _pattern, _first in (
     ("bool", "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
     ("int", r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)", "-+0123456789"),
@@ -55,7 +55,7 @@ for _tag, _pattern, _first in (
 
 
 def _key(key: Any) -> str:
-    """Keys that are not texts become what JSON would print."""
+    """A key as a string; numbers and booleans as JSON prints them."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool):
@@ -66,7 +66,7 @@ def _key(key: Any) -> str:
 
 
 def read(body: bytes) -> tuple[Any, list[str]]:
-    """The first document's value and sentences about keys given more than once."""
+    """The value of the first document, and warnings about repeated keys."""
     try:
         loader = _Loader(body.decode())
         try:
@@ -91,7 +91,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _check(value: Any) -> None:
-    """Refuse what JSON cannot say; aliases even make a small text mean a huge value, or one that contains itself."""
+    """Reject values that JSON cannot express, and values that aliases make huge or let contain themselves."""
     waiting, seen = [value], 0
     while waiting:
         part = waiting.pop()
@@ -112,7 +112,7 @@ def _check(value: Any) -> None:
 
 
 def _check_text(text: str) -> None:
-    """An escape can spell half a surrogate pair, which no UTF-8 text can hold."""
+    """Reject half a surrogate pair, which an escape can produce but UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

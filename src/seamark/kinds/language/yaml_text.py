@@ -1,4 +1,4 @@
-"""YAML as Go prints it: what could be read as something else is in double quotes, texts of several lines are blocks."""
+"""Writes YAML as Go does: ambiguous strings in double quotes, strings of several lines as blocks."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import yaml
 
-WIDTH = 80  # where Go breaks a line at the next space
-LAST_PLAIN = "\uffff"  # what is beyond it, Go's library takes for unprintable
+WIDTH = 80  # Go breaks a line at the next space after this column
+LAST_PLAIN = "\uffff"  # Go's library escapes all characters after this one
 
-# What Go takes for a number, a date or a truth value and PyYAML does not.
+# Strings that Go reads as a number, date or boolean, but PyYAML does not.
 _MORE_THAN_TEXT = re.compile(
-    r"""  [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?   # also 1e3, which PyYAML wants a point in
+    r"""  [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?   # also 1e3, which PyYAML reads as text
         | [-+]?0o[0-7_]+
         | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}
         | [yYnN]
     """,
     re.VERBOSE,
 )
-_JUST_TEXT = ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value")  # the other way round: << and =
+_JUST_TEXT = ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value")  # << and =, which are plain strings for Go
 
-_OTHER_LINE_BREAKS = "\x85\u2028\u2029"  # a reader would make a newline, or a space, of them
+_OTHER_LINE_BREAKS = "\x85\u2028\u2029"  # YAML readers turn these into a newline or a space
 
 _ESCAPES = {
     "\0": "\\0",
@@ -43,7 +43,7 @@ _ESCAPES = {
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's, but quoting and breaking lines as Kubernetes' clients are used to see it."""
+    """PyYAML's dumper with Go's rules for quoting and line breaks."""
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
         self.write_indicator('"', True)
@@ -51,7 +51,7 @@ class _Dumper(yaml.SafeDumper):
             inside = 0 < position < len(text) - 1
             if character == " " and split and inside and self.column > self.best_width and text[position - 1] != " ":
                 self.write_indent()
-                # Spaces at the beginning of a line mean nothing unless something is before them.
+                # YAML ignores spaces at the beginning of a line, unless a backslash precedes them.
                 self._put("\\" if text[position + 1] == " " else "")
             else:
                 self._put(_escaped(character))

@@ -56,7 +56,7 @@ def _app_armor_mistakes(key: str, profile: str, spec: Object, path: str) -> Erro
 
 
 def profile_annotation_mistakes(annotations: dict[str, str], spec: Object, path: str) -> Errors:
-    """Where a profile is said by annotation and by field, both must say the same."""
+    """If a profile is given by annotation and by field, both must be the same."""
     if not annotations:
         return []
     errors: Errors = []
@@ -96,7 +96,7 @@ def _match_mistakes(said: str, field: Object, path: str, names: Mapping[str, tup
 
 
 def annotation_change_mistakes(after: dict[str, str], before: dict[str, str], path: str) -> Errors:
-    """Some annotations are part of what a Pod is and stay as they were."""
+    """Validate that the annotations for AppArmor and mirror Pods do not change."""
     errors: Errors = []
     for key in sorted({*after, *before}):
         if after.get(key) == before.get(key) and (key in after) == (key in before):

@@ -1,4 +1,4 @@
-"""The containers of a Pod: those that run, those that run first, and those somebody adds to look inside."""
+"""Validation of a Pod's containers, init containers and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from seamark.kinds.values.fields import (
     too_many,
 )
 from seamark.kinds.values.metadata import dns_label
-from seamark.kinds.values.ports import port_name_mistakes
+from seamark.kinds.values.ports import PROTOCOLS, port_name_mistakes
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
-# What an ephemeral container may not have: others must be able to rely on a Pod as it was made.
+# Fields that an ephemeral container may not have, because it is added to a Pod that runs already.
 _NOT_EPHEMERAL = (
     "ports",
     "resources",
@@ -45,9 +44,9 @@ _NOT_EPHEMERAL = (
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What of the Pod its containers are judged by."""
+    """The fields of the Pod that the validation of its containers needs."""
 
-    volumes: dict[str, Object]  # the valid ones, by name
+    volumes: dict[str, Object]  # the valid volumes by name
     claims: set[str]
     grace: int | None
     restart_policy: str
@@ -142,7 +141,7 @@ def ephemeral_containers_mistakes(spec: Object, path: str, pod: Surroundings) ->
 
 
 def padded_image_mistakes(container: Object, path: str) -> Errors:
-    """Only a Pod is held to this: templates may keep such an image for somebody to fill in."""
+    """Reject spaces around an image name.  Only for Pods: in a template the image may still be a placeholder."""
     image = container.get("image", "")
     if image == image.strip():
         return []
@@ -182,7 +181,7 @@ def _common_mistakes(container: Object, path: str, pod: Surroundings) -> Errors:
 
 
 def _running_mistakes(container: Object, path: str, pod: Surroundings) -> Errors:
-    """What only containers that keep running may have."""
+    """Validate lifecycle hooks and probes, which only containers and sidecars may have."""
     errors: Errors = []
     if (lifecycle := container.get("lifecycle")) is not None:
         errors += lifecycle_mistakes(lifecycle, f"{path}.lifecycle", grace=pod.grace, system=pod.system)
@@ -212,7 +211,7 @@ def _port_mistakes(ports: list[Object], path: str) -> Errors:
 
 
 def host_port_mistakes(containers: list[Object], path: str) -> Errors:
-    """Two containers cannot have the same port of the host."""
+    """Two containers may not use the same port of the host."""
     errors: Errors = []
     seen = set()
     for i, container in enumerate(containers):
@@ -245,7 +244,7 @@ def _resize_mistakes(policies: list[Object], path: str, restart_policy: str) -> 
 
 
 def _restart_mistakes(container: Object, path: str) -> Errors:
-    """A restart policy of the container's own, and exceptions from it by exit code."""
+    """Validate a container's own restart policy, and its rules by exit code."""
     errors: Errors = []
     policy: Any = container.get("restartPolicy")
     rules = container.get("restartPolicyRules") or []

@@ -1,7 +1,7 @@
-"""What a PodSpec becomes when nothing else is said, in a Pod and in the template of a workload alike.
+"""Defaults of a PodSpec.
 
-``default_spec`` is for both; ``default_pod`` adds what Kubernetes fills in for Pods only, so that a template stays as
-its author wrote it.
+``default_spec`` is for Pods and for the templates of workloads; ``default_pod`` fills in what Kubernetes fills in for
+Pods only, so that a template stays as its author wrote it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _identifier = re.compile("[a-f0-9]{64}")
 
 @lru_cache(maxsize=4096)
 def pull_policy(image: str) -> str:
-    """Always for ``:latest``, said or meant; IfNotPresent for a tag, a digest, or what is no image name at all."""
+    """Always for the tag ``latest``, which is the default; IfNotPresent for another tag, a digest or a bad name."""
     parts = _image.fullmatch(image)
     if parts is None or _identifier.fullmatch(image):
         return "IfNotPresent"
@@ -36,7 +36,7 @@ def pull_policy(image: str) -> str:
 
 
 def default_spec(spec: Object) -> None:
-    """Fill in a PodSpec, wherever it is."""
+    """Fill in a PodSpec, in a Pod or in a template."""
     if not spec.get("restartPolicy"):
         spec["restartPolicy"] = "Always"
     if spec.get("terminationGracePeriodSeconds") is None:
@@ -47,7 +47,7 @@ def default_spec(spec: Object) -> None:
         spec["securityContext"] = {}
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
-    # Two names for one field: serviceAccountName wins and the old one follows it.
+    # serviceAccount is the old name of serviceAccountName, which wins; both get the same value.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in spec.get("containers") or ():
@@ -64,7 +64,7 @@ def default_spec(spec: Object) -> None:
 
 
 def default_pod(spec: Object) -> None:
-    """What only a Pod gets, after :func:`default_spec`."""
+    """Fill in what only Pods get, after :func:`default_spec`."""
     host_network = spec.get("hostNetwork")
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
@@ -136,7 +136,7 @@ def _field_reference(source: Object) -> None:
         reference["apiVersion"] = "v1"
 
 
-# What is filled into a volume's source, by the name of the source.
+# Volume source → the defaults of its fields.
 _VOLUME_DEFAULTS: dict[str, dict[str, Any]] = {
     "secret": {"defaultMode": 0o644},
     "configMap": {"defaultMode": 0o644},
@@ -185,7 +185,7 @@ def _projection(projection: Object) -> None:
 
 
 def default_claim(spec: Object) -> None:
-    """A PersistentVolumeClaim's spec, in an ephemeral volume or a StatefulSet's template."""
+    """Fill in a PersistentVolumeClaim's spec, in an ephemeral volume or a StatefulSet's template."""
     spec.setdefault("volumeMode", "Filesystem")
     resources = spec.get("resources") or {}
     for field in ("limits", "requests"):

@@ -1,4 +1,4 @@
-"""Environment variables of a container, and references to fields of its Pod."""
+"""Validation of environment variables, of references to fields of the Pod, and of relative paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.metadata import dns_label, dns_subdomain, qualified_name
 from seamark.kinds.values.quantity import amount
 
-_printable = re.compile(r"[ -<>-~]*", re.ASCII)  # all of ASCII that prints, but "="
+_printable = re.compile(r"[ -<>-~]*", re.ASCII)  # printable ASCII without "="
 _subscript = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 
 ENV_FIELDS = (
@@ -125,7 +125,7 @@ def env_from_mistakes(sources: list[Object], path: str) -> Errors:
 
 
 def field_reference_mistakes(reference: Object, supported: tuple[str, ...], path: str) -> Errors:
-    """What is wrong with a ``fieldRef``; ``supported`` are the fields without a subscript."""
+    """What is wrong with a ``fieldRef``; ``supported`` are the allowed fields without a subscript."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         return [required(f"{path}.apiVersion")]
@@ -154,7 +154,7 @@ def field_reference_mistakes(reference: Object, supported: tuple[str, ...], path
 
 
 def resource_reference_mistakes(reference: Object, path: str, *, in_volume: bool) -> Errors:
-    """What is wrong with a ``resourceFieldRef``; in a volume it must say which container it means."""
+    """What is wrong with a ``resourceFieldRef``; in a volume it must name a container."""
     errors: Errors = []
     resource = reference.get("resource", "")
     if in_volume and not reference.get("containerName"):
@@ -192,13 +192,13 @@ def backstep_mistakes(text: str, path: str) -> Errors:
 
 
 def descending_path_mistakes(text: str, path: str) -> Errors:
-    """A path that must stay below where it starts."""
+    """A path must be relative and may not contain ``..``."""
     errors = [invalid(path, text, "must be a relative path")] if text.startswith("/") else []
     return errors + backstep_mistakes(text, path)
 
 
 def non_reserved_path_mistakes(text: str, path: str) -> Errors:
-    """Such a path that does not begin with two dots either: volumes keep such names for themselves."""
+    """In addition, a path may not start with two dots: volumes use such names internally."""
     errors = descending_path_mistakes(text, path)
     if text.startswith("..") and not text.startswith("../"):
         errors.append(invalid(path, text, "must not start with '..'"))

@@ -1,4 +1,4 @@
-"""How containers mount the volumes of their Pod, as directories or as block devices."""
+"""Validation of a container's volume mounts and block devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pod: what it becomes when created, what may change, how it ends, and what people see of it."""
+"""Pod: its rules for creation, update, status and deletion; the details are in the other modules of this package."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PodKind(Kind):
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)
         meta, status, before = obj["metadata"], obj["status"], old["status"]
-        # Old kubelets corrupt owners, and with them garbage collection.
+        # Old kubelets corrupt ownerReferences in status updates, which would break garbage collection.
         meta.pop("ownerReferences", None)
         if owners := old["metadata"].get("ownerReferences"):
             meta["ownerReferences"] = owners
@@ -127,7 +127,7 @@ class PodKind(Kind):
     def grace_seconds(self, obj: Object, asked: int | None) -> int:
         spec = obj["spec"]
         if not spec.get("nodeName") or obj["status"].get("phase") in ("Failed", "Succeeded"):
-            return 0  # no kubelet has anything to stop
+            return 0  # there is no running container for a kubelet to stop
         grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
         return grace if grace >= 0 else 1
 
@@ -139,7 +139,7 @@ class PodKind(Kind):
         name = obj["metadata"].get("name", "")
         sentences = []
         if wrong := dns_label(name):
-            # Go prints the list of reasons in brackets.
+            # Go prints a list in brackets.
             sentences.append(
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS "
                 f"label is recommended: [{' '.join(wrong)}]"
@@ -147,7 +147,7 @@ class PodKind(Kind):
         return sentences + spec_warnings(obj["metadata"], obj["spec"], "")
 
     def status_warnings(self, obj: Object) -> list[str]:
-        """Sentences about addresses that not every program reads alike."""
+        """Warnings about addresses that are not written in the usual way."""
         status = obj["status"]
         return [
             sentence

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of a container."""
+"""Validation of a container's probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from seamark.kinds.values.ports import port_mistakes
 
 _header = re.compile("[-A-Za-z0-9]+")
 
-# In the order in which Kubernetes looks; the first one found is the handler, the others are too many.
+# In the order in which Kubernetes checks them: the first one that is set is the handler, others are errors.
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 
 
 def probe_mistakes(container: Object, path: str, grace: int | None) -> Errors:
-    """All three probes of a container."""
+    """What is wrong with the three probes of a container."""
     errors: Errors = []
     for field in ("livenessProbe", "readinessProbe", "startupProbe"):
         if (probe := container.get(field)) is None:
@@ -55,7 +55,7 @@ _WINDOWS_SIGNALS = frozenset(("SIGTERM", "SIGKILL"))
 
 
 def lifecycle_mistakes(lifecycle: Object, path: str, *, grace: int | None, system: str | None) -> Errors:
-    """Hooks after start and before stop, and the signal to stop with; ``system`` is the Pod's ``spec.os.name``."""
+    """What is wrong with hooks and stop signal; ``grace`` and ``system`` are the Pod's grace period and OS name."""
     errors: Errors = []
     for field in ("postStart", "preStop"):
         if (handler := lifecycle.get(field)) is not None:

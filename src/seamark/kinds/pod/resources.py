@@ -1,4 +1,4 @@
-"""What a Pod's containers ask for: names, amounts, sums, and the quality-of-service class that follows."""
+"""Resources of Pods and containers: validation of names and amounts, sums, and the quality-of-service class."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Whether this is a resource of some other domain, counted in whole numbers."""
+    """Whether this is an extended resource: of another domain, and counted in whole numbers."""
     return not is_native(name) and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
 
@@ -93,12 +93,12 @@ def quantity_mistakes(name: str, quantity: str, path: str) -> Errors:
 
 
 def container_mistakes(resources: Object, path: str, claims: set[str]) -> Errors:
-    """What is wrong with the ``resources`` of a container; ``claims`` are the names the Pod has."""
+    """What is wrong with the ``resources`` of a container; ``claims`` are the names of the Pod's resource claims."""
     return _requirement_mistakes(resources, path, claims, _container_name_mistakes)
 
 
 def pod_mistakes(spec: Object, path: str) -> Errors:
-    """What is wrong with the ``resources`` of the Pod as a whole, against those of its containers too."""
+    """What is wrong with the Pod-level ``resources``, also compared with those of its containers."""
     resources = spec["resources"]
     errors: Errors = []
     if resources.get("claims"):
@@ -123,7 +123,7 @@ def _requirement_mistakes(
     errors: Errors = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for field, quantities in (("limits", limits), ("requests", requests)):
-        # Kubernetes walks its maps in no order; sorted is the order that can be relied on.
+        # Sorted for a stable order; Kubernetes iterates over maps in random order.
         for name in sorted(quantities):
             quantity, at = quantities[name], f"{path}.{field}[{name}]"
             errors += name_mistakes(name, at)
@@ -187,14 +187,14 @@ def _claim_mistakes(listed: list[Object], path: str, claims: set[str]) -> Errors
 
 
 def round_up(resources: dict[str, str]) -> None:
-    """Kubernetes keeps thousandths; finer amounts are rounded up."""
+    """Round amounts up to thousandths, the finest that Kubernetes keeps."""
     for name, quantity in resources.items():
         if quantity and quantity[-1] in "nu":
             resources[name] = canonical(f"{(amount(quantity) * 1000).to_integral_value(ROUND_CEILING):f}m")
 
 
 def total(quantities: Iterable[str]) -> str:
-    """The sum of quantities, written the way the first of them is."""
+    """The sum of quantities, with the kind of suffix that the first one has."""
     listed = list(quantities)
     if len(listed) == 1:
         return listed[0]
@@ -243,9 +243,9 @@ def _of(container: Object, field: str) -> dict[str, str]:
 
 
 def sum_of_containers(spec: Object, field: str) -> dict[str, str]:
-    """What all containers need at once, or the neediest init container if that is more.
+    """The larger of two amounts: what all containers need together, and what the largest init container needs.
 
-    Init containers that restart for ever (sidecars) run beside the containers and beside later init containers.
+    Sidecars (init containers that always restart) run beside the containers and beside later init containers.
     """
     running: dict[str, list[str]] = {}
     for container in spec.get("containers") or ():
@@ -270,10 +270,11 @@ def sum_of_containers(spec: Object, field: str) -> dict[str, str]:
 
 
 def default_pod_resources(spec: Object) -> None:
-    """Fill in what the Pod as a whole asks for, where its author began to say it.
+    """Fill in the Pod-level resources, if the user set any of them.
 
-    Huge pages cannot be overcommitted, so their limit is what the containers may use; requests follow the containers'
-    requests, then the Pod's own limits; and limits follow the containers' where every one of them has one.
+    Huge pages cannot be overcommitted, so their limit is the containers' limit.  Missing requests become the
+    containers' requests, else the Pod's own limits.  If the user set no limits at all, they become the containers'
+    limits, for resources that every container limits.
     """
     level = spec["resources"]
     limits, requests = dict(level.get("limits") or {}), dict(level.get("requests") or {})

@@ -1,4 +1,4 @@
-"""What ``kubectl get pods`` says of a Pod: readiness, one word for its state, restarts."""
+"""The row of ``kubectl get pods``: readiness, state in one word, restarts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def row(pod: Object, now: float) -> list[Any]:
 
 
 def conditions(pod: Object) -> list[Object]:
-    """Rows of Pods that are over carry a condition, so that clients may hide them."""
+    """The row's conditions: a finished Pod has one, so that clients can hide its row."""
     phase = pod["status"].get("phase")
     message = {"Succeeded": _COMPLETED, "Failed": _FAILED}.get(phase or "")
     if message is None:
@@ -56,7 +56,7 @@ def conditions(pod: Object) -> list[Object]:
 
 
 class _Sight(msgspec.Struct):
-    """What there is to see of the containers."""
+    """What the row shows of the containers."""
 
     state: str
     total: int
@@ -91,7 +91,7 @@ def _look(pod: Object) -> _Sight:
 
 
 def _look_at_init_containers(seen: _Sight, pod: Object, sidecars: set[str]) -> bool:
-    """Whether the Pod is still initializing; if so, the state says how far it is."""
+    """Whether the Pod is still initializing; if so, sets the state to its progress."""
     total = len(pod["spec"].get("initContainers") or ())
     for i, container in enumerate(pod["status"].get("initContainerStatuses") or ()):
         seen.count(container)
@@ -113,7 +113,7 @@ def _look_at_init_containers(seen: _Sight, pod: Object, sidecars: set[str]) -> b
 
 
 def _look_at_containers(seen: _Sight, status: Object, sidecars: set[str]) -> None:
-    # Restarts while initializing are history now; only those of sidecars still count.
+    # Once initialized, restarts of init containers no longer count, except those of sidecars.
     seen.restarts, seen.last_restart = 0, ""
     for container in status.get("initContainerStatuses") or ():
         if container.get("name") in sidecars:

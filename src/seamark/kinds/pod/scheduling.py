@@ -1,4 +1,4 @@
-"""Where a Pod may run: tolerations, affinity, spreading, gates."""
+"""Validation of the fields that decide where a Pod may run: tolerations, affinity, spreading, gates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_label, dns_subdomain, label_value, qualified_name
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-# What every Pod is given at least; known to be right.
+# The tolerations that every Pod gets; they need no validation.
 USUAL_TOLERATIONS: tuple[Object, ...] = tuple(
     {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for trouble in ("not-ready", "unreachable")
@@ -93,7 +93,7 @@ def _node_affinity_mistakes(affinity: Object, path: str) -> Errors:
 
 
 def _node_term_mistakes(term: Object, path: str, *, with_values: bool) -> Errors:
-    """``with_values``: values no node can have are refused only where they would keep the Pod from every node."""
+    """``with_values``: also validate the values; Kubernetes does so for required terms, not for preferred ones."""
     errors: Errors = []
     for i, expression in enumerate(term.get("matchExpressions") or ()):
         at = f"{path}.matchExpressions[{i}]"
@@ -164,7 +164,7 @@ def _pod_term_mistakes(term: Object, path: str) -> Errors:
 
 
 def _label_key_mistakes(term: Object, selector: Object | None, path: str) -> Errors:
-    """``matchLabelKeys`` and ``mismatchLabelKeys``, after they have been merged into the selector."""
+    """Validate ``matchLabelKeys`` and ``mismatchLabelKeys``, which have been merged into the selector before."""
     errors: Errors = []
     matched, mismatched = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
     for field, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
@@ -219,7 +219,7 @@ def spread_mistakes(constraints: list[Object], path: str) -> Errors:
 
 
 def merge_label_keys(pod: Object) -> None:
-    """Turn ``matchLabelKeys`` into selectors on the Pod's own labels, once, at creation."""
+    """Add the Pod's own labels to selectors, as ``matchLabelKeys`` and ``mismatchLabelKeys`` say; only at creation."""
     labels = pod["metadata"].get("labels") or {}
     for constraint in pod["spec"].get("topologySpreadConstraints") or ():
         _merge(constraint, labels)

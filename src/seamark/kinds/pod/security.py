@@ -1,4 +1,4 @@
-"""Security contexts of a Pod and its containers."""
+"""Validation of the security contexts of a Pod and its containers, and of ``spec.os``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _windows_domain = re.compile(rf"{_windows_label}(?:\.{_windows_label})*")
 _bad_user_characters = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
 _only_dots = re.compile(r"[. ]+")
 
-# What a windows Pod cannot have, in the order in which Kubernetes says so; a bare name is a field of the Pod itself.
+# Fields that a Windows Pod may not have, in the order of Kubernetes' errors: ("", field) is a field of the spec.
 _NOT_WINDOWS = (
     ("securityContext", "appArmorProfile"),
     ("securityContext", "seLinuxOptions"),
@@ -58,7 +58,7 @@ _NOT_WINDOWS_CONTAINER = (
 
 
 def each_container(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
-    """Every container of a Pod with its path, in the order in which Kubernetes visits them."""
+    """Every container of a Pod with its path, in Kubernetes' order."""
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for i, container in enumerate(spec.get(field) or ()):
             yield container, f"{path}.{field}[{i}]"
@@ -71,7 +71,7 @@ def _id_mistakes(value: int | None, path: str) -> Errors:
 
 
 def pod_security_mistakes(spec: Object, path: str) -> Errors:
-    """What is wrong with ``spec.securityContext``, and with the fields of the Pod that belong to it."""
+    """What is wrong with ``spec.securityContext``, and with related fields of the spec."""
     context = spec.get("securityContext")
     if not context:
         return []
@@ -226,7 +226,7 @@ def _windows_user_mistakes(name: str) -> list[str]:
 
 
 def host_process_mistakes(spec: Object, path: str) -> Errors:
-    """Windows containers that are processes of the host: all of them or none, and then on the host's network."""
+    """HostProcess containers (Windows): either all containers are, and use the host's network, or none is."""
     whole = ((spec.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
     errors: Errors = []
     count = processes = 0
@@ -249,17 +249,17 @@ def host_process_mistakes(spec: Object, path: str) -> Errors:
 
 
 def host_user_mistakes(spec: Object, path: str) -> Errors:
-    """A Pod with users of its own cannot share the host's other namespaces."""
+    """A Pod with its own user namespace cannot share the host's other namespaces."""
     if spec.get("hostUsers") is not False:
         return []
-    # As Kubernetes spells these paths.
+    # Kubernetes spells these paths like this.
     said = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
     sentence = "when `pod.Spec.HostUsers` is false"
     return [forbidden(f"{path}.{name}", sentence) for field, name in said.items() if spec.get(field)]
 
 
 def system_mistakes(spec: Object, path: str) -> Errors:
-    """``spec.os``, and the options that belong to another system."""
+    """What is wrong with ``spec.os``, and fields that the named system does not support."""
     name = spec["os"].get("name", "")
     if not name:
         return [required(f"{path}.os.name", "cannot be empty")]

@@ -1,7 +1,7 @@
-"""What Pods can be selected by, beside labels.
+"""The values of a Pod for field selectors.
 
-Watching Pods by fields is common (kubelets by node, DNS by phase), so the few values are decoded from the stored bytes
-and nothing else is.
+Many watches select Pods by fields (kubelets by node, DNS by phase), so only the needed fields are decoded from the
+stored bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from seamark.errors import Object
 
 NAMES = (
     "spec.nodeName",
-    "spec.host",  # what spec.nodeName was called before v1
+    "spec.host",  # the name of spec.nodeName before v1
     "spec.restartPolicy",
     "spec.schedulerName",
     "spec.serviceAccountName",
     "spec.hostNetwork",
     "status.phase",
     "status.podIP",
-    "status.podIPs",
+    "status.podIPs",  # accepted but always empty, as in Kubernetes
     "status.nominatedNodeName",
 )
 

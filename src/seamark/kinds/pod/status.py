@@ -1,4 +1,4 @@
-"""The status of a Pod: what the subresource keeps, and what it refuses."""
+"""Updates of a Pod's status: which old values are kept, and validation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
 
 
 def agree_on_addresses(status: Object) -> None:
-    """``podIP`` is the first of ``podIPs``; where they differ the single one, which old kubelets send, wins."""
+    """Make ``podIP`` the first of ``podIPs``; if they differ, ``podIP`` wins, because old kubelets send only that."""
     first, listed = status.get("podIP"), status.get("podIPs")
     if first and (not listed or listed[0].get("ip") != first):
         status["podIPs"] = [{"ip": first}]
@@ -21,7 +21,7 @@ def agree_on_addresses(status: Object) -> None:
 
 
 def keep_observed_generations(status: Object, before: Object) -> None:
-    """Who does not know of ``observedGeneration`` does not take it back."""
+    """Keep ``observedGeneration`` if the update leaves it out, because old clients do not know the field."""
     if not status.get("observedGeneration") and before.get("observedGeneration"):
         status["observedGeneration"] = before["observedGeneration"]
     seen: dict[str, list[int]] = {}
@@ -57,7 +57,7 @@ def status_mistakes(pod: Object, old: Object) -> Errors:
 
 
 def _revived(status: Object, before: Object, field: str, policy: str, sidecars: set[str] | None = None) -> Errors:
-    """A container that ended for good stays ended."""
+    """Errors about containers that ended for good and would be running or waiting again."""
     if policy == "Always":
         return []
     errors: Errors = []
@@ -99,7 +99,7 @@ def _address_mistakes(status: Object, before: Object, field: str) -> Errors:
     addresses = [entry.get("ip", "") for entry in listed]
     families = {plain(address) for address in addresses}
     if None not in families and len(families) == len(addresses):
-        return []  # each as it should be written, and one of each family
+        return []  # the usual case: all are canonical, and at most one of each family
     known = [entry.get("ip", "") for entry in before.get(field) or ()]
     errors: Errors = []
     for i, address in enumerate(addresses):

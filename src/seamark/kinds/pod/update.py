@@ -1,4 +1,4 @@
-"""What of a Pod may change once it is made: very little, and differently through each way to change it."""
+"""Validation of changes of a Pod: by an update, through ``ephemeralcontainers``, and through ``resize``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _CHANGEABLE = (
 _LARGEST_INT32 = 2147483647
 _COMPUTE = ("cpu", "memory")
 _ONLY_ADDITIONS = "only additions are allowed (no mutations or deletions)"
-_WHOLE = "[]"  # how Kubernetes prints the path of an object itself
+_WHOLE = "[]"  # Kubernetes prints an empty path like this
 
 
 def update_mistakes(pod: Object, old: Object) -> Errors:
-    """A PUT or PATCH of the Pod itself."""
+    """What is wrong with an update or patch of the Pod itself."""
     errors = pod_spec_mistakes(pod)
     errors += _annotation_changes(pod, old)
     spec, before = pod["spec"], old["spec"]
@@ -100,7 +100,7 @@ def _gate_changes(after: list[Object], before: list[Object]) -> Errors:
 
 
 def _as_it_was(spec: Object, before: Object) -> Object:
-    """The new spec with everything that may change put back; what still differs may not."""
+    """The new spec with all changeable fields restored; if it still differs from the old one, that is an error."""
     kept = dict(spec)
     for field in ("containers", "initContainers"):
         if spec.get(field):
@@ -126,7 +126,7 @@ def _with(part: Object, field: str, value: Any) -> Object:
 
 
 def _gated_changes(kept: Object, before: Object) -> Errors:
-    """While gates hold a Pod back, whoever holds it may still narrow where it will run."""
+    """While a Pod has scheduling gates, its node selector and node affinity may be narrowed."""
     errors: Errors = []
     after, was = kept.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if after != was:
@@ -175,7 +175,7 @@ def _only_grew(new: Object, was: Object) -> bool:
 
 
 def ephemeral_mistakes(pod: Object, old: Object) -> Errors:
-    """A change through ``ephemeralcontainers``: they may be added, never taken back."""
+    """What is wrong with a change through ``ephemeralcontainers``, which may only add containers."""
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden(_WHOLE, "static pods do not support ephemeral containers")]
     errors = pod_spec_mistakes(pod) + _annotation_changes(pod, old)
@@ -195,7 +195,7 @@ def ephemeral_mistakes(pod: Object, old: Object) -> Errors:
 
 
 def prepare_resize(pod: Object, old: Object) -> None:
-    """Keep of a resize only the containers' resources; containers that come, go or move are left to be refused."""
+    """Keep only the changes of resources.  If the list of containers differs, keep all: validation rejects it."""
     spec, before = pod["spec"], old["spec"]
     kept = dict(before)
     for field in ("containers", "initContainers"):
@@ -211,7 +211,7 @@ def prepare_resize(pod: Object, old: Object) -> None:
 
 
 def resize_mistakes(pod: Object, old: Object) -> Errors:
-    """A change through ``resize``: CPU and memory of containers, nothing that changes the Pod's class."""
+    """What is wrong with a change through ``resize``: it may change CPU and memory, but not the Pod's QoS class."""
     spec, before = pod["spec"], old["spec"]
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden(_WHOLE, "static pods cannot be resized")]

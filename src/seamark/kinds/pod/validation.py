@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a PodSpec, in a Pod and in the template of a workload alike."""
+"""Validation of Pods and of the Pod templates of workloads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _search_domain = re.compile(r"[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\.[a-z0-9_]([-_a-
 
 
 def pod_spec_mistakes(pod: Object) -> Errors:
-    """What is wrong with the annotations and the spec of a Pod, now or before."""
+    """What is wrong with the annotations and the spec of a Pod, new or existing."""
     spec, meta = pod["spec"], pod["metadata"]
     errors: Errors = []
     if annotations := meta.get("annotations"):
@@ -57,7 +57,7 @@ def pod_spec_mistakes(pod: Object) -> Errors:
 
 
 def new_pod_mistakes(pod: Object) -> Errors:
-    """What is wrong with a Pod that somebody creates."""
+    """What is wrong with a new Pod."""
     spec = pod["spec"]
     errors = pod_spec_mistakes(pod)
     if spec.get("ephemeralContainers"):
@@ -69,7 +69,7 @@ def new_pod_mistakes(pod: Object) -> Errors:
 
 
 def template_mistakes(template: Object, path: str) -> Errors:
-    """What is wrong with a Pod template; it has no name, and may be looser here and there."""
+    """What is wrong with a Pod template, for which some rules of Pods do not apply."""
     meta, spec = template.get("metadata") or {}, template["spec"]
     errors: Errors = []
     if labels := meta.get("labels"):
@@ -99,7 +99,7 @@ def _token_mistakes(volumes: list[Object]) -> Errors:
 
 
 def spec_mistakes(spec: Object, path: str, *, pod_name: str, in_pod: bool) -> Errors:
-    """The spec itself; the order is the one in which Kubernetes reports."""
+    """What is wrong with a PodSpec, in the order of Kubernetes' errors."""
     errors: Errors = []
     get = spec.get
     volumes: dict[str, Object] = {}
@@ -141,7 +141,7 @@ def spec_mistakes(spec: Object, path: str, *, pod_name: str, in_pod: bool) -> Er
     return errors + _name_mistakes(spec, path) + _late_mistakes(spec, path)
 
 
-# Fields that are names of other objects, and the rule for their names.
+# Fields that name other objects, and the rule for the name.
 _NAMES = (("serviceAccountName", dns_subdomain), ("nodeName", dns_subdomain))
 
 
@@ -222,7 +222,7 @@ def _claim_mistakes(claims: list[Object], path: str) -> Errors:
 
 
 def _host_network_mistakes(spec: Object, path: str, *, in_pod: bool) -> Errors:
-    """On the host's network a port is a port of the host; a template may leave that to be filled in."""
+    """With ``hostNetwork``, a host port must equal the container port; a template may leave it out."""
     sentence = "must match `containerPort` when `hostNetwork` is true"
     return [
         invalid(f"{path}.containers[{i}].ports[{j}].hostPort", port.get("hostPort", 0), sentence)

@@ -1,4 +1,4 @@
-"""The volumes of a Pod: exactly one source each, and what the source must say."""
+"""Validation of a Pod's volumes, and of the volume claim templates of Pods and StatefulSets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _HOST_PATH_TYPES = (
 def volume_mistakes(
     volumes: list[Object], path: str, *, pod_name: str, in_pod: bool
 ) -> tuple[dict[str, Object], Errors]:
-    """The valid volumes by name, and what is wrong with the others; ``pod_name`` is empty in a template."""
+    """The valid volumes by name, and the errors; ``pod_name`` is empty for a template."""
     errors: Errors = []
     valid: dict[str, Object] = {}
     made = {f"{pod_name}-{v.get('name', '')}" for v in volumes if v.get("ephemeral") is not None} if pod_name else set()
@@ -77,7 +77,7 @@ def _source_mistakes(volume: Object, path: str, *, pod_name: str, in_pod: bool) 
     if first == "image" and in_pod and not source.get("reference"):
         errors.insert(0, required(f"{path}.image.reference"))
     for other in given[1:]:
-        said = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}.get(other, other)  # as Kubernetes spells them here
+        said = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}.get(other, other)  # Kubernetes' own spelling
         errors.append(forbidden(f"{path}.{said}", "may not specify more than 1 volume type"))
     return errors
 
@@ -86,7 +86,7 @@ def _source_mistakes(volume: Object, path: str, *, pod_name: str, in_pod: bool) 
 
 
 def _needs(*fields: str) -> Rule:
-    """A source of which only these fields are looked at."""
+    """The rule for a source with required fields and no further checks."""
     return lambda source, path: [required(f"{path}.{field}") for field in fields if not source.get(field)]
 
 
@@ -126,7 +126,7 @@ def _mode_mistakes(source: Object, field: str, path: str) -> Errors:
 
 
 def _keyed(identity: str) -> Rule:
-    """A Secret's or ConfigMap's keys as files."""
+    """The rule for a volume of a Secret or ConfigMap; ``identity`` is the field with its name."""
 
     def rule(source: Object, path: str) -> Errors:
         errors = [] if source.get(identity) else [required(f"{path}.{identity}")]
@@ -183,7 +183,7 @@ def _projected(source: Object, path: str) -> Errors:
 
 
 def _projection_mistakes(projection: Object, path: str, whole: str, paths: set[str]) -> Errors:
-    """``whole`` is the path of the volume, which is blamed for files that collide; ``paths`` are those so far."""
+    """``whole`` is the path of the volume, under which colliding files are reported; ``paths`` are the files so far."""
     errors: Errors = []
 
     def claim(file: str, shown: str) -> None:
@@ -279,7 +279,7 @@ def _image(source: Object, path: str) -> Errors:
     return []
 
 
-# In the order in which Kubernetes looks at them.
+# Volume source → its rule, in the order in which Kubernetes checks them.
 _SOURCES: dict[str, Rule] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,

@@ -1,4 +1,4 @@
-"""What is allowed in a PodSpec but probably not meant: sentences for the ``Warning`` header of a write."""
+"""Warnings about a PodSpec: things that are allowed but probably a mistake, for the ``Warning`` header of a write."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spec_warnings(meta: Object, spec: Object, path: str) -> list[str]:
     at = f"{prefix}spec"
     annotations, get = meta.get("annotations") or {}, spec.get
     sentences: list[str] = []
-    # Nearly every Pod has nothing of this: each part is looked at only if it is there.
+    # Few Pods have these fields, so each is checked only if it is set.
     if get("nodeSelector") or get("affinity") or get("topologySpreadConstraints"):
         sentences += _label_warnings(spec, at)
     if annotations:
@@ -151,7 +151,7 @@ def _variable_warnings(variables: list[Object], path: str) -> Iterator[str]:
         name, value = variable.get("name", ""), variable.get("value", "")
         if name in seen:
             reference = f"$({name})"
-            # Building on the earlier value is what a second definition is good for.
+            # A second definition that refers to the first one is intended.
             if variable.get("valueFrom") is not None or value == reference or reference not in value:
                 yield f'{path}[{i}]: hides previous definition of "{name}", which may be dropped when using apply'
         seen.add(name)
@@ -172,7 +172,7 @@ def _port_warnings(spec: Object, at: str) -> Iterator[str]:
 
 
 def _printed(port: Object) -> str:
-    """A port as Go prints its struct."""
+    """A port as Go prints the struct."""
     name, number, protocol = port.get("name", ""), port.get("containerPort", 0), port.get("protocol", "")
     return f"{{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{port['hostIP']}}}"
 

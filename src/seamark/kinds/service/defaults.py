@@ -1,4 +1,4 @@
-"""What a Service gets without being asked: constant defaults, and on an update what was allocated to it before."""
+"""Defaults of a Service: constant ones, and on an update the addresses and ports that it had before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRAFFIC_POLICIES = ("Cluster", "Local")
 
 
 def fill_in(obj: Object) -> None:
-    """Constant defaults, the same at creation, update and patch."""
+    """Fill in constant defaults; they are the same for create, update and patch."""
     spec = obj["spec"]
     affinity = spec.setdefault("sessionAffinity", "None")
     if affinity == "None":
@@ -47,19 +47,19 @@ def fill_in(obj: Object) -> None:
 
 
 def strip_internal_policy(spec: Object) -> None:
-    """An ExternalName has no use for ``internalTrafficPolicy``; an unknown value is left for validation to refuse."""
+    """Drop ``internalTrafficPolicy`` of an ExternalName Service; an unknown value is kept, so validation rejects it."""
     if spec.get("type") == EXTERNAL_NAME and spec.get("internalTrafficPolicy") in TRAFFIC_POLICIES:
         drop(spec, "internalTrafficPolicy")
 
 
 def pluralise(spec: Object) -> None:
-    """A new Service whose author knows only ``clusterIP`` gets ``clusterIPs``; never the other way."""
+    """Set ``clusterIPs`` of a new Service from ``clusterIP``, for old clients; never the other way round."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def inherit(spec: Object, old: Object) -> None:
-    """Keep what was allocated before and the update leaves out, so that the same manifest can be sent again."""
+    """Keep allocated values that the update leaves out, so that the original manifest can be applied again."""
     if has_cluster_ip(old) and has_cluster_ip(spec):
         if not spec.get("clusterIP") and old.get("clusterIP"):
             spec["clusterIP"] = old["clusterIP"]
@@ -73,7 +73,7 @@ def inherit(spec: Object, old: Object) -> None:
 
 
 def _inherit_node_ports(spec: Object, old: Object) -> None:
-    """Ports are matched by name; a node port that the update gives to another port is not given twice."""
+    """Keep node ports, matched by port name, unless the update gives the same node port to another port."""
     in_use = set(node_ports(old)) & set(node_ports(spec))
     known = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or ()}
     for port in spec.get("ports") or ():
@@ -83,7 +83,7 @@ def _inherit_node_ports(spec: Object, old: Object) -> None:
 
 
 def _follow_cluster_ip(spec: Object, old: Object) -> None:
-    """Let ``clusterIPs`` follow a ``clusterIP`` that changed alone: its author may not know the plural."""
+    """Let ``clusterIPs`` follow a changed ``clusterIP``, because an old client may not know ``clusterIPs``."""
     before, now = old.get("clusterIP", ""), spec.get("clusterIP", "")
     same = (spec.get("clusterIPs") or []) == (old.get("clusterIPs") or [])
     if before == now:

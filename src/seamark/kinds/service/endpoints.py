@@ -1,4 +1,4 @@
-"""Endpoints: the addresses behind a Service, in the form that EndpointSlices replaced."""
+"""Endpoints: the addresses of a Service, in the kind that EndpointSlice replaced."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class EndpointsKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors = self.validate(obj)
-        # What is already there was once valid, and may stay.
+        # Subsets that did not change stay valid, even if newer rules would reject them.
         return [] if errors and (obj.get("subsets") or []) == (old.get("subsets") or []) else errors
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
-        # The controller writes addresses as they should be, and writes many.
+        # The controller writes canonical addresses, and many of them.
         if (obj["metadata"].get("labels") or {}).get(ENDPOINTS_MANAGED_BY_LABEL) == ENDPOINTS_CONTROLLER:
             return []
         said = []
@@ -95,7 +95,7 @@ def _port_mistakes(port: Object, path: str, *, named: bool) -> Errors:
 
 
 def _summary(subsets: Sequence[Object]) -> str:
-    """The first few of all address and port pairs, and how many more there are."""
+    """The first few address and port pairs, and the number of the others."""
     if not subsets:
         return "<none>"
     shown: list[str] = []

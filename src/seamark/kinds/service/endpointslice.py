@@ -1,7 +1,7 @@
 """EndpointSlice: some of the endpoints of a Service, all of one address type.
 
-Kubernetes checks slices twice, by hand-written rules and by rules declared with the type, and reports them in that
-order; so do we: first ports and endpoints, then the address type and the number of addresses.
+Kubernetes checks slices by hand-written rules and then by rules declared with the type.  To report errors in the same
+order, this checks ports and endpoints first, then the address type and the number of addresses.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class EndpointSliceKind(Kind):
             _drop_topology(obj)
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        # Endpoints that are already there were once valid, and may stay.
+        # Endpoints that did not change stay valid, even if newer rules would reject them.
         same = obj.get("endpoints") == old.get("endpoints")
         errors = _port_mistakes(obj.get("ports") or ())
         errors += [] if same else _endpoint_mistakes(obj)
@@ -87,7 +87,7 @@ class EndpointSliceKind(Kind):
         said = []
         if old is None and obj.get("addressType") == "FQDN":
             said.append("spec.addressType: FQDN endpoints are deprecated")
-        # Our controllers write addresses as they should be, and write many.
+        # The controllers write canonical addresses, and many of them.
         if (obj["metadata"].get("labels") or {}).get(SLICE_MANAGED_BY_LABEL) in (SLICE_CONTROLLER, MIRROR_CONTROLLER):
             return said
         for i, endpoint in enumerate(obj.get("endpoints") or ()):
@@ -109,12 +109,12 @@ class EndpointSliceKind(Kind):
 
 
 def _drop_topology(obj: Object) -> None:
-    """``deprecatedTopology`` can be read in this version of the API, but not written."""
+    """Drop ``deprecatedTopology``, which is read-only in this version of the API."""
     for endpoint in obj.get("endpoints") or ():
         endpoint.pop("deprecatedTopology", None)
 
 
-# --- written rules ---------------------------------------------------------------------------------
+# --- hand-written rules ---------------------------------------------------------------------------------
 
 
 def _port_mistakes(ports: Sequence[Object]) -> Errors:
@@ -156,7 +156,7 @@ def _endpoint_mistakes(obj: Object) -> Errors:
 
 
 def _flawless(endpoint: Object, address_type: str) -> bool:
-    """Whether an endpoint is as nearly all are, so that looking at it more closely can be spared."""
+    """A fast check that nearly all endpoints pass, so that only the others need a closer look."""
     return (
         all(flawless(address) == address_type for address in endpoint.get("addresses") or ())
         and ((node := endpoint.get("nodeName")) is None or (len(node) <= _LONGEST_NAME and _plain_node(node)))
@@ -167,7 +167,7 @@ def _flawless(endpoint: Object, address_type: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain_node(name: str) -> bool:
-    """There are far fewer nodes than endpoints, so their names are worth remembering."""
+    """Cached, because there are far fewer nodes than endpoints."""
     return not metadata.dns_subdomain(name)
 
 
@@ -177,7 +177,7 @@ def _address_mistakes(address: str, address_type: str, path: str, index: int) ->
         return _domain_mistakes(address, at)
     if address_type not in ("IPv4", "IPv6"):
         return []
-    # IPv6 came to slices late enough to be held to its canonical form.
+    # IPv6 addresses in slices must be canonical, unlike IPv4 ones.
     sentences = ip_mistakes(address) if address_type == "IPv4" else canonical_ip_mistakes(address)
     if sentences:
         return [invalid(at, address, sentence) for sentence in sentences]
@@ -220,7 +220,7 @@ def _hint_mistakes(hints: Object, path: str) -> Errors:
 
 
 def _type_mistakes(address_type: str, before: str | None) -> Errors:
-    """The address type is one of a few and stays what it was."""
+    """The address type must be a known one and may not change; ``before`` is None for a new slice."""
     if before is not None:
         if address_type == before:
             return []

@@ -1,7 +1,7 @@
-"""IP families of a Service: its policy, its families and its cluster IPs, and how they agree.
+"""IP families of a Service: ``ipFamilyPolicy``, ``ipFamilies`` and ``clusterIPs``, and how they must agree.
 
-``settle`` decides what the user left open.  It runs before addresses are allocated, because they depend on it, and so
-its mistakes are reported alone, before anything else is looked at.
+``settle`` decides what the user left open.  It runs before addresses are allocated, because they depend on it, so its
+errors are reported alone, before other validation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _same(spec: Object, old: Object, key: str) -> bool:
 
 
 def keeps_dual_stack(spec: Object, old: Object | None) -> bool:
-    """A PreferDualStack Service nobody touches stays as it is, even if the cluster's families changed meanwhile."""
+    """Whether a PreferDualStack Service is unchanged; it then stays so, even if the cluster's families changed."""
     return (
         old is not None
         and spec.get("type") == old.get("type")
@@ -45,13 +45,13 @@ def keeps_dual_stack(spec: Object, old: Object | None) -> bool:
 
 
 def settle(spec: Object, old: Object | None, *, configured: Sequence[str]) -> Errors:
-    """Decide policy and families where the user did not; ``configured`` are the cluster's, its default first."""
+    """Decide policy and families if the user did not; ``configured`` are the cluster's families, the default first."""
     if spec.get("type") == EXTERNAL_NAME or keeps_dual_stack(spec, old):
         return []
     selectorless = spec.get("clusterIP") == NONE and not spec.get("selector")
     if spec.get("ipFamilyPolicy") is None:
         before = old.get("ipFamilyPolicy") if old is not None else None
-        # Nobody knows the families of endpoints made by hand, so they may be of both.
+        # Endpoints of a headless Service without a selector are made by hand, so they may be of both families.
         spec["ipFamilyPolicy"] = before or (REQUIRE_DUAL_STACK if selectorless else SINGLE_STACK)
     errors = cluster_ip_mistakes(spec, old)
     if errors:
@@ -67,7 +67,7 @@ def settle(spec: Object, old: Object | None, *, configured: Sequence[str]) -> Er
             return errors
     families = list(spec.get("ipFamilies") or configured[:1])
     wants_two = spec["ipFamilyPolicy"] != SINGLE_STACK and len(families) == 1
-    # A cluster of one family can still name endpoints of both.
+    # Also in a cluster of one family, handmade endpoints may be of both.
     if wants_two and (selectorless or len(configured) == 2):
         families.append(other(families[0]))
     spec["ipFamilies"] = families
@@ -75,7 +75,7 @@ def settle(spec: Object, old: Object | None, *, configured: Sequence[str]) -> Er
 
 
 def _shrink(spec: Object, old: Object) -> Errors:
-    """On an update: SingleStack alone gives up the second address and family; anything else may not lose them."""
+    """Drop the second address and family on an update to SingleStack; other policies may not lose them."""
     if spec["ipFamilyPolicy"] == SINGLE_STACK:
         for key in ("clusterIPs", "ipFamilies"):
             if _same(spec, old, key) and len(spec.get(key) or ()) > 1:
@@ -101,7 +101,7 @@ def _policy_mistakes(spec: Object) -> Errors:
 
 
 def _infer(spec: Object, configured: Sequence[str]) -> Errors:
-    """Families follow from the addresses given, where they are not named."""
+    """Derive families that are not given from the given addresses."""
     errors: Errors = []
     addresses = spec.get("clusterIPs") or []
     families = list(spec.get("ipFamilies") or ())
@@ -132,7 +132,7 @@ def _unconfigured(spec: Object, configured: Sequence[str]) -> Errors:
 
 
 def cluster_ip_mistakes(spec: Object, old: Object | None) -> Errors:
-    """What is wrong with cluster IPs, families and policy as they are given."""
+    """What is wrong with cluster IPs, families and policy as given."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     single, addresses = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
@@ -158,7 +158,7 @@ def cluster_ip_mistakes(spec: Object, old: Object | None) -> Errors:
     errors += unreadable
     if len(addresses) > 2:
         errors.append(invalid(_IPS, addresses, "may only hold up to 2 values"))
-    # What cannot be read has no family to complain about.
+    # An address that cannot be parsed has no family to check.
     return errors if unreadable else errors + _stack_mistakes(spec, addresses)
 
 
@@ -192,7 +192,7 @@ def _stack_mistakes(spec: Object, addresses: list[str]) -> Errors:
 
 
 def cluster_ip_change_mistakes(spec: Object, old: Object) -> Errors:
-    """Addresses may be added and the second given up, but never replaced, except by way of ExternalName."""
+    """A second address may be added or released, but addresses may not be replaced, except via type ExternalName."""
     if EXTERNAL_NAME in (spec.get("type"), old.get("type")) or (is_headless(spec) and is_headless(old)):
         return []
     before, now = old.get("clusterIPs") or [], spec.get("clusterIPs") or []
@@ -212,7 +212,7 @@ def cluster_ip_change_mistakes(spec: Object, old: Object) -> Errors:
 
 
 def family_change_mistakes(spec: Object, old: Object) -> Errors:
-    """Families follow the same rule; headless Services, which have no address, may change them freely."""
+    """The same rule for families; headless Services, which have no addresses, may change them freely."""
     if EXTERNAL_NAME in (spec.get("type"), old.get("type")) or is_headless(spec) or is_headless(old):
         return []
     before, now = old.get("ipFamilies") or [], spec.get("ipFamilies") or []

@@ -1,4 +1,4 @@
-"""IPAddress: one cluster IP that is in use, and by whom.  The object's name is the address."""
+"""IPAddress: a cluster IP in use, and the object that uses it.  The IPAddress's name is the address."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _owner(parent: Object) -> str:
 
 
 def parent_mistakes(parent: Object | None) -> Errors:
-    """What is wrong with whom an address says to belong to."""
+    """What is wrong with the ``parentRef`` of an address."""
     if parent is None:
         return [required(_PARENT)]
     errors: Errors = []
@@ -63,7 +63,7 @@ def parent_mistakes(parent: Object | None) -> Errors:
 
 
 def parent_of(namespace: str, name: str) -> Object:
-    """The reference of an address to the Service that has it."""
+    """The ``parentRef`` to the Service that uses an address."""
     return {"resource": "services", "namespace": namespace, "name": name}
 
 

@@ -1,12 +1,4 @@
-"""Service: a name and an address for a set of Pods.
-
-The rules are spread over modules by subject:
-
-- :mod:`~seamark.kinds.service.types`       what each type has and needs, what is wiped when it changes
-- :mod:`~seamark.kinds.service.defaults`    constant defaults, and what an update inherits
-- :mod:`~seamark.kinds.service.families`    policy, families and cluster IPs
-- :mod:`~seamark.kinds.service.ports`       ports
-- :mod:`~seamark.kinds.service.validation`  everything that can be wrong, in order
+"""Service: a name and an address for a set of Pods.  Its rules are in the other modules of this package.
 
 Policy and families depend on the cluster and are settled by ``allocation.allocate`` together with the addresses,
 between ``prepare_*`` and ``validate*``.
@@ -83,7 +75,7 @@ class ServiceKind(Kind):
         wipe_unneeded(spec, before)
         strip_internal_policy(spec)
         if spec["type"] != LOAD_BALANCER:
-            # Taking a balancer down takes time, but nobody has to see it.
+            # The load balancer may still exist for a while, but its address is no longer shown.
             obj["status"] = {**old["status"], "loadBalancer": {}}
 
     def validate_update(self, obj: Object, old: Object) -> Errors:

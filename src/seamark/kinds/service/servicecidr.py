@@ -1,4 +1,4 @@
-"""ServiceCIDR: a range, or one of each family, that cluster IPs are taken from."""
+"""ServiceCIDR: a range of cluster IPs, or one range per family."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seamark.kinds.values.fields import Errors, invalid, required
 from seamark.kinds.values.metadata import keep_accessories
 from seamark.kinds.values.times import age
 
-DEFAULT_NAME = "kubernetes"  # made from the server's own configuration
+DEFAULT_NAME = "kubernetes"  # the ServiceCIDR that the server creates from its own configuration
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Ready"
 
@@ -32,7 +32,7 @@ class ServiceCIDRKind(Kind):
         return _range_mistakes(_ranges(obj))
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        """Nothing may change, except that a second family may be added."""
+        """The ranges may not change, except that a second family may be added."""
         now, before = _ranges(obj), _ranges(old)
         if len(now) == len(before):
             changed = [i for i, cidr in enumerate(before) if cidr != now[i]]
@@ -44,7 +44,7 @@ class ServiceCIDRKind(Kind):
 
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)
-        # Unlike older kinds, this one takes nothing but the status here.
+        # Unlike older kinds, a status update of this kind may not change labels or annotations.
         keep_accessories(obj["metadata"], old["metadata"])
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
@@ -53,7 +53,7 @@ class ServiceCIDRKind(Kind):
 
 
 def usable_ranges(obj: Object) -> list[str]:
-    """The ranges that new addresses may come from: none once the ServiceCIDR is not ready, or going."""
+    """The ranges for new addresses: none if the ServiceCIDR is not ready or is being deleted."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     waiting = any(found.get("type") == READY and found.get("status") != "True" for found in conditions)
     return [] if waiting or obj["metadata"].get("deletionTimestamp") else _ranges(obj)
@@ -67,7 +67,7 @@ def _range_mistakes(ranges: list[str]) -> Errors:
     if not ranges:
         return [required(_PATH, "at least one CIDR required")]
     if len(ranges) > 2:
-        # Kubernetes prints its internal struct here.
+        # Kubernetes' message prints its internal struct.
         return [invalid(_PATH, {"CIDRs": ranges}, "may only hold up to 2 values")]
     errors: Errors = []
     for i, cidr in enumerate(ranges):

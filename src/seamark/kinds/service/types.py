@@ -1,7 +1,7 @@
-"""What each type of Service has and needs, and what is wiped when the type changes.
+"""The types of Services: which fields each type uses, and which are cleared when the type changes.
 
-A Service is a union told apart by ``type``.  On an update, what the new type has no use for is dropped, but only where
-the user did not touch it: a value that was changed together with the type is a mistake for validation to report.
+On an update, fields that the new type does not use are dropped if the user did not change them; if the user changed
+them together with the type, they are kept, and validation rejects them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NONE = "None"  # the clusterIP of a headless Service
 
 
 def has_cluster_ip(spec: Object) -> bool:
-    """Whether the type has a clusterIP at all; "None" counts."""
+    """Whether the type has a clusterIP, which may be "None"."""
     return spec.get("type") != EXTERNAL_NAME
 
 
@@ -29,7 +29,7 @@ def has_node_ports(spec: Object) -> bool:
 
 
 def allocates_node_ports(spec: Object) -> bool:
-    """Whether every port gets a node port, even if none was asked for."""
+    """Whether every port gets a node port, even if the user requests none."""
     if spec.get("type") == LOAD_BALANCER:
         return bool(spec.get("allocateLoadBalancerNodePorts", True))
     return spec.get("type") == NODE_PORT
@@ -49,7 +49,7 @@ def is_headless(spec: Object) -> bool:
 
 
 def node_ports(spec: Object) -> list[int]:
-    """The node ports of all ports that have one, in their order; a shared one is there more than once."""
+    """The node ports of all ports, in order; a node port that two ports share is listed twice."""
     return [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
 
 
@@ -64,14 +64,14 @@ def _unchanged(spec: Object, old: Object, *keys: str) -> bool:
 
 
 def wipe_unneeded(spec: Object, old: Object) -> None:
-    """Drop what the new type has no use for and the user did not change."""
+    """Drop fields that the new type does not use and the user did not change."""
     if has_cluster_ip(old) and not has_cluster_ip(spec):
         if _unchanged(spec, old, "clusterIP", "clusterIPs"):
             drop(spec, "clusterIP", "clusterIPs")
         for key in ("ipFamilies", "ipFamilyPolicy"):
             if _unchanged(spec, old, key):
                 drop(spec, key)
-    # Ports may come and go, as long as no node port is new.
+    # Ports may be added or removed in the same update, as long as no node port is new.
     if has_node_ports(old) and not has_node_ports(spec) and set(node_ports(spec)) <= set(node_ports(old)):
         for port in spec.get("ports") or ():
             drop(port, "nodePort")

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a Service, in the order Kubernetes says it."""
+"""Validation of Services, in the order in which Kubernetes reports errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ONLY_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
 
 def mistakes(obj: Object, old: Object | None) -> Errors:
-    """What is wrong with the object itself; values that ``old`` already had are judged leniently."""
+    """What is wrong with the object itself; some checks do not apply to values that ``old`` already had."""
     spec = obj["spec"]
     old_spec = old["spec"] if old is not None else None
     ports = spec.get("ports") or []
@@ -61,7 +61,7 @@ def mistakes(obj: Object, old: Object | None) -> Errors:
 
 
 def change_mistakes(obj: Object, old: Object) -> Errors:
-    """What is wrong with how the object changed."""
+    """What is wrong with the change from ``old`` to the object."""
     spec, before = obj["spec"], old["spec"]
     errors = cluster_ip_change_mistakes(spec, before)
     errors += family_change_mistakes(spec, before)
@@ -121,7 +121,7 @@ def _type_mistakes(spec: Object) -> Errors:
         for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
         if spec.get(key) not in (None, [])
     ]
-    # The name may end with a dot, to say that it is complete.
+    # The name may end with a dot, which makes it absolute.
     name = spec.get("externalName", "").removesuffix(".")
     if not name:
         return [*errors, required("spec.externalName")]
@@ -151,7 +151,7 @@ def _external_ip_mistakes(spec: Object, old: Object | None) -> Errors:
 
 
 def _source_range_mistakes(obj: Object, old: Object | None) -> Errors:
-    """Ranges are in the spec or, formerly, in an annotation; blanks around them are allowed in both."""
+    """Source ranges are in the spec or in an older annotation; both allow blanks around them."""
     spec = obj["spec"]
     errors: Errors = []
     if ranges := spec.get("loadBalancerSourceRanges"):

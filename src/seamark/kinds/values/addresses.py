@@ -1,11 +1,11 @@
-"""IP addresses and CIDRs as Go reads and prints them, and what Kubernetes says about bad ones.
+"""Reads and prints IP addresses and CIDRs as Go does, with Kubernetes' messages about bad ones.
 
-Three degrees of strictness exist side by side:
+There are three degrees of strictness:
 
-- *sloppy*: leading zeros are skipped (``010.0.0.1`` is ``10.0.0.1``) and IPv4 may be written as IPv6
-  (``::ffff:10.0.0.1``).  Everything that is merely read is read so.
-- *legacy*: what older fields of the API demand of new values: no such zeros, no such mapping, but any spelling of IPv6.
-- *canonical*: what newer fields demand: exactly as it would be printed.
+- *sloppy*: leading zeros are skipped (``010.0.0.1`` is ``10.0.0.1``), and IPv4 may be written as IPv6
+  (``::ffff:10.0.0.1``).  Stored values are read like this.
+- *legacy*: older fields of the API reject new values with such zeros or mappings, but accept any spelling of IPv6.
+- *canonical*: newer fields accept only the spelling in which an address is printed.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Family = Literal["IPv4", "IPv6"]
 
 _digits = re.compile(r"[0-9]+", re.ASCII)
 _hex = re.compile(r"[0-9a-fA-F]+", re.ASCII)
-_MAPPED_BITS = 96  # ::ffff:0:0/96 is IPv4 in IPv6's clothes
-_EMBEDDED = bytes(10)  # how all IPv6 addresses begin in which an IPv4 address may be embedded
-_LONGEST = 64  # no address is longer, and what is longer should not be remembered
+_MAPPED_BITS = 96  # IPv4-mapped IPv6 addresses are in ::ffff:0:0/96
+_EMBEDDED = bytes(10)  # the first bytes of all IPv6 addresses that may embed an IPv4 address
+_LONGEST = 64  # no address is longer; longer texts are not kept in the caches below
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """An address that could be read.  One that was ``mapped`` into IPv6 is the IPv4 address it means."""
+    """A parsed address.  If it was IPv4-``mapped``, ``address`` is the IPv4 address."""
 
     address: Address
     mapped: bool = False
-    padded: bool = False  # with zeros that only a sloppy reader skips
-    unfit: tuple[str, ...] = ()  # why it cannot be where traffic goes to
+    padded: bool = False  # has leading zeros, which only a sloppy reader accepts
+    unfit: tuple[str, ...] = ()  # reasons why it cannot be an endpoint's address
 
 
 class ParsedNetwork(msgspec.Struct, frozen=True):
-    """A CIDR that could be read: the address as written and the network it lies in."""
+    """A parsed CIDR: the address as written, and the network that contains it."""
 
     address: Address
     network: Network
@@ -54,7 +54,7 @@ class ParsedNetwork(msgspec.Struct, frozen=True):
 
 
 def _small(text: str) -> int:
-    """A decimal number of up to three digits after any zeros; 999 stands for all that is too large or no number."""
+    """A decimal number of up to three digits after any zeros; 999 if it is larger or not a number."""
     digits = text.lstrip("0")
     return int(digits or "0") if len(digits) <= 3 and _digits.fullmatch(text) else 999
 
@@ -80,7 +80,7 @@ def _read_ipv6(text: str) -> tuple[IPv6Address, bool] | None:
         if group:
             if not _hex.fullmatch(group):
                 return None
-            # Four digits are IPv6's own; zeros beyond them are what a sloppy reader skips.
+            # IPv6 allows four digits; only a sloppy reader skips further leading zeros.
             padded = padded or len(group) > 4
             groups[i] = group.lstrip("0") or "0"
     try:
@@ -90,7 +90,7 @@ def _read_ipv6(text: str) -> tuple[IPv6Address, bool] | None:
 
 
 def _read(text: str) -> tuple[Address, bool] | None:
-    """The address and whether it is padded; the first dot or colon says which family to expect."""
+    """The address, and whether it is padded; the first dot or colon decides the family."""
     for char in text:
         if char == ".":
             return _read_ipv4(text)
@@ -100,9 +100,9 @@ def _read(text: str) -> tuple[Address, bool] | None:
 
 
 def plain(text: str) -> Family | None:
-    """The family of an address that is written exactly as it would be printed; None for all other text.
+    """The family of an address that is written exactly as it would be printed; None for any other text.
 
-    Most addresses are, and the C library finds out far sooner than the readers above.
+    Most addresses are written like that, and the C library checks it much faster than the readers above.
     """
     return _plain(text) if len(text) <= _LONGEST else None
 
@@ -114,14 +114,14 @@ def _plain(text: str) -> Family | None:
         packed = inet_pton(number, text)
     except (OSError, ValueError):
         return None
-    # Go prints ::1.2.3.4 and ::ffff:1.2.3.4 in other ways than the C library.
+    # Go prints ::1.2.3.4 and ::ffff:1.2.3.4 differently from the C library.
     if number == AF_INET6 and packed.startswith(_EMBEDDED):
         return None
     return family if inet_ntop(number, packed) == text else None  # type: ignore[return-value]  # one of the two above
 
 
 def printed(number: int, version: int) -> str:
-    """The address with this number as it is printed (RFC 5952)."""
+    """The canonical text (RFC 5952) of the address with this number."""
     if version == 4:
         return inet_ntop(AF_INET, number.to_bytes(4, "big"))
     packed = number.to_bytes(16, "big")
@@ -129,7 +129,7 @@ def printed(number: int, version: int) -> str:
 
 
 def parse(text: str) -> Parsed | None:
-    """Read an address sloppily; None if it is none."""
+    """Read an address sloppily; None if the text is not an address."""
     return _parse(text) if len(text) <= _LONGEST else None
 
 
@@ -165,7 +165,7 @@ def _is_link_local_multicast(address: Address) -> bool:
 
 
 def parse_network(text: str) -> ParsedNetwork | None:
-    """Read a CIDR sloppily; None if it is none."""
+    """Read a CIDR sloppily; None if the text is not a CIDR."""
     return _parse_network(text) if len(text) <= _LONGEST else None
 
 
@@ -194,7 +194,7 @@ def _parse_network(text: str) -> ParsedNetwork | None:
 
 
 def family(text: str) -> Family | None:
-    """Which family an address belongs to; None if it is no address."""
+    """The family of an address; None if the text is not an address."""
     if (found := plain(text)) is not None:
         return found
     parsed = parse(text)
@@ -202,7 +202,7 @@ def family(text: str) -> Family | None:
 
 
 def network_family(text: str) -> Family | None:
-    """Which family a CIDR belongs to; None if it is no CIDR."""
+    """The family of a CIDR; None if the text is not a CIDR."""
     parsed = parse_network(text)
     return None if parsed is None else _family(parsed.network)
 
@@ -212,18 +212,18 @@ def _family(value: Address | Network) -> Family:
 
 
 def both_families(texts: Iterable[str]) -> bool:
-    """Whether there are addresses (or CIDRs) of IPv4 and of IPv6 among these."""
+    """Whether these addresses (or CIDRs) include both IPv4 and IPv6."""
     return {family(text.partition("/")[0]) for text in texts} >= {"IPv4", "IPv6"}
 
 
 def canonical(text: str) -> str:
-    """The address as it is printed (RFC 5952); the text itself if it is no address."""
+    """The canonical text (RFC 5952) of an address; the text itself if it is not an address."""
     parsed = parse(text)
     return text if parsed is None else str(parsed.address)
 
 
 def flawless(text: str) -> Family | None:
-    """The family of an address that nobody can object to: canonical, and one that traffic can go to."""
+    """The family of an address that passes every check: canonical, and possible as an endpoint; else None."""
     return _flawless(text) if len(text) <= _LONGEST else None
 
 
@@ -239,7 +239,7 @@ def _flawless(text: str) -> Family | None:
 
 
 def ip_mistakes(text: str) -> tuple[str, ...]:
-    """What is wrong with this as an address in an older field; empty if nothing."""
+    """What is wrong with an address in an older field; empty if nothing."""
     if plain(text):
         return ()
     parsed = parse(text)
@@ -253,13 +253,13 @@ def ip_mistakes(text: str) -> tuple[str, ...]:
 
 
 def canonical_ip_mistakes(text: str) -> tuple[str, ...]:
-    """What is wrong with this as an address in a newer field; empty if nothing."""
+    """What is wrong with an address in a newer field; empty if nothing."""
     printed = canonical(text)
     return ip_mistakes(text) or (() if printed == text else (f"must be in canonical form ({show(printed)})",))
 
 
 def cidr_mistakes(text: str) -> tuple[str, ...]:
-    """What is wrong with this as a CIDR in an older field; empty if nothing."""
+    """What is wrong with a CIDR in an older field; empty if nothing."""
     parsed = parse_network(text)
     if parsed is None:
         return ("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",)
@@ -273,7 +273,7 @@ def cidr_mistakes(text: str) -> tuple[str, ...]:
 
 
 def canonical_cidr_mistakes(text: str) -> tuple[str, ...]:
-    """What is wrong with this as a CIDR in a newer field; empty if nothing."""
+    """What is wrong with a CIDR in a newer field; empty if nothing."""
     mistakes = cidr_mistakes(text)
     parsed = parse_network(text)
     if mistakes or parsed is None or str(parsed.network) == text:
@@ -282,18 +282,18 @@ def canonical_cidr_mistakes(text: str) -> tuple[str, ...]:
 
 
 def endpoint_ip_mistakes(text: str) -> tuple[str, ...]:
-    """Why this address cannot be where traffic goes to; empty if it can."""
+    """Why this address cannot be an endpoint's; empty if it can."""
     parsed = parse(text)
     return ("must be a valid IP address",) if parsed is None else parsed.unfit
 
 
 def refuse_ip(path: str, value: str, accepted: Collection[str] = ()) -> Errors:
-    """Errors about an address in an older field; ``accepted`` were there before and may stay as they are."""
+    """Errors about an address in an older field; values in ``accepted`` were there before and may stay."""
     return [] if value in accepted else [invalid(path, value, sentence) for sentence in ip_mistakes(value)]
 
 
 def refuse_cidr(path: str, value: str, accepted: Collection[str] = ()) -> Errors:
-    """Errors about a CIDR in an older field; ``accepted`` were there before and may stay as they are."""
+    """Errors about a CIDR in an older field; values in ``accepted`` were there before and may stay."""
     return [] if value in accepted else [invalid(path, value, sentence) for sentence in cidr_mistakes(value)]
 
 
@@ -305,7 +305,7 @@ def refuse_endpoint_ip(path: str, value: str) -> Errors:
 
 
 def ip_warnings(path: str, value: str) -> list[str]:
-    """What to say about an address that is accepted, but oddly written."""
+    """Warnings about an address that is accepted but not written in the usual way."""
     parsed = None if plain(value) else parse(value)
     if parsed is None:
         return []
@@ -321,7 +321,7 @@ def ip_warnings(path: str, value: str) -> list[str]:
 
 
 def cidr_warnings(path: str, value: str) -> list[str]:
-    """What to say about a CIDR that is accepted, but oddly written."""
+    """Warnings about a CIDR that is accepted but not written in the usual way."""
     parsed = parse_network(value)
     if parsed is None:
         return []

@@ -1,7 +1,7 @@
-"""What can be wrong with one field of an object, in Kubernetes' own words.
+"""Errors about single fields of an object, with Kubernetes' messages.
 
-A validator appends :class:`FieldError` values to a list and goes on, so that a user sees every mistake at once.
-Paths are plain strings (``spec.ports[0].port``), built by the caller only along the way it walks.
+A validator collects :class:`FieldError` values in a list, so that a user sees every mistake at once.  Paths are plain
+strings (``spec.ports[0].port``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seamark.kinds.resource import Resource
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One mistake: ``reason`` is the machine-readable cause, ``message`` the sentence after the path."""
+    """One mistake: ``reason`` is the machine-readable cause, ``message`` the text after the path."""
 
     field: str
     reason: str
@@ -27,7 +27,7 @@ Errors = list[FieldError]
 
 
 def show(value: Any) -> str:
-    """A value as Go's ``field.Error`` prints it: strings quoted, numbers bare, structures as JSON."""
+    """A value as Go's ``field.Error`` prints it: strings in quotes, numbers without, structures as JSON."""
     return msgspec.json.encode(value).decode()
 
 
@@ -48,7 +48,7 @@ def duplicate(field: str, value: Any) -> FieldError:
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """``supported`` is printed in the order given: pass it sorted where Kubernetes sorts."""
+    """``supported`` is printed in the given order: pass it sorted where Kubernetes sorts."""
     listed = ", ".join(show(choice) for choice in supported)
     return FieldError(field, "FieldValueNotSupported", f"Unsupported value: {show(value)}: supported values: {listed}")
 
@@ -75,7 +75,7 @@ def internal(field: str, detail: str) -> FieldError:
 
 
 def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
-    """The 422 that lists these mistakes."""
+    """The 422 error that lists these mistakes, each once."""
     seen: dict[tuple[str, str], FieldError] = {}
     for error in errors:
         seen.setdefault((error.field, error.message), error)

@@ -1,4 +1,4 @@
-"""The ``matchLabels``/``matchExpressions`` object inside other objects: what is wrong with one."""
+"""The LabelSelector inside objects (``matchLabels``, ``matchExpressions``): validation and printing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seamark.kinds.values.selectors import LabelSelector, from_label_selector
 
 
 def label_selector_mistakes(selector: Object | None, path: str) -> Errors:
-    """Everything wrong with it; an absent one is fine here."""
+    """Everything that is wrong with a LabelSelector; None is valid."""
     if not selector:
         return []
     errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
@@ -33,7 +33,7 @@ def label_selector_mistakes(selector: Object | None, path: str) -> Errors:
 
 
 def printed(selector: Object | None) -> Object | None:
-    """The selector with its parts and labels in the order in which messages print them."""
+    """The selector with its fields and labels in the order of Kubernetes' messages."""
     if selector is None:
         return None
     shown: Object = {}
@@ -46,7 +46,7 @@ def printed(selector: Object | None) -> Object | None:
 
 
 def readable(selector: Object | None) -> LabelSelector | None:
-    """The selector as something that can match, or None if it makes no sense."""
+    """The parsed selector, or None if it is invalid."""
     try:
         return from_label_selector(selector)
     except BadRequest:

@@ -1,4 +1,4 @@
-"""Names, labels and the rest of ``metadata``: the rules every kind shares."""
+"""Validation of ``metadata``: names, labels, annotations, owners and finalizers, the same for every kind."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _length(limit: int) -> str:
 
 
 def _masked(name: str, prefix: bool) -> str:
-    """A generateName is judged as if something stood where its trailing dash is."""
+    """A name to validate; in a generateName the trailing dash is replaced, because characters will follow it."""
     return name[:-1] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
 def dns_label(name: str, *, prefix: bool = False) -> list[str]:
-    """What is wrong with this as an RFC 1123 label; empty if nothing."""
+    """What is wrong with an RFC 1123 label; empty if nothing."""
     name = _masked(name, prefix)
     wrong = [_length(63)] if len(name) > 63 else []
     if _label.fullmatch(name):
@@ -48,7 +48,7 @@ def dns_label(name: str, *, prefix: bool = False) -> list[str]:
 
 
 def dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
-    """What is wrong with this as an RFC 1035 label; empty if nothing."""
+    """What is wrong with an RFC 1035 label; empty if nothing."""
     name = _masked(name, prefix)
     wrong = [_length(63)] if len(name) > 63 else []
     if not _dns1035.fullmatch(name):
@@ -61,7 +61,7 @@ def dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
 
 
 def dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
-    """What is wrong with this as an RFC 1123 subdomain; empty if nothing."""
+    """What is wrong with an RFC 1123 subdomain; empty if nothing."""
     name = _masked(name, prefix)
     wrong = [_length(253)] if len(name) > 253 else []
     if not _subdomain.fullmatch(name):
@@ -74,7 +74,7 @@ def dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
 
 
 def path_segment(name: str, *, prefix: bool = False) -> list[str]:
-    """What keeps this from being one segment of a URL path; empty if nothing."""
+    """Why a name cannot be one segment of a URL path; empty if it can."""
     wrong = []
     if not prefix and name in (".", ".."):
         wrong.append(f"may not be '{name}'")
@@ -83,7 +83,7 @@ def path_segment(name: str, *, prefix: bool = False) -> list[str]:
 
 
 def qualified_name(value: str) -> list[str]:
-    """What is wrong with this as a label key, ``prefix/name``; empty if nothing."""
+    """What is wrong with a label key, ``prefix/name``; empty if nothing."""
     if _qualified.fullmatch(value) and len(value) <= 63:
         return []
     wrong = []
@@ -114,7 +114,7 @@ def qualified_name(value: str) -> list[str]:
 
 
 def label_value(value: str) -> list[str]:
-    """What is wrong with this as the value of a label; empty if nothing."""
+    """What is wrong with a label's value; empty if nothing."""
     wrong = [_length(63)] if len(value) > 63 else []
     if not _label_value.fullmatch(value):
         wrong.append(
@@ -138,7 +138,7 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
     size = 0
     for key, value in annotations.items():
         size += len(key.encode()) + len(value.encode())
-        # Annotation keys may be in upper case where label keys may not.
+        # Unlike a label key, an annotation key may have upper case in its prefix.
         errors += [invalid(path, key, sentence) for sentence in qualified_name(key.lower())]
     if size > TOTAL_ANNOTATIONS_LIMIT:
         errors.append(too_long(path, TOTAL_ANNOTATIONS_LIMIT))
@@ -146,12 +146,12 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
 
 
 def _in_order(owner: Object) -> Object:
-    """An owner with its fields in Go's order, in which messages print it."""
+    """An owner reference with its fields in Go's order, for messages."""
     return {field: owner[field] for field in _OWNER_FIELDS if field in owner}
 
 
 def drop_repeated_owners(meta: Object, *, patched: bool = False) -> list[str]:
-    """Keep one of each owner that is named more than once; a sentence about it for who did so."""
+    """Remove repeated owner references; returns a warning about them, if there were any."""
     owners = meta.get("ownerReferences") or ()
     kept: list[Object] = []
     repeated = []
@@ -163,7 +163,7 @@ def drop_repeated_owners(meta: Object, *, patched: bool = False) -> list[str]:
     if not repeated:
         return []
     meta["ownerReferences"] = kept
-    # A patch is looked at only when all is done, and Kubernetes says so.
+    # Kubernetes checks a patch only after mutating admission, and its message says so.
     moment = " after mutating admission happens" if patched else ""
     return [
         f".metadata.ownerReferences contains duplicate entries{moment}; API server dedups owner references in 1.20+, "
@@ -203,7 +203,7 @@ def _validate_owners(owners: list[Any], path: str) -> Errors:
 
 
 def validate(meta: Object, check_name: Callable[..., list[str]], *, namespaced: bool, path: str = "metadata") -> Errors:
-    """Everything wrong with the metadata of a new object."""
+    """Everything that is wrong with the metadata of a new object."""
     errors: Errors = []
     name, generate = meta.get("name", ""), meta.get("generateName", "")
     if generate:
@@ -224,7 +224,7 @@ def validate(meta: Object, check_name: Callable[..., list[str]], *, namespaced: 
 
 
 def _validate_accessories(meta: Object, old: Object, path: str) -> Errors:
-    """What is still as it was has been looked at before."""
+    """Validate generation, labels, annotations, owners and finalizers; values that did not change are not checked."""
     errors: Errors = []
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
@@ -258,7 +258,7 @@ _ACCESSORIES: tuple[tuple[str, Callable[[Any, str], Errors]], ...] = (
 
 
 def keep_accessories(meta: Object, old: Object) -> None:
-    """Take from ``old`` what a write about something else may not change."""
+    """Restore labels, annotations, owners and finalizers from ``old``, for writes that may not change them."""
     for field, _ in _ACCESSORIES:
         meta.pop(field, None)
         if field in old:
@@ -266,7 +266,7 @@ def keep_accessories(meta: Object, old: Object) -> None:
 
 
 def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors:
-    """Everything wrong with how metadata changed; the write path has already carried over what no one may set."""
+    """Everything that is wrong with a change of metadata; the write path has restored read-only fields before."""
     errors: Errors = []
     if old.get("deletionTimestamp"):
         before = old.get("finalizers") or []

@@ -1,4 +1,4 @@
-"""Ports by number and by name, and what travels over them: sentences that Pods, Services and endpoints share."""
+"""Validation of port numbers, port names and protocols, shared by Pods, Services and endpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def port_number_mistakes(path: str, number: int) -> Errors:
 
 
 def port_name_mistakes(name: str) -> list[str]:
-    """What is wrong with this as the name of a container's port (an IANA service name); empty if nothing."""
+    """What is wrong with the name of a container's port (an IANA service name); empty if nothing."""
     wrong = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not _characters.fullmatch(name):
         wrong.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -34,7 +34,7 @@ def port_name_mistakes(name: str) -> list[str]:
 
 
 def port_mistakes(path: str, port: Any) -> Errors:
-    """A port by number or by name."""
+    """What is wrong with a port that is given by number or by name."""
     if isinstance(port, int):
         return port_number_mistakes(path, port)
     return [invalid(path, port, sentence) for sentence in port_name_mistakes(port)]

@@ -1,7 +1,7 @@
-"""Resource quantities: ``100m``, ``1.5Gi``, ``1e3``; parsed exactly, compared by value, printed in canonical form.
+"""Resource quantities such as ``100m``, ``1.5Gi`` or ``1e3``: parsed exactly, and printed in canonical form.
 
-A quantity keeps the family of its suffix (binary, decimal or exponent) when printed.  Canonical form has no fraction
-and the largest suffix that needs none: 0.1 is ``100m``, 1024Ki is ``1Mi``, 1000 is ``1k``.
+A printed quantity keeps the kind of its suffix (binary, decimal or exponent).  The canonical form has the largest
+suffix that needs no fraction: 0.1 is ``100m``, 1024Ki is ``1Mi``, 1000 is ``1k``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0
 _FINEST = -9  # nothing smaller than a nano
 _LARGEST_BINARY = 2**63 - 1
 _LARGEST_EXPONENT = 2**31 - 1
-_KEPT_DIGITS = 18  # longer numbers are never printed as they were written
+_KEPT_DIGITS = 18  # longer numbers are always printed in canonical form
 
 
 class QuantityError(ValueError):
-    """Not a quantity; the text is Kubernetes' own."""
+    """The text is not a quantity; the message is Kubernetes' own."""
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Quantity(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> Decimal:
-        """The exact amount; Decimals compare exactly whatever their exponents."""
+        """The exact amount."""
         return Decimal((self.digits < 0, tuple(map(int, str(abs(self.digits)))), self.exponent))
 
 
@@ -61,7 +61,7 @@ def _suffix(text: str) -> tuple[Format, int]:
 
 
 def parse(text: str) -> Quantity:
-    """The quantity this text means, or :class:`QuantityError`."""
+    """Parse a quantity; raises :class:`QuantityError`."""
     match = _pattern.fullmatch(text)
     if not match or not text or len(text) > 1000:
         raise QuantityError(f"quantities must match the regular expression '{_SPLIT}'")
@@ -72,7 +72,7 @@ def parse(text: str) -> Quantity:
         kept = not fraction and bool(digits & 7) and len(whole) + exponent * 3 // 10 <= 14
         digits, exponent = digits << exponent, 0
     else:
-        # Text that is canonical but for writing its exponent as decimals ("1.500") is printed as it was written.
+        # Kubernetes prints a text such as "1.500" as it was written, although the canonical form has no fraction.
         kept = (
             (exponent - len(fraction)) % 3 == 0
             and exponent - len(fraction) >= _FINEST
@@ -91,7 +91,7 @@ def parse(text: str) -> Quantity:
 
 
 def _round_up(digits: int, places: int) -> int:
-    """Drop decimal places; whoever asks for something gets something."""
+    """Drop decimal places, rounding up, so that a request never becomes zero."""
     if places > len(str(digits)):
         return 1 if digits else 0
     step: int = 10**places
@@ -99,7 +99,7 @@ def _round_up(digits: int, places: int) -> int:
 
 
 def _settle_binary(digits: int, exponent: int) -> tuple[int, int, Format]:
-    """A binary amount is capped, and one below 1 is better told in decimals."""
+    """Cap a binary amount at the largest int64, and print one below 1 with a decimal suffix."""
     scale = 10**-exponent
     if digits > _LARGEST_BINARY * scale:
         digits, exponent, scale = _LARGEST_BINARY, 0, 1
@@ -111,7 +111,7 @@ def _print(digits: int, exponent: int, form: Format) -> str:
         return "0"
     if form == "BinarySI":
         whole, rest = divmod(digits, 10**-exponent)
-        # Below 1Ki, or with a fraction, rounding would lie.
+        # An amount below 1Ki or with a fraction has no exact binary suffix.
         if not rest and abs(whole) >= 1024:
             power = 0
             while whole % 1024 == 0 and power < 60:
@@ -130,11 +130,11 @@ def _print(digits: int, exponent: int, form: Format) -> str:
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """The text of the same quantity in canonical form, or :class:`QuantityError`."""
+    """The canonical text of a quantity; raises :class:`QuantityError`."""
     return parse(text.strip()).text
 
 
 @lru_cache(maxsize=4096)
 def amount(text: str) -> Decimal:
-    """How much this text means, for comparing and adding."""
+    """The amount of a quantity, to compare and add."""
     return parse(text).value

@@ -1,12 +1,12 @@
-"""Label selectors and field selectors: their grammar, their matching, and what is said about a bad one.
+"""Label selectors and field selectors: parsing, matching, and Kubernetes' messages about bad ones.
 
     selector     = requirement *("," requirement) | ""
     requirement  = KEY | "!" KEY
                  | KEY ("=" | "==" | "!=" | ">" | "<") [VALUE]
                  | KEY ("in" | "notin") "(" [VALUE *("," [VALUE])] ")"
 
-``in`` and ``notin`` are operators only where an operator can stand; elsewhere they are ordinary words.  Field selectors
-know ``=``, ``==`` and ``!=`` only, and escape ``\\``, ``,`` and ``=`` in a value by a backslash.
+``in`` and ``notin`` are operators only in an operator's position; elsewhere they are ordinary words.  Field selectors
+support only ``=``, ``==`` and ``!=``; a backslash escapes ``\\``, ``,`` and ``=`` in their values.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _int64(text: str) -> int | None:
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on the labels; ``values`` are sorted, and empty for ``exists`` and ``!``."""
+    """One condition on labels; ``values`` are sorted, and empty for ``exists`` and ``!``."""
 
     key: str
     operator: Operator
@@ -89,10 +89,10 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class LabelSelector:
-    """All requirements must hold.  No requirement at all selects everything; :data:`NOTHING` selects nothing.
+    """Matches if all requirements hold.  Without requirements it matches everything; :data:`NOTHING` matches nothing.
 
-    ``equalities`` is the selector as plain pairs where it says nothing else (``a=b,c=d``), and None otherwise:
-    indexes and the fast path here live on it.
+    ``equalities`` are the label pairs of a selector that has no other requirements (``a=b,c=d``), else None; indexes
+    and :meth:`matches` use them, because they are faster.
     """
 
     __slots__ = ("_pairs", "equalities", "requirements")
@@ -100,13 +100,13 @@ class LabelSelector:
     def __init__(self, requirements: Sequence[Requirement]) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
         pairs = {r.key: r.values[0] for r in self.requirements if r.operator in ("=", "in") and len(r.values) == 1}
-        # "a=1,a=2" has one pair too few and is left to the requirements, which it can never meet.
+        # "a=1,a=2" gives only one pair, so its requirements are kept, which never match.
         self.equalities: Mapping[str, str] | None = pairs if len(pairs) == len(self.requirements) else None
         self._pairs = tuple(pairs.items()) if self.equalities is not None else None
 
     @property
     def empty(self) -> bool:
-        """Whether it selects everything."""
+        """Whether it matches everything."""
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -132,7 +132,7 @@ class LabelSelector:
 
 
 class _Nothing(LabelSelector):
-    """What an absent selector means in an object: no object is meant."""
+    """Matches nothing, as an absent LabelSelector in an object does."""
 
     __slots__ = ()
 
@@ -154,12 +154,12 @@ NOTHING: LabelSelector = _Nothing()
 
 @lru_cache(maxsize=1024)
 def parse_labels(text: str) -> LabelSelector:
-    """The selector a query means; ``BadRequest`` in the API server's words if it means none."""
+    """Parse a label selector; raises ``BadRequest`` with the API server's message."""
     return LabelSelector(list(_Parser(text).requirements())) if text else EVERYTHING
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
-    """The selector of a ``matchLabels``/``matchExpressions`` object; None selects nothing, ``{}`` everything."""
+    """The selector for a LabelSelector object; None matches nothing, ``{}`` matches everything."""
     if selector is None:
         return NOTHING
     requirements = [
@@ -176,7 +176,7 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def from_pairs(pairs: Mapping[str, str]) -> LabelSelector:
-    """The selector of a Service or ReplicationController: every pair must be there.  The pairs are taken as valid."""
+    """The selector of a Service or ReplicationController: all pairs must match.  The pairs are not validated."""
     return LabelSelector([Requirement(key, "=", (value,)) for key, value in pairs.items()])
 
 
@@ -205,7 +205,7 @@ def _mistakes(requirement: Requirement) -> list[FieldError]:
 
 
 class _Parser:
-    """Reads tokens once, left to right; the end is an empty token."""
+    """A recursive descent parser; the end of the text is an empty token."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _token.findall(text)
@@ -247,7 +247,7 @@ class _Parser:
         if not _is_word(key):
             raise BadRequest(f"found '{key}', expected: identifier")
         if sentences := qualified_name(key):
-            # Go prints the missing path of a selector on its own as <nil>.
+            # A selector in a query has no path, which Go prints as <nil>.
             error = invalid("<nil>", key, "; ".join(sentences))
             raise BadRequest(f"{error.field}: {error.message}")
         if negated:
@@ -278,7 +278,7 @@ class _Parser:
             raise BadRequest(f"found '{first}', expected: ',', ')' or identifier")
         values = set()
         while True:
-            # Between two separators stands a word or nothing, which is the empty value.
+            # Between two separators there is a word, or nothing, which means the empty value.
             token = self.peek()
             if _is_word(token):
                 values.add(self.take())
@@ -304,7 +304,7 @@ class FieldTerm(msgspec.Struct, frozen=True):
 
 
 class FieldSelector(msgspec.Struct, frozen=True):
-    """All terms must hold; no term at all selects everything.  A field that is absent has the value ``""``."""
+    """Matches if all terms hold; without terms it matches everything.  An absent field has the value ``""``."""
 
     terms: tuple[FieldTerm, ...] = ()
 
@@ -316,7 +316,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return all((values.get(term.path, "") == term.value) == (term.operator == "=") for term in self.terms)
 
     def required(self, path: str) -> str | None:
-        """The one value this field must have, if the selector says so."""
+        """The value that this field must have, or None if the selector does not demand one."""
         return next((term.value for term in self.terms if term.path == path and term.operator == "="), None)
 
     def __str__(self) -> str:
@@ -330,7 +330,7 @@ _escaped = re.compile(r"\\(.?)|([,=])", re.DOTALL)
 
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> FieldSelector:
-    """The field selector a query means; whether a kind has such fields is for the kind to say."""
+    """Parse a field selector; it does not check whether the kind has these fields."""
     terms = []
     for piece in sorted(_pieces(text)):
         if not piece:
@@ -344,7 +344,7 @@ def parse_fields(text: str) -> FieldSelector:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The terms between commas that are not escaped."""
+    """The parts of the text between unescaped commas."""
     at = 0
     while at <= len(text):
         found = _piece.match(text, at)

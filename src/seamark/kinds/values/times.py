@@ -1,6 +1,6 @@
-"""RFC 3339 times as Kubernetes writes them, and durations as ``kubectl`` shows them.
+"""RFC 3339 timestamps as Kubernetes writes them, and durations as ``kubectl`` shows them.
 
-Timestamps travel as text; a number in this module is seconds since the epoch.
+Objects contain timestamps as text; a number in this module is in seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _RFC3339 = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
-# One entry per part of a timestamp: Go's name of the part, and what it may look like.
+# The parts of a timestamp: Go's name of each part, and its pattern.
 _PARTS = [
     ("2006", re.compile(r"\d{4}", re.ASCII)),
     ("-", re.compile("-")),
@@ -35,7 +35,7 @@ _ZONE = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
 
 
 class TimeError(ValueError):
-    """Not a timestamp; the text is Go's own."""
+    """The text is not a timestamp; the message is Go's."""
 
 
 def text(seconds: float) -> str:
@@ -49,41 +49,41 @@ def _text(seconds: int) -> str:
 
 
 def micro_text(seconds: float) -> str:
-    """``2026-01-02T03:04:05.000006Z``: with microseconds, as Leases and Events have it."""
+    """``2026-01-02T03:04:05.000006Z``: with microseconds, as in Leases and Events."""
     return micro_text_of(datetime.fromtimestamp(seconds, UTC))
 
 
 def now_text(clock: Callable[[], float] = time.time) -> str:
-    """The timestamp of this moment."""
+    """The current time as a timestamp."""
     return text(clock())
 
 
 def text_of(moment: datetime) -> str:
-    """The same for a moment in UTC."""
+    """As :func:`text`, for a datetime in UTC."""
     return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def micro_text_of(moment: datetime) -> str:
-    """The same for a moment in UTC."""
+    """As :func:`micro_text`, for a datetime in UTC."""
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 @lru_cache(maxsize=4096)
 def parse(timestamp: str) -> float:
-    """Seconds since the epoch, or :class:`TimeError`; fractions of a second may be there or not."""
+    """Seconds since the epoch; a fraction of a second is optional.  Raises :class:`TimeError`."""
     return _read(timestamp, _RFC3339, _ANY_FRACTION).timestamp()
 
 
 @lru_cache(maxsize=4096)
 def canonical(timestamp: str) -> str | None:
-    """The same time in UTC and whole seconds, None for Go's zero time, or :class:`TimeError`."""
+    """The same time in UTC and whole seconds; None for Go's zero time.  Raises :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339, _ANY_FRACTION)
     return None if moment == _ZERO else text_of(moment)
 
 
 @lru_cache(maxsize=4096)
 def canonical_micro(timestamp: str) -> str | None:
-    """The same time in UTC with six decimals, None for Go's zero time, or :class:`TimeError`."""
+    """The same time in UTC with six decimals; None for Go's zero time.  Raises :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339_MICRO, _SIX_DIGITS)
     return None if moment == _ZERO else micro_text_of(moment)
 
@@ -127,12 +127,12 @@ def _zone(zone: str) -> timezone:
 
 
 def age(now: float, timestamp: str | None) -> str:
-    """How long ago, as ``kubectl get`` shows it; ``<unknown>`` without a timestamp."""
+    """How long ago a timestamp is, as ``kubectl get`` shows it; ``<unknown>`` without a timestamp."""
     return duration(now - parse(timestamp)) if timestamp else "<unknown>"
 
 
 def duration(seconds: float) -> str:
-    """A duration for humans: two units at most, coarser as it grows (``90s``, ``3m10s``, ``47h``, ``2d3h``, ``3y``)."""
+    """A duration in at most two units, coarser as it grows (``90s``, ``3m10s``, ``47h``, ``2d3h``, ``3y``)."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

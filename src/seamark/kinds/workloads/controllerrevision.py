@@ -1,4 +1,4 @@
-"""ControllerRevision: a state of a StatefulSet or DaemonSet, kept to go back to."""
+"""ControllerRevision: an earlier template of a StatefulSet or DaemonSet, kept for rollbacks."""
 
 from __future__ import annotations
 

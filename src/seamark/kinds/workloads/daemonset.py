@@ -15,7 +15,7 @@ from seamark.kinds.values.label_selector import label_selector_mistakes, printed
 from seamark.kinds.values.times import age
 from seamark.kinds.workloads import workload
 
-# Counts changes of the template; a field once, an annotation since apps/v1.
+# This annotation counts changes of the template; before apps/v1 it was a field.
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 

@@ -1,4 +1,4 @@
-"""Deployment: defaults, rules and the line ``kubectl get deployments`` shows."""
+"""Deployment: defaults, validation and the row of ``kubectl get deployments``."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class DeploymentKind(workload.Workload):
 
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)
-        obj["metadata"].pop("labels", None)  # not through this door
+        obj["metadata"].pop("labels", None)  # a status update may not change the labels of a Deployment
         if labels := old["metadata"].get("labels"):
             obj["metadata"]["labels"] = labels
 

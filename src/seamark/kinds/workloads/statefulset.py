@@ -1,4 +1,4 @@
-"""StatefulSet: Pods with names of their own, each with its own claims."""
+"""StatefulSet: Pods with stable names, each with its own volume claims."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class StatefulSetKind(workload.Workload):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         after, before = obj["spec"], old["spec"]
         errors = _spec_mistakes(after)
-        # What was let in before these rules came is not held against it now.
+        # If the old template already broke the rules, the new one is not checked.
         if not _template_mistakes(before):
             errors += _template_mistakes(after)
         if not _claim_template_mistakes(before):
@@ -154,7 +154,7 @@ def _strategy_mistakes(strategy: Object) -> Errors:
 
 
 def _template_mistakes(spec: Object) -> Errors:
-    """The template as the Pods will have it: with a volume for each claim."""
+    """Validate the template as its Pods will have it, with a volume for each claim."""
     selector = readable(spec.get("selector"))
     if selector is None:
         return [invalid("spec.selector", printed(spec.get("selector")), "")]

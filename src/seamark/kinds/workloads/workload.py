@@ -1,4 +1,4 @@
-"""What workloads share: a selector, a template of Pods, a number of replicas, a status that counts."""
+"""Rules that all workloads share: selector, Pod template, replicas, and the counters of their status."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def status_of(kind: str) -> Subresource:
 
 
 class Workload(Kind):
-    """A kind that keeps Pods made from a template.
+    """A kind that makes Pods from a template.
 
-    ``counts`` are the numbers of its status in the order in which they are judged; none may be negative.
-    ``names_pods`` says that people should know that Pods are called after it.
+    ``counts`` are the counters of its status, in the order in which they are validated; none may be negative.
+    ``names_pods``: its name becomes part of its Pods' names, so a name that is not a DNS label gets a warning.
     """
 
     categories = ("all",)
@@ -43,7 +43,7 @@ class Workload(Kind):
         default_template(spec)
 
     def default_spec(self, spec: Object) -> None:
-        """Fill in the spec, its template apart."""
+        """Fill in the spec, without its template."""
         spec.setdefault("replicas", 1)
 
     def prepare_create(self, obj: Object) -> None:
@@ -72,7 +72,7 @@ class Workload(Kind):
         return errors
 
     def status_mistakes(self, status: Object) -> Errors:
-        """How the numbers must fit together."""
+        """Validate the counters of the status against each other."""
         return []
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
@@ -81,7 +81,7 @@ class Workload(Kind):
             return []
         sentences: list[str] = []
         if old is None and self.names_pods and (wrong := dns_label(meta.get("name", ""))):
-            # Go prints the list of reasons in brackets.
+            # Go prints a list in brackets.
             sentences.append(
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a "
                 f"DNS label is recommended: [{' '.join(wrong)}]"
@@ -103,7 +103,7 @@ def not_negative(value: int, path: str) -> Errors:
 
 
 def not_more_than(status: Object, fields: Sequence[str], whole: str, said: str) -> Errors:
-    """None of these may be greater than ``whole``; ``said`` is how the sentence calls it."""
+    """No field may be greater than the field ``whole``; ``said`` is its name in the message."""
     limit = status.get(whole, 0)
     return [
         invalid(f"status.{field}", status.get(field, 0), f"cannot be greater than {said}")
@@ -113,7 +113,7 @@ def not_more_than(status: Object, fields: Sequence[str], whole: str, said: str) 
 
 
 def fixed_mistakes(obj: Object, old: Object, fields: Sequence[str]) -> Errors:
-    """Parts of the spec that stay as they were made."""
+    """Errors about fields of the spec that changed but are immutable."""
     after, before = obj["spec"], old["spec"]
     return [
         invalid(f"spec.{field}", printed(after.get(field)) if field == "selector" else after.get(field), _IMMUTABLE)
@@ -133,7 +133,7 @@ def selector_mistakes(spec: Object, what: str) -> Errors:
 
 
 def replicated_template_mistakes(spec: Object, what: str) -> Errors:
-    """The template of a Deployment or ReplicaSet, which its own selector must select; ``what`` names the kind."""
+    """Validate the template of a Deployment or ReplicaSet, which its selector must match; ``what`` is the kind."""
     selector = readable(spec.get("selector"))
     if selector is None:
         return [invalid("spec.selector", printed(spec.get("selector")), "invalid label selector")]
@@ -155,7 +155,7 @@ def unmatched(labels: dict[str, str]) -> FieldError:
 
 
 def lasting_mistakes(spec: Object, what: str) -> Errors:
-    """Pods of a workload run until they are told to stop."""
+    """Validate that the Pods run until they are stopped: no other restart policy, no deadline."""
     errors: Errors = []
     policy = spec.get("restartPolicy", "")
     if policy != "Always":
@@ -182,7 +182,7 @@ def share_mistakes(value: Any, path: str) -> Errors:
 
 
 def share_value(value: Any) -> int:
-    """The number before the percent sign, or the number itself; 0 for what is neither."""
+    """The number, or the number before the percent sign; 0 if the value is neither."""
     if isinstance(value, int):
         return value
     return int(value[:-1]) if _percent.fullmatch(value) else 0
@@ -198,17 +198,17 @@ def more_than_all(value: Any, path: str) -> Errors:
 
 
 def container_cells(template: Object | None) -> tuple[str, str]:
-    """The cells under CONTAINERS and IMAGES."""
+    """The cells of the columns CONTAINERS and IMAGES."""
     containers: Sequence[Object] = ((template or {}).get("spec") or {}).get("containers") or ()
     return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
 
 
 def selector_cell(selector: Object | None) -> str:
-    """The cell under SELECTOR."""
+    """The cell of the column SELECTOR."""
     found = readable(selector)
     return "<error>" if found is None else str(found) or "<none>"
 
 
 def labels_cell(labels: dict[str, str] | None) -> str:
-    """Plain pairs, as under NODE SELECTOR."""
+    """Labels as text, for the column NODE SELECTOR."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else "<none>"
