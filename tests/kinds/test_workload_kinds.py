@@ -14,8 +14,7 @@ from seamark.kinds.workloads import scale
 from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
 from seamark.kinds.workloads.daemonset import DAEMON_SET, TEMPLATE_GENERATION
 from seamark.kinds.workloads.deployment import DEPLOYMENT
-from seamark.kinds.workloads.replicaset import REPLICA_SET
-from seamark.kinds.workloads.replicationcontroller import REPLICATION_CONTROLLER
+from seamark.kinds.workloads.replicaset import REPLICA_SET, REPLICATION_CONTROLLER
 from seamark.kinds.workloads.statefulset import STATEFUL_SET
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "example/app:1"}]}}

@@ -22,8 +22,7 @@ from seamark.kinds.service.servicecidr import SERVICE_CIDR
 from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
 from seamark.kinds.workloads.daemonset import DAEMON_SET
 from seamark.kinds.workloads.deployment import DEPLOYMENT
-from seamark.kinds.workloads.replicaset import REPLICA_SET
-from seamark.kinds.workloads.replicationcontroller import REPLICATION_CONTROLLER
+from seamark.kinds.workloads.replicaset import REPLICA_SET, REPLICATION_CONTROLLER
 from seamark.kinds.workloads.statefulset import STATEFUL_SET
 
 KINDS: tuple[Kind, ...] = (

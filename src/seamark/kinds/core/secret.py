@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.core.configmap import MAX_SIZE, decoded_size, key_mistakes
-from seamark.kinds.core.key_pair import key_pair_mistake
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import json_scan
 from seamark.kinds.resource import SECRETS
@@ -61,7 +61,7 @@ class SecretKind(Kind):
         data = obj.get("data") or {}
         if obj.get("type") != "kubernetes.io/tls":
             return []
-        sentence = key_pair_mistake(b64decode(data.get("tls.crt", "")), b64decode(data.get("tls.key", "")))
+        sentence = _key_pair_mistake(b64decode(data.get("tls.crt", "")), b64decode(data.get("tls.key", "")))
         return [sentence] if sentence else []
 
     def fields(self, obj: Object) -> Mapping[str, str]:
@@ -107,6 +107,62 @@ def _object_mistake(text: bytes) -> str:
         return str(fault)
     found = _FIRST.get(text.lstrip(b" \t\r\n")[:1], "number")
     return f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}" if found else ""
+
+
+# --- TLS key pairs ------------------------------------------------------------------------------------
+
+_block = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
+
+
+def _key_pair_mistake(certificate: bytes, key: bytes) -> str:
+    """Why a PEM certificate and a PEM key are not a pair, in Go's words; empty if they are, or cannot be read."""
+    types = [found.decode() for found in _block.findall(certificate)]
+    if "CERTIFICATE" not in types:
+        return _missing_certificate(types)
+    types = [found.decode() for found in _block.findall(key)]
+    if not any(type_.endswith("PRIVATE KEY") for type_ in types):
+        return _missing_key(types)
+    return "" if _fit(certificate, key) else "tls: private key does not match public key"
+
+
+def _missing_certificate(types: list[str]) -> str:
+    if not types:
+        return "tls: failed to find any PEM data in certificate input"
+    if len(types) == 1 and types[0].endswith("PRIVATE KEY"):
+        return (
+            "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may "
+            "have been switched"
+        )
+    return (
+        'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM blocks of the following '
+        f"types: [{' '.join(types)}]"
+    )
+
+
+def _missing_key(types: list[str]) -> str:
+    if not types:
+        return "tls: failed to find any PEM data in key input"
+    if types == ["CERTIFICATE"]:
+        return "tls: found a certificate rather than a key in the PEM for the private key"
+    return (
+        'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after skipping PEM blocks of the '
+        f"following types: [{' '.join(types)}]"
+    )
+
+
+def _fit(certificate: bytes, key: bytes) -> bool:
+    # Imported here, because it is slow and few Secrets need it.
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        public = load_pem_x509_certificate(certificate).public_key()
+        private = load_pem_private_key(key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return True
+    format_ = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return public.public_bytes(*format_) == private.public_key().public_bytes(*format_)
 
 
 SECRET = SecretKind()

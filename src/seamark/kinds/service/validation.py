@@ -5,7 +5,6 @@ from __future__ import annotations
 from seamark.errors import Object
 from seamark.kinds.service.defaults import TRAFFIC_POLICIES
 from seamark.kinds.service.families import cluster_ip_change_mistakes, cluster_ip_mistakes, family_change_mistakes
-from seamark.kinds.service.ports import node_port_mistakes, own_port_mistakes, same_port_mistakes
 from seamark.kinds.service.types import (
     CLUSTER_IP,
     EXTERNAL_NAME,
@@ -18,9 +17,9 @@ from seamark.kinds.service.types import (
     needs_health_check,
 )
 from seamark.kinds.values.addresses import parse, refuse_cidr, refuse_endpoint_ip, refuse_ip
-from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
-from seamark.kinds.values.metadata import dns_subdomain, qualified_name, validate_labels
-from seamark.kinds.values.ports import port_number_mistakes
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, required
+from seamark.kinds.values.metadata import dns_label, dns_subdomain, qualified_name, validate_labels
+from seamark.kinds.values.ports import app_protocol_mistakes, port_mistakes, port_number_mistakes, protocol_mistakes
 from seamark.kinds.wellknown import OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION, TRAFFIC_DISTRIBUTIONS
 
 SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
@@ -39,15 +38,15 @@ def mistakes(obj: Object, old: Object | None) -> Errors:
     if not ports and not is_headless(spec) and spec["type"] != EXTERNAL_NAME:
         errors.append(required("spec.ports"))
     errors += _type_mistakes(spec)
-    errors += own_port_mistakes(ports, "spec.ports")
+    errors += _own_port_mistakes(ports)
     errors += validate_labels(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_mistakes(spec)
     errors += cluster_ip_mistakes(spec, old_spec)
     errors += _external_ip_mistakes(spec, old_spec)
     if spec["type"] not in TYPES:
         errors.append(not_supported("spec.type", spec["type"], TYPES))
-    errors += node_port_mistakes(spec, "spec.ports")
-    errors += same_port_mistakes(ports, "spec.ports")
+    errors += _node_port_mistakes(spec)
+    errors += _same_port_mistakes(ports)
     errors += _source_range_mistakes(obj, old)
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec["type"] != LOAD_BALANCER:
         errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCERS))
@@ -126,6 +125,66 @@ def _type_mistakes(spec: Object) -> Errors:
     if not name:
         return [*errors, required("spec.externalName")]
     return errors + [invalid("spec.externalName", name, sentence) for sentence in dns_subdomain(name)]
+
+
+def _own_port_mistakes(ports: list[Object]) -> Errors:
+    """What is wrong with each port, and duplicate port names."""
+    errors: Errors = []
+    names = set()
+    for i, port in enumerate(ports):
+        at = f"spec.ports[{i}]"
+        name = port.get("name", "")
+        if name:
+            errors += [invalid(f"{at}.name", name, sentence) for sentence in dns_label(name)]
+            if name in names:
+                errors.append(duplicate(f"{at}.name", name))
+            names.add(name)
+        elif len(ports) > 1:
+            errors.append(required(f"{at}.name"))
+        errors += port_number_mistakes(f"{at}.port", port.get("port", 0))
+        errors += protocol_mistakes(f"{at}.protocol", port.get("protocol", ""))
+        errors += port_mistakes(f"{at}.targetPort", port.get("targetPort", 0))
+        errors += app_protocol_mistakes(f"{at}.appProtocol", port.get("appProtocol"))
+    return errors
+
+
+def _node_port_mistakes(spec: Object) -> Errors:
+    """Node ports in a Service of type ClusterIP, and node ports that two ports of one protocol share."""
+    ports = spec.get("ports") or ()
+    errors: Errors = []
+    if spec.get("type") == CLUSTER_IP:
+        for i, port in enumerate(ports):
+            if port.get("nodePort"):
+                errors.append(forbidden(f"spec.ports[{i}].nodePort", "may not be used when `type` is 'ClusterIP'"))
+    seen = set()
+    for i, port in enumerate(ports):
+        if node_port := port.get("nodePort"):
+            key = (port.get("protocol"), node_port)
+            if key in seen:
+                errors.append(duplicate(f"spec.ports[{i}].nodePort", node_port))
+            seen.add(key)
+    return errors
+
+
+def _same_port_mistakes(ports: list[Object]) -> Errors:
+    """Port numbers that are used twice with the same protocol."""
+    errors: Errors = []
+    seen = set()
+    for i, port in enumerate(ports):
+        protocol, number = port.get("protocol", ""), port.get("port", 0)
+        if (protocol, number) in seen:
+            # Kubernetes' message prints its internal struct, with only these two fields set.
+            shown = {
+                "Name": "",
+                "Protocol": protocol,
+                "AppProtocol": None,
+                "Port": number,
+                "TargetPort": 0,
+                "NodePort": 0,
+            }
+            errors.append(duplicate(f"spec.ports[{i}]", shown))
+        seen.add((protocol, number))
+    return errors
 
 
 def _affinity_mistakes(spec: Object) -> Errors:

@@ -8,9 +8,9 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
-from seamark.kinds.pod.claims import claim_mistakes
 from seamark.kinds.pod.defaults import default_claim
 from seamark.kinds.pod.validation import template_mistakes
+from seamark.kinds.pod.volumes import claim_mistakes
 from seamark.kinds.resource import STATEFUL_SETS
 from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.label_selector import printed, readable
