@@ -8,7 +8,7 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.kind import Kind, Subresource
 from seamark.kinds.pod import row as pod_row
-from seamark.kinds.pod import selectable as pod_fields
+from seamark.kinds.pod import selector_fields
 from seamark.kinds.pod.admission import check_runtime, prioritize, tolerate_briefly
 from seamark.kinds.pod.defaults import default_pod, default_spec
 from seamark.kinds.pod.resources import quality_of_service
@@ -47,7 +47,7 @@ class PodKind(Kind):
         Subresource("status", _CHANGE, "Pod"),
     )
     columns = pod_row.COLUMNS
-    field_names = pod_fields.NAMES
+    field_names = selector_fields.NAMES
 
     # --- create ------------------------------------------------------------------------------------
 
@@ -157,10 +157,10 @@ class PodKind(Kind):
         ]
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        return pod_fields.of(obj)
+        return selector_fields.of(obj)
 
     def fields_in(self, value: bytes) -> Mapping[str, str]:
-        return pod_fields.of_stored(value)
+        return selector_fields.of_stored(value)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return pod_row.row(obj, now)
