@@ -1,1 +1,14 @@
-"""."""
+"""WHAT objects are: the shape, defaults, validation, update rules and table columns of every kind.  Pure: no I/O.
+
+- ``resource``: the identity of a kind in the API: group, version, plural
+- ``kind``: the base class of all kinds, with the rules that the API server calls
+- ``table``: the table of all kinds
+- ``language``: how objects are described, decoded and written: shapes, JSON, YAML, protobuf
+- ``values``: the parts that kinds share: metadata, labels, addresses, ports, times, quantities
+- ``core``: ConfigMap, Secret, Event, Lease, Namespace, Node, ServiceAccount
+- ``service``: Service, Endpoints, EndpointSlice, IPAddress, ServiceCIDR
+- ``pod``: Pod, and the PodSpec that workloads share with it
+- ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision
+
+A new kind is one module with a subclass of ``kind.Kind``, and one row in ``table``.
+"""

@@ -1,1 +1,10 @@
-""""""
+"""Kinds of the core group that are neither Pods nor Services, and Leases.
+
+- ``namespace``: Namespace
+- ``node``: Node
+- ``configmap``: ConfigMap
+- ``secret``: Secret
+- ``serviceaccount``: ServiceAccount
+- ``event``: Event, in both of its API versions
+- ``lease``: Lease
+"""

@@ -1,1 +1,11 @@
-""""""
+"""The parts that kinds share: parsing, printing and validation of single values.
+
+- ``fields``: errors about fields, with Kubernetes' messages
+- ``metadata``: names, labels, annotations, owners, finalizers
+- ``selectors``: label selectors and field selectors: parsing and matching
+- ``label_selector``: the LabelSelector inside objects: validation and printing
+- ``addresses``: IP addresses and CIDRs
+- ``ports``: port numbers, port names and protocols
+- ``quantity``: resource quantities such as ``100m`` and ``1Gi``
+- ``times``: timestamps and durations
+"""
