@@ -2,19 +2,24 @@
 
 The tour, from a request to an answer:
 
-- :mod:`seamark.api` takes ``POST …/services``: parses, defaults, allocates an address, validates (by the rules of
-  :mod:`seamark.kinds`) and commits to
-- :mod:`seamark.store`, a revisioned key-value log on SQLite or etcd, whose changes flow back into the API server's
-  memory and on to every watcher.
-- :mod:`seamark.access` is how everyone else sees a cluster, this one or any other: the verbs, informers, kubeconfig.
-- :mod:`seamark.rules.membership` decides whether a Pod is an endpoint of a Service, and why;
-- :mod:`seamark.controllers` write Endpoints and EndpointSlices by it, and run what feeds Services: Deployments and the
-  rest;
-- :mod:`seamark.dns` answers names straight from that state;
-- :mod:`seamark.why` shows the same decisions to a person.
-- :mod:`seamark.nodes` pretends to run Pods, so that all of it works on one machine.
+- ``api``: the API server: decodes ``POST …/services``, fills in defaults, allocates an address, validates and commits
+- ``kinds``: what objects are: the rules of every kind, which ``api`` applies
+- ``store``: a revisioned key-value log on SQLite or etcd; ``api`` passes its changes on to every watcher
+- ``access``: how the other packages see a cluster, this one or any other: verbs, informers, kubeconfig
+- ``rules``: what follows from objects, for example whether a Pod is an endpoint of a Service, and why
+- ``controllers``: write Endpoints and EndpointSlices by these rules, and run Deployments and the other workloads
+- ``runtime``: the queue and the loop of every controller
+- ``dns``: answers names directly from the cluster's state
+- ``nodes``: simulates nodes that run Pods, so that all of this works on one machine
+- ``why``: explains the decisions of the rules to a person
+- ``daemon``: builds, starts and stops all the parts in one process
+- ``cli``: the command line
+- ``testing``: the pytest plugin
+- ``config``: the settings; ``sections``: those of the parts
+- ``errors``: the errors of API requests
+- ``metrics``: counters, gauges and histograms for Prometheus
+- ``presence``: locks a data directory, and tells which process holds it
 
-:mod:`seamark.daemon` composes them, :mod:`seamark.cli` is the command line, :mod:`seamark.testing` the pytest plugin.
 ``docs/architecture.md`` has the picture and the reasons.
 """
 
