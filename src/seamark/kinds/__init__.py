@@ -3,6 +3,7 @@
 - ``resource``: the identity of a kind in the API: group, version, plural
 - ``kind``: the base class of all kinds, with the rules that the API server calls
 - ``table``: the table of all kinds
+- ``wellknown``: Kubernetes' well-known labels, annotations, taints and limits
 - ``language``: how objects are described, decoded and written: shapes, JSON, YAML, protobuf
 - ``values``: the parts that kinds share: metadata, labels, addresses, ports, times, quantities
 - ``core``: ConfigMap, Secret, Event, Lease, Namespace, Node, ServiceAccount
