@@ -1,6 +1,6 @@
 """``python -m bench [NAME] [OPTIONS…]``: one benchmark, or all of them with their defaults.
 
-Every benchmark compares within one run, with a peer or a baseline: on a shared machine only ratios mean something.
+Every benchmark compares with a peer or a baseline within one run, because on a shared machine only ratios are reliable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ceiling: the API server's own HTTP protocol and TLS, answering fixed bytes.
+"""The upper limit for the API server: its HTTP protocol and TLS, answering fixed bytes.
 
 Prints its port, then serves until killed.
 """

@@ -1,4 +1,4 @@
-"""The cluster whose names are asked for: a Seamark of its own, filled through its API."""
+"""The cluster for the DNS benchmark: a private Seamark, filled through its API."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reversed_address(address: str) -> str:
 
 @contextmanager
 def running(directory: Path, verb: str = "apiserver", *more: str) -> Iterator[Path]:
-    """An API server (or everything); its kubeconfig."""
+    """Run an API server (or all of Seamark); yields its kubeconfig."""
     data = directory / "cluster"
     command = [sys.executable, "-m", "seamark", verb, "--data-dir", str(data), "--api-port", "0", *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -92,12 +92,12 @@ async def fill(kubeconfig: Path, *, services: int, headless: int, endpoints: int
 class Delays(msgspec.Struct):
     """Seconds from each acknowledged change to the first right answer."""
 
-    of_slices: list[float] = []  # the EndpointSlice itself is written: the way from the API to DNS
-    of_pods: list[float] = []  # a Pod's readiness is: the endpoints controllers on top
+    of_slices: list[float] = []  # after writing an EndpointSlice: the delay from the API to DNS
+    of_pods: list[float] = []  # after writing a Pod's readiness: includes the endpoints controllers
 
 
 async def staleness(directory: Path, changes: int) -> Delays:
-    """From the first right answer on, none may be wrong."""
+    """Measure the delays; after the first right answer no later one may be wrong."""
     with running(directory, "up", "--nodes", "0", "--dns-port", "0") as kubeconfig:
         host, _, port = (directory / "dns").read_text().rpartition(":")
         async with RemoteCluster(load(kubeconfig)) as cluster:
@@ -168,7 +168,7 @@ def _count(sock: socket.socket, name: str) -> int:
 
 
 def _until(sock: socket.socket, name: str, count: int) -> float:
-    """Ask until there are so many addresses; when that was."""
+    """Ask until the answer has ``count`` addresses; returns the time of that answer."""
     deadline = time.perf_counter() + 20
     while _count(sock, name) != count:
         assert time.perf_counter() < deadline, "the change never arrived"

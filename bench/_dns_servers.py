@@ -1,4 +1,4 @@
-"""DNS servers under test, and what one round of ``dnsperf`` costs them."""
+"""Starts the DNS servers under test, and measures one round of ``dnsperf``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _times(pid: int) -> tuple[int, int]:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all below it."""
+    """A process and all its descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
@@ -66,7 +66,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[str]) -> None:
-    """Until something answers there."""
+    """Wait until a DNS server answers at this address."""
     query = b"\0\1\1\0\0\1\0\0\0\0\0\0\7cluster\5local\0\0\6\0\1"
     deadline = time.monotonic() + 30
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -101,7 +101,7 @@ def seamark_dns(kubeconfig: Path, workers: int, *more: str) -> object:
 
 
 def transferred_zones(kubeconfig: Path, directory: Path) -> dict[str, Path]:
-    """Zone files of just what Seamark serves, for the peer."""
+    """Zone files with exactly the records that Seamark serves, for the peer."""
     found = {}
     with seamark_dns(kubeconfig, 1, "--transfer-to", "127.0.0.1") as (port, _):  # type: ignore[attr-defined]  # a context manager
         for zone in ZONES:

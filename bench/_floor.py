@@ -1,4 +1,4 @@
-"""The floor: the API server's own HTTP protocol, TLS and SQLite store with nothing of Kubernetes in between.
+"""The minimal cost of a write: the API server's HTTP protocol, TLS and SQLite store without anything of Kubernetes.
 
 Every POST is one durable write.  Prints its port once it serves, then serves until killed.
 """

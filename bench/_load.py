@@ -1,4 +1,4 @@
-"""A load generator that costs little: requests are bytes made beforehand, answers are only measured, not parsed."""
+"""A cheap load generator: requests are bytes made beforehand, and answers are only measured, not parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import msgspec
 
 
 class Server(msgspec.Struct):
-    """Where to send load, and whose CPU time to read (0: unknown)."""
+    """The server to send load to, and the process whose CPU time to read (0: unknown)."""
 
     host: str
     port: int
@@ -36,14 +36,14 @@ class Result(msgspec.Struct):
 
 
 def environment(folder: str) -> dict[str, str]:
-    """As an installed package has it: modules compiled once and kept, whatever this shell's habits are."""
+    """The environment for a server, in which compiled modules are kept, as for an installed package."""
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": folder}
 
 
 @contextlib.contextmanager
 def seamark_server(directory: Path, verb: str, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A Seamark of our own on free ports, from ready until the block ends."""
+    """A private Seamark on free ports; the block runs once it is ready."""
     command = [sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
@@ -65,7 +65,7 @@ def seamark_server(directory: Path, verb: str, *options: str, env: Mapping[str, 
 def python_server(
     module: str, directory: Path, *arguments: str, env: Mapping[str, str] | None = None
 ) -> Iterator[Server]:
-    """A server of these benchmarks' own, which prints its port once it serves."""
+    """One of the benchmarks' own servers, which prints its port once it serves."""
     command = [sys.executable, "-m", module, str(directory), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
@@ -100,7 +100,7 @@ def request(server: Server, method: str, path: str, body: bytes = b"", media: st
 
 
 class Client(asyncio.Protocol):
-    """One keep-alive connection that sends the next request when the last was answered."""
+    """One keep-alive connection that sends the next request when the previous one is answered."""
 
     def __init__(self, work: Iterator[bytes], done: asyncio.Future[int]) -> None:
         self._work, self._done = work, done
@@ -153,7 +153,7 @@ class Client(asyncio.Protocol):
 
 
 async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Result:
-    """Send all requests over so many connections as fast as they are answered."""
+    """Send all requests over a number of connections, as fast as they are answered."""
     loop = asyncio.get_running_loop()
     work = iter(requests)
     before = cpu_seconds(server.pid)

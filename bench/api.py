@@ -1,7 +1,7 @@
 """The API server under load: create, get, update, list, watch fan-out, over HTTPS with keep-alive clients.
 
-Against a Seamark of its own, or any API server: ``python -m bench api --kubeconfig FILE``.  Beside it, in the same run,
-the bare ceilings: the same HTTP server answering fixed bytes, the same store without HTTP, and both in one process.
+Against a private Seamark, or any API server: ``python -m bench api --kubeconfig FILE``.  For comparison the same run
+measures upper limits: the same HTTP server answering fixed bytes, the same store without HTTP, and both in one process.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def show(what: str, result: Result, base: Result | None = None) -> None:
 
 
 def of_kubeconfig(path: str) -> Server:
-    """A server somebody else runs; tokens only, which is what test clusters hand out."""
+    """A running server; only tokens are supported, as test clusters use them."""
     import base64
 
     import yaml
@@ -75,7 +75,7 @@ def of_kubeconfig(path: str) -> Server:
 
 
 async def bare_store(size: int, count: int, clients: int) -> Result:
-    """Commits of values as large as a stored Pod, as many in flight as there are clients."""
+    """Commit values of a stored Pod's size, with as many in flight as there are clients."""
     from seamark.store.opening import open_store
     from seamark.store.protocol import Write
 
@@ -102,7 +102,7 @@ async def one(server: Server, method: str, path: str, body: bytes = b"") -> None
 
 
 async def fan_out(server: Server, watchers: int, events: int) -> Result:
-    """Open watches, then change one object again and again; until the last watcher has seen the last change."""
+    """Open watches, then change one object many times, until the last watcher has seen the last change."""
     loop = asyncio.get_running_loop()
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
     last = f'"n":"{events}"'.encode()
@@ -218,7 +218,7 @@ async def run(options: argparse.Namespace) -> None:
             show("HTTPS alone, POST", post)
         store = await bare_store(2000, options.requests, options.clients)
         show("store alone, commit", store)
-        # A create needs one of each.  Added up they are what two machines could do; the ceiling is both in one process.
+        # A create is one HTTP request and one commit: the sum of their times is a limit, as is both in one process.
         show("both, times added up", Result(1 / (1 / post.rate + 1 / store.rate), None, 0.0))
         with python_server("bench._floor", Path(folder) / "floor") as floor:
             writes = [request(floor, "POST", "/", pod("p"))] * options.requests

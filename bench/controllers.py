@@ -1,8 +1,8 @@
-"""What one Pod's change costs the discovery controllers, in namespaces and Services of any size.
+"""The CPU cost of one Pod's change for the discovery controllers, in namespaces and Services of different sizes.
 
-Everything runs in this process: changes are handed to the controllers as an informer would, writes are encoded,
-answered at once and come back through the handlers, so the CPU measured is all of the controllers' own work.  The
-baseline does the same by scanning: every Service for every Pod, every Pod for every Service, everything planned anew.
+Everything runs in this process: changes are passed to the controllers as an informer would, and writes are encoded,
+answered at once and passed back through the handlers.  So the measured CPU time is the controllers' own work.  The
+baseline scans: every Service for every Pod, every Pod for every Service, and plans everything anew.
 
 Run: ``python -m bench.controllers [--pods 500 5000 50000] [--flips 300]``, or with ``--kubeconfig FILE`` against a
 running cluster (see ``controllers_live``).
@@ -40,7 +40,7 @@ NAMESPACE = "bench"
 
 
 class Feed:
-    """An informer without a server: whoever holds it says what changes."""
+    """An informer without a server: the benchmark tells it the changes."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Any] = {}
@@ -72,7 +72,7 @@ class Feed:
 
 
 class Seconds:
-    """A clock that the bench moves: changes come as far apart as it likes, and nothing happens by itself."""
+    """A clock that the benchmark moves, so that timers never fire by themselves."""
 
     def __init__(self) -> None:
         self.passed = 0.0
@@ -88,7 +88,7 @@ class Seconds:
 
 
 class Sink:
-    """A cluster that accepts everything at once and tells the informers."""
+    """A cluster that accepts every write at once and passes it to the informers."""
 
     def __init__(self, feeds: dict[Resource, Feed]) -> None:
         self.writes = 0
@@ -125,7 +125,7 @@ class Sink:
 
 
 class Bench:
-    """Controllers over feeds, and how to keep them busy."""
+    """The controllers over feeds, and the changes to measure."""
 
     def __init__(self, which: Iterable[str]) -> None:
         self.services, self.pods, self.nodes = Feed(), Feed(), Feed()
@@ -147,7 +147,7 @@ class Bench:
             self.nodes.put(node(zone))
 
     async def settle(self) -> None:
-        """Handle everything that waits, without the loops' own machinery."""
+        """Handle all waiting keys directly, without the controllers' loops."""
         for controller in self.controllers:
             queue = controller.loop._queue
             while len(queue):
@@ -211,7 +211,7 @@ async def filled(pods: int, services: int, which: Iterable[str]) -> Bench:
 
 
 async def flip_cost(bench: Bench, *, pods: int, services: int, flips: int) -> float:
-    """Median CPU microseconds from a Pod's readiness to the answered writes."""
+    """Median CPU microseconds from a change of a Pod's readiness to the answered writes."""
     chance = random.Random(1)
     costs = []
     for _ in range(flips):

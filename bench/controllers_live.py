@@ -1,7 +1,7 @@
-"""How long after a Pod becomes ready its Service's slices say so, in a running cluster.
+"""The delay from a Pod's readiness to its Service's slices, in a running cluster.
 
-Part of ``python -m bench.controllers --kubeconfig FILE``.  The Pods are made in a namespace of their own and never run:
-their status is written here, so the cluster should be one without kubelets (``seamark up``, a bare control plane).
+Part of ``python -m bench.controllers --kubeconfig FILE``.  The Pods are created in a separate namespace and never run:
+their status is written here, so the cluster should have no kubelets (``seamark up``, a bare control plane).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_ONCE = 32
 
 
 class Watcher:
-    """Sees the slices of one namespace, and when each Pod was last shown with which readiness."""
+    """Watches the slices of one namespace, and notes when each Pod's readiness last changed in them."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
@@ -51,7 +51,7 @@ class Watcher:
             self._news.set()
 
     async def until(self, names: Sequence[str], ready: bool) -> None:
-        """Return once all of them are shown so."""
+        """Return once the slices show all these Pods with this readiness."""
         while not all(self.shown.get(name, (None,))[0] is ready for name in names):
             self._news.clear()
             await self._news.wait()

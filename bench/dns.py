@@ -1,9 +1,9 @@
-"""Cluster DNS beside NSD (or Knot) with the very same zone, asked by ``dnsperf``, in one run.
+"""Cluster DNS compared with NSD (or Knot) on the same zone, queried by ``dnsperf``, in one run.
 
-1,000 Services and 200 headless ones of 5 endpoints each; A, AAAA, SRV and PTR mixed; one and two workers.  CPU time per
-query, user and system, is what to compare: queries per second on a shared machine say more about its neighbours.  Then
-a flood of names that do not exist, each asked once, which no kept answer helps with; and staleness: from a change of
-readiness acknowledged by the API to the first right answer.
+1,000 Services and 200 headless ones of 5 endpoints each; A, AAAA, SRV and PTR mixed; one and two workers.  Compare the
+CPU time per query, user and system: queries per second depend on other load on the machine.  Then a flood of names that
+do not exist, each asked once, so that caches do not help; and staleness: the time from a change of readiness, as
+acknowledged by the API, to the first right answer.
 Run: ``python -m bench dns [--seconds 5] [--rounds 3] [--changes 200]``; needs Debian's dnsperf, nsd or knot.
 """
 
@@ -53,7 +53,7 @@ def show(name: str, found: Measured, base: Measured | None) -> None:
 
 
 def compare(servers: dict[str, Serving], asked: Path, options: argparse.Namespace, *, warm: bool = True) -> None:
-    """Rounds in turns, so that a busy neighbour troubles all alike; medians by CPU time."""
+    """Alternate the servers' rounds, so that other load affects all of them; the result is the median by CPU time."""
     found: dict[str, list[Measured]] = {name: [] for name in servers}
     with contextlib.ExitStack() as stack:
         running = {name: stack.enter_context(start()) for name, start in servers.items()}

@@ -1,9 +1,9 @@
-"""Pods from created to Ready on simulated nodes, beside the same number of bare creates in the same run.
+"""The cost of a Pod from its creation to Ready on simulated nodes, compared with bare creates in the same run.
 
 Everything is in this process over a store in memory: the API server's whole write path, the informers, the scheduler
-and the kubelets.  A Pod costs three writes (create, bind, status) and one more read of each by the simulation, so the
-ratio to bare creates can hardly be less than three.  ``waiting`` are Pods that were there before any node was: what the
-nodes themselves can do.  ``again`` is a second simulation started over all Pods: it must find nothing to write.
+and the kubelets.  A Pod takes three writes (create, bind, status), and the simulation reads each of them, so the ratio
+to bare creates can hardly be less than three.  ``waiting`` measures Pods that existed before any node did, which is the
+nodes' own speed.  ``again`` starts a second simulation over all Pods: it must find nothing to write.
 
 Run: ``python -m bench.nodes [--pods 1000 10000] [--nodes 10]``
 """
@@ -93,7 +93,7 @@ class Stopwatch:
 
 
 class Ready:
-    """Waits until so many Pods are Ready, or there at all, without asking all of them all the time."""
+    """Waits until a number of Pods exist or are Ready, by counting changes instead of listing all Pods."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._pods = simulation.pods
@@ -144,7 +144,7 @@ async def measure(count: int, nodes: int) -> None:
             await Ready(simulation).wait_for(count)
             await simulation.idle()
             again = watch.stop()
-            # The nodes' first heartbeat is the only thing there is to write.
+            # The nodes' first heartbeats are the only writes.
             writes = api.cache.revision - before - nodes
             report(f"{count} again, {writes} writes", count, again, bare)
             ready = Ready(simulation)

@@ -1,4 +1,4 @@
-"""From the command to ready: `seamark apiserver` and `seamark up`, as multiples of `python -c pass` in the same run."""
+"""The time from the command to ready, of `seamark apiserver` and `seamark up`, as multiples of `python -c pass`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def timed(run: Callable[[], object], rounds: int) -> float:
 
 
 def until_ready(arguments: list[str], env: dict[str, str]) -> tuple[float, float, float]:
-    """Seconds to ready, megabytes then, seconds to end."""
+    """Seconds until ready, megabytes of memory then, and seconds to stop."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "seamark", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)

@@ -1,7 +1,7 @@
-"""Durable 1 KB writes: alone, 64 in flight, and against a bare sqlite3 loop on the same disk.
+"""Durable writes of 1 KB, one at a time and 64 in flight, compared with a bare sqlite3 loop on the same disk.
 
-Each figure is also given as a ratio to the bare loop of the same run, since disks differ.  With ``--busy`` the event
-loop is kept busy meanwhile by turns of so many milliseconds, as a loaded API server's is.
+Each figure is also given as a ratio to the bare loop of the same run, because disks differ.  With ``--busy`` the event
+loop is kept busy in turns of that many milliseconds, as in a loaded API server.
 
 Run: ``python -m bench.store [--seconds 2] [--keys 20000] [--busy 1] [--store etcd://127.0.0.1:2379/bench]``
 """
@@ -30,7 +30,7 @@ def key(number: int) -> str:
 
 
 def bare_loop(path: Path, seconds: float, per_commit: int) -> float:
-    """What SQLite itself does with one plain table, upserts per second."""
+    """Upserts per second of SQLite itself, into one plain table."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -48,7 +48,7 @@ def bare_loop(path: Path, seconds: float, per_commit: int) -> float:
 
 
 async def engine(store: Store, seconds: float, *, in_flight: int, keys: int) -> tuple[float, list[float], float]:
-    """Writes per second, each one's time, and CPU seconds per write."""
+    """Writes per second, the time of each write, and CPU seconds per write."""
     numbers, times = itertools.count(), []
     end = time.perf_counter() + seconds
 
@@ -91,7 +91,7 @@ async def measure(arguments: argparse.Namespace, directory: Path) -> None:
 
 
 async def burn(turn: float) -> None:
-    """Keep the event loop busy by turns of so many seconds."""
+    """Keep the event loop busy in turns of this many seconds."""
     while turn:
         end = time.perf_counter() + turn
         while time.perf_counter() < end:

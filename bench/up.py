@@ -1,8 +1,7 @@
-"""`seamark up` as a whole: start to ready, idle memory, Pods from creation to Ready, a rollout, the slices behind it.
+"""`seamark up` as a whole: start to ready, idle memory, Pods from creation to Ready, a rollout, the delay of slices.
 
-Beside it, in the same run, what no such system can do without: etcd alone, and the floor (HTTP, TLS and the SQLite
-store with nothing of Kubernetes in between).  A Pod that becomes ready is three durable writes, and so many are asked
-of them.
+For comparison the same run measures as many durable writes (three per Pod) to etcd alone, and to HTTP, TLS and the
+SQLite store without anything of Kubernetes in between.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ TEMPLATE: dict[str, Any] = {
 
 
 class Watching:
-    """The ready Pods of the Deployment and the ready addresses in its slices, as two watches see them."""
+    """Watches the ready Pods of the Deployment and the ready addresses in its slices."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, tuple[str, bool]] = {}  # name → address, ready and staying
+        self.pods: dict[str, tuple[str, bool]] = {}  # name → address, and whether it is ready and not being deleted
         self.slices: dict[str, set[str]] = {}
         self.ready_since: dict[str, float] = {}
         self.lags: list[float] = []
@@ -112,7 +111,7 @@ async def follow(session: aiohttp.ClientSession, path: str, tell: Any) -> None:
 
 @contextlib.contextmanager
 def etcd_server(directory: Path) -> Iterator[tuple[str, int]]:
-    """A real etcd of one member: its address and process; the tests know where to find one."""
+    """A real etcd with one member: yields its address and process.  The tests' helper finds the program."""
     sys.path.append(str(Path(__file__).parent.parent / "tests"))
     from etcd_server import EtcdCluster  # type: ignore[import-not-found]  # beside the tests, not a package
 
@@ -126,7 +125,7 @@ def etcd_server(directory: Path) -> Iterator[tuple[str, int]]:
 
 
 async def put_all(address: str, count: int) -> float:
-    """Seconds for so many durable writes of a Pod's size."""
+    """Seconds for a number of durable writes of a Pod's size."""
     store = open_store(f"etcd://{address}/bench")
     await store.open()
     value = pod("bare")
@@ -149,7 +148,7 @@ async def write_all(server: Server, count: int) -> float:
 
 
 class Beside(msgspec.Struct):
-    """What the others took for as many writes as the Pods need."""
+    """The times of the peers for as many writes as the Pods need."""
 
     floor: float
     etcd: float
@@ -220,7 +219,7 @@ async def measure(server: Server, count: int, others: Beside) -> None:
             data=msgspec.json.encode(patch),
             headers={"Content-Type": "application/merge-patch+json"},
         )
-        # Every Pod is replaced: so many new ones have to be seen ready in the slices.
+        # Every Pod is replaced, so as many new ones must appear as ready in the slices.
         await seen.until(lambda s: len(s.lags) >= count and s.listed == count and s.ready == count)
         lags = sorted(seen.lags)
         print(

@@ -1,8 +1,8 @@
-"""What ``seamark why -A`` costs beside merely listing the same objects, in time and in memory.
+"""The time and memory of ``seamark why -A``, compared with only listing the same objects.
 
-Every list is served from pages of JSON as an API server would send them, and decoded by whoever asks: as plain dicts
-(what most clients do, and the baseline), as the parts ``why`` looks at, and by ``why`` itself, which then explains
-every Service.  Each runs in a process of its own; its memory is what it takes beyond the pages.
+Every list is served from pages of JSON as an API server would send them.  Three readers decode them: into plain dicts
+(as most clients do: the baseline), into the views that ``why`` uses, and ``why`` itself, which then explains every
+Service.  Each runs in its own process; the memory of the pages is not counted.
 
 Run: ``python -m bench why [--services 5000] [--pods 50000] [--namespaces 50]``
 """
@@ -46,7 +46,7 @@ from seamark.why import views
 from seamark.why.look import Survey, look_at_all
 
 PAGE = 500
-BROKEN = 20  # every so many-th Service
+BROKEN = 20  # one in this many Services is broken
 CLOCK = 1_790_000_000.0
 WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
 VIEWS: dict[Resource, type] = {
@@ -135,7 +135,7 @@ def node(number: int) -> dict[str, Any]:
 
 
 def service(position: int, namespace: str, *, broken: bool) -> dict[str, Any]:
-    # A letter too many, in turns with a name that resembles nothing.
+    # Alternate between a typo and a name that resembles nothing.
     app = f"app-{position}" if not broken else f"app-{position}x" if position % (2 * BROKEN) else f"nothing-{position}"
     spec = {
         "type": "ClusterIP",
@@ -255,7 +255,7 @@ WORK = {"listed as dicts": as_dicts, "listed as views": as_views, "why -A": why}
 
 
 def peak_mb() -> float:
-    """The most this process has held.  Linux hands a parent's ``ru_maxrss`` down to its children, so not that there."""
+    """This process's peak memory.  On Linux not from ``ru_maxrss``, which a child inherits from its parent."""
     status = Path("/proc/self/status")
     if status.exists():
         return next(int(line.split()[1]) / 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -263,7 +263,7 @@ def peak_mb() -> float:
 
 
 def measure(name: str, path: Path) -> dict[str, Any]:
-    """In this process, which is thrown away afterwards and has made nothing but what is measured."""
+    """Measure in this process, which does nothing else and ends afterwards."""
     index = msgspec.json.decode((path / "index").read_bytes(), type=list[tuple[Resource, int]])
     served = Pages({r: [(path / f"{r.plural}-{i}").read_bytes() for i in range(count)] for r, count in index})
     gc.collect()
