@@ -80,24 +80,18 @@ async def test_watching_from_a_list(api, cluster):
     await cluster.create(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="default")
     listing = await cluster.list(CONFIGMAPS)
     for settled in (False, True):
-        seen = []
         if settled:
             api.api.cache.settle()  # older versions are read from the store's log
-
-        async def follow(seen=seen):
-            async for change in cluster.watch(CONFIGMAPS, since=listing.version, namespace="default"):
-                seen.append(change)
-
-        task = asyncio.create_task(follow())
-        await asyncio.sleep(0.01)
+        stream = cluster.watch(CONFIGMAPS, since=listing.version, namespace="default")
+        assert await anext(stream) == Change("BOOKMARK", None, listing.version)
         name = f"n{settled}".lower()
         await cluster.create(CONFIGMAPS, {"metadata": {"name": name}}, namespace="default")
         await cluster.delete(CONFIGMAPS, name, namespace="default")
-        await asyncio.sleep(0.02)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert seen[0] == Change("BOOKMARK", None, listing.version)
-        told = [(change.type, change.object["metadata"]["name"]) for change in seen[1:]]
+        told = []
+        while ("DELETED", name) not in told:
+            change = await anext(stream)
+            told.append((change.type, change.object["metadata"]["name"]))
+        await stream.aclose()
         assert told[-2:] == [("ADDED", name), ("DELETED", name)]
         assert len(set(told)) == len(told)
     assert api.api.cache.of(CONFIGMAPS).watcher_count == 0
