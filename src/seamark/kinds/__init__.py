@@ -2,7 +2,8 @@
 
 - ``resource``: the identity of a kind in the API: group, version, plural
 - ``kind``: the base class of all kinds, with the rules that the API server calls
-- ``table``: the table of all kinds
+- ``table``: the built-in kinds, and the kinds that one server serves, which come and go while it runs
+- ``dynamic``: kinds made from data while the server runs
 - ``wellknown``: Kubernetes' well-known labels, annotations, taints and limits
 - ``language``: how objects are described, decoded and written: shapes, JSON, YAML, protobuf
 - ``values``: the parts that kinds share: metadata, labels, addresses, ports, times, quantities
@@ -11,5 +12,6 @@
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision
 
-A new kind is one module with a subclass of ``kind.Kind``, and one row in ``table``.
+A new kind is one module with a subclass of ``kind.Kind``, and one row in ``table``.  A kind that comes at run
+time is an instance of ``dynamic.DynamicKind`` instead.
 """
