@@ -33,7 +33,7 @@ def test_reasons_are_unique_and_in_the_tree_at_the_top():
         ({"code": 409}, errors.Conflict),
         ({"code": 418, "reason": "Teapot"}, errors.ApiError),
         ({"code": 404, "reason": "Teapot"}, errors.ApiError),
-        ({}, errors.InternalError),
+        ({}, errors.ApiError),
         ({"code": 422, "reason": "Invalid", "details": None, "message": None}, errors.Invalid),
     ],
 )

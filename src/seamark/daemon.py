@@ -24,14 +24,14 @@ from seamark import __version__, sections
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
-from seamark.api.allocation.allocate import first_address
-from seamark.api.auth import AUTHENTICATED, MASTERS, read_token_file
+from seamark.api.authentication import read_token_file
+from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
-from seamark.api.context import User
 from seamark.api.server import ApiServer
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import Work, housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
+from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold

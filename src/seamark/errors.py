@@ -187,10 +187,8 @@ def from_status(answer: Mapping[str, Any]) -> ApiError:
         Cause(reason=c.get("reason", ""), message=c.get("message", ""), field=c.get("field", ""))
         for c in details.get("causes") or ()
     ]
-    known = list(_classes(ApiError))
-    match = next((k for k in known if k.reason == reason), None) or next(
-        (k for k in known if k.code == code and not reason), ApiError
-    )
+    known: tuple[type[ApiError], ...] = (ApiError, *_classes(ApiError))
+    match = next((k for k in known if (k.reason == reason if reason else k.code == code)), ApiError)
     return match(
         str(answer.get("message") or reason or f"HTTP {code}"),
         details={k: v for k, v in details.items() if k not in ("causes", "retryAfterSeconds")},

@@ -13,9 +13,14 @@ from seamark.access.events import EventRecorder, reference
 from seamark.access.informer import Informer
 from seamark.access.leader import LeaderElection
 from seamark.access.remote import RemoteCluster
+from seamark.api.authorization import User
 from seamark.config import ApiSettings, Config
 from seamark.daemon import Daemon
-from seamark.kinds.resource import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, SERVICES
+from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, SERVICES, Resource
+
+ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -122,6 +127,75 @@ async def test_mistakes_are_explained_alike(cluster):
     assert caught.value.details == {"name": "a", "kind": "Service"}
     with pytest.raises(errors.BadRequest, match="unable to parse requirement"):
         await cluster.list(CONFIGMAPS, labels="a b")
+
+
+async def test_an_owner_named_twice_is_kept_once(cluster):
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "default"}
+    owner["uid"] = (await cluster.get(NAMESPACES, "default"))["metadata"]["uid"]
+    twice = {"ownerReferences": [owner, owner]}
+    made = await cluster.create(CONFIGMAPS, {"metadata": {"name": "a", **twice}}, namespace="default")
+    assert made["metadata"]["ownerReferences"] == [owner]
+    put = await cluster.update(
+        CONFIGMAPS, {"metadata": {"name": "a", **twice}, "data": {"x": "1"}}, namespace="default"
+    )
+    assert put["metadata"]["ownerReferences"] == [owner]
+    patched = await cluster.patch(CONFIGMAPS, "a", {"metadata": twice, "data": {"x": "2"}}, namespace="default")
+    assert patched["metadata"]["ownerReferences"] == [owner]
+
+
+async def test_an_apply_to_an_object_that_is_gone_creates_no_other(cluster):
+    meta = {"name": "gone", "uid": "11111111-2222-4333-8444-555555555555"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    with pytest.raises(errors.Conflict, match="uid mismatch: the provided object specified uid 1111") as caught:
+        await cluster.patch(CONFIGMAPS, "gone", config, namespace="default", type="apply", field_manager="tests")
+    assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+    with pytest.raises(errors.NotFound):
+        await cluster.get(CONFIGMAPS, "gone", namespace="default")
+
+
+@pytest.mark.parametrize(
+    ("type", "patch"),
+    [
+        ("merge", {"metadata": {"name": "b"}}),
+        ("strategic", {"metadata": {"name": "b"}}),
+        ("json", [{"op": "replace", "path": "/metadata/name", "value": "b"}]),
+    ],
+)
+async def test_a_patch_renames_nothing(cluster, type, patch):
+    await cluster.create(CONFIGMAPS, config_map("a"), namespace="default")
+    with pytest.raises(errors.BadRequest) as caught:
+        await cluster.patch(CONFIGMAPS, "a", patch, namespace="default", type=type)
+    assert caught.value.message == "the name of the object (b) does not match the name on the URL (a)"
+
+
+async def test_rights_are_those_of_the_user(daemon):
+    """Nobody but system:masters may do much yet; who may not is told the same over both."""
+    user = User("robot", ("system:authenticated",))
+    local = daemon.api.cluster("robot", user=user)
+    connection = kubeconfig.load(daemon.kubeconfig_path, environ={})
+    robot = msgspec.structs.replace(connection, headers=(("Impersonate-User", user.name),))
+    refused = []
+    async with RemoteCluster(robot) as remote:
+        for cluster in (local, remote):
+            for call in (
+                cluster.get(CONFIGMAPS, "a", namespace="default"),
+                cluster.list(NAMESPACES),
+                cluster.create(CONFIGMAPS, config_map("b"), namespace="default"),
+                cluster.patch(DEPLOYMENTS, "d", {}, namespace="default", subresource="scale"),
+                cluster.delete_all(CONFIGMAPS, namespace="default"),
+                anext(cluster.watch(CONFIGMAPS, since="1")),
+            ):
+                with pytest.raises(errors.Forbidden) as caught:
+                    await call
+                refused.append((caught.value.message, caught.value.details))
+            asked = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+            answer = await cluster.create(ACCESS_REVIEWS, asked)
+            assert answer["status"] == {"allowed": False}
+    assert refused[:6] == refused[6:]
+    assert refused[3][0] == (
+        'deployments.apps "d" is forbidden: User "robot" cannot patch resource "deployments/scale" in API group "apps" '
+        'in the namespace "default"'
+    )
 
 
 async def test_lists(cluster, monkeypatch):

@@ -6,7 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from seamark.kinds.kind import Kind
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Zero
+from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import Part
+from seamark.kinds.table import Kinds
 
 STRING, INTEGER = Scalar("string"), Scalar("int32")
 
@@ -53,6 +57,28 @@ THING = Shape(
         "status": Field(STATUS, Zero.FILL),
     },
 )
+
+
+class ThingKind(Kind):
+    resource = Resource("", "v1", "things", "Thing")
+    singular = "thing"
+    shape = THING
+
+
+THINGS = ThingKind()
+_KINDS = Kinds()
+
+
+def kind_named(name: str) -> Kind:
+    """The kind with a shape like ``core.v1.ConfigMap``."""
+    return next(kind for kind in _KINDS if kind.shape.name == f"io.k8s.api.{name}")
+
+
+def part_of(kind: Kind, subresource: str) -> Part:
+    part = kind.subresource(subresource) if subresource else kind.whole
+    assert isinstance(part, Part)
+    return part
+
 
 # Lists and maps are never empty below: empty ones are not stored, so that they come and go by themselves.
 letters = st.sampled_from("abcd")

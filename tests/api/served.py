@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from seamark.api import bootstrap
-from seamark.api.context import User
+from seamark.api.authorization import User
 from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.server import ApiServer
 from seamark.api.state.cache import PORTS_PREFIX, entry_of

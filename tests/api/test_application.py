@@ -159,7 +159,7 @@ async def test_a_mistake_of_ours_is_a_500_with_its_traceback_in_the_log(api, mon
     def fail(*_):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(api.api.reader, "get", fail)
+    monkeypatch.setattr("seamark.api.state.read.Reader.get", fail)
     answer = await api.ask("GET", f"{BASE}/x")
     assert (answer.status, answer.json["message"]) == (500, "Internal error occurred: oops")
     assert "ZeroDivisionError" in caplog.text

@@ -7,13 +7,15 @@ import pytest
 import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from owned_objects import THING, things
+from owned_objects import THING, THINGS, kind_named, part_of, things
 from recorded import cases, place, shape_of
 
+from seamark.api import intake
 from seamark.api.fields import fieldsets, managed, merging
 from seamark.api.fields.apply import apply
 from seamark.errors import ApiError, BadRequest, Conflict, status
-from seamark.kinds.language import shapes
+from seamark.kinds.core.configmap import CONFIG_MAP
+from seamark.kinds.core.event import NEW_EVENT
 from seamark.kinds.language.decode import conform
 from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION
 
@@ -31,31 +33,22 @@ def applied(
     now: str = NOW,
 ) -> dict[str, Any]:
     """The object after an apply, decoded as the write path does."""
-    shape = shapes.of(f"io.k8s.api.{kind}")
-    version = "apps/v1" if kind.startswith("apps") else "v1"
-    config = {"apiVersion": version, "kind": shape.go_name, **config}
+    meant = kind_named(kind)
+    config = {"apiVersion": meant.resource.api_version, "kind": meant.resource.kind, **config}
     kept = copy.deepcopy((config, live))
-    result = apply(
-        config,
-        live,
-        shape=shape,
-        manager=manager,
-        force=force,
-        api_version=version,
-        subresource=subresource,
-        now=now,
-    )
+    part = part_of(meant, subresource)
+    result = apply(config, live, kind=meant, part=part, manager=manager, force=force, now=now)
     assert (config, live) == kept
-    return conform(result, shape)[0]
+    return conform(result, meant.shape)[0]
 
 
 def updated(
     new: dict[str, Any], old: dict[str, Any] | None = None, *, kind: str = "core.v1.ConfigMap", manager: str = "writer"
 ) -> dict[str, Any]:
     """The object after an ordinary write."""
-    shape = shapes.of(f"io.k8s.api.{kind}")
-    new = conform(new, shape)[0]
-    managed.track(new, old, shape=shape, api_version="v1", manager=manager, subresource="", now=NOW)
+    meant = kind_named(kind)
+    new = conform(new, meant.shape)[0]
+    managed.track(new, old, meant, meant.whole, manager=manager, now=NOW)
     return new
 
 
@@ -236,11 +229,8 @@ def test_status_is_owned_through_status_only() -> None:
 def test_an_applier_is_the_same_in_another_version() -> None:
     event = {"metadata": {"name": "e"}, "reason": "R"}
     live = applied(event, kind="core.v1.Event")
-    shape = shapes.of("io.k8s.api.events.v1.Event")
     config = {"apiVersion": "events.k8s.io/v1", "kind": "Event", **event}
-    after = apply(
-        config, live, shape=shape, manager="me", force=False, api_version="events.k8s.io/v1", subresource="", now=NOW
-    )
+    after = apply(config, live, kind=NEW_EVENT, part=NEW_EVENT.whole, manager="me", force=False, now=NOW)
     assert [entry["apiVersion"] for entry in after["metadata"]["managedFields"]] == ["events.k8s.io/v1"]
 
 
@@ -401,13 +391,12 @@ def test_kubectl_cannot_use_a_broken_annotation(text: str) -> None:
 def test_what_cannot_be_applied(config: Any, message: str) -> None:
     with pytest.raises(BadRequest) as refused:
         apply(
-            config,
+            intake.applied(config, CONFIG_MAP),
             None,
-            shape=shapes.of("io.k8s.api.core.v1.ConfigMap"),
+            kind=CONFIG_MAP,
+            part=CONFIG_MAP.whole,
             manager="me",
             force=False,
-            api_version="v1",
-            subresource="",
             now=NOW,
         )
     assert refused.value.message.startswith(message)
@@ -483,7 +472,7 @@ writes = st.lists(st.tuples(things, managers, st.booleans()), max_size=3)
 
 def do(config: Any, live: Any, manager: str, *, force: bool = True, now: str = NOW) -> Any:
     """An apply to the test kind."""
-    result = apply(config, live, shape=THING, manager=manager, force=force, api_version="v1", subresource="", now=now)
+    result = apply(config, live, kind=THINGS, part=THINGS.whole, manager=manager, force=force, now=now)
     return conform(result, THING)[0]
 
 
@@ -495,7 +484,7 @@ def after(history: list[tuple[Any, str, bool]]) -> Any:
             live = do(obj, live, manager)
         else:
             new = conform(obj, THING)[0]
-            managed.track(new, live, shape=THING, api_version="v1", manager=manager, subresource="", now=NOW)
+            managed.track(new, live, THINGS, THINGS.whole, manager=manager, now=NOW)
             live = new
     return live
 
@@ -506,7 +495,7 @@ CONTAINERS = {"f:labels", "f:finalizers", "f:ports", "f:tags", "f:limits", "f:po
 
 def missing(paths: set[tuple[str, ...]], obj: Any) -> set[str]:
     """The last steps of those paths that the object does not have."""
-    return {path[-1] for path in paths - set(fieldsets.paths(managed.plan(THING, "").whole(obj)))}
+    return {path[-1] for path in paths - set(fieldsets.paths(managed.owned(THINGS, THINGS.whole).whole(obj)))}
 
 
 @settings(deadline=None)
@@ -522,7 +511,7 @@ def test_applying_twice_is_applying_once(history: Any, config: Any, manager: str
 @given(writes, things, managers)
 def test_a_manager_owns_what_it_applied_and_it_is_there(history: Any, config: Any, manager: str) -> None:
     result = do(config, after(history), manager)
-    named = set(fieldsets.paths(merging.named_fields(managed.plan(THING, ""), config)))
+    named = set(fieldsets.paths(merging.named_fields(managed.owned(THINGS, THINGS.whole), config)))
     mine = [
         e for e in result["metadata"].get("managedFields", []) if e["operation"] == "Apply" and e["manager"] == manager
     ]
@@ -530,7 +519,7 @@ def test_a_manager_owns_what_it_applied_and_it_is_there(history: Any, config: An
     assert missing(named, result) <= CONTAINERS
     # What the configuration says is so: comparing finds nothing in it that the result has otherwise.
     changed: Any = {}
-    managed.plan(THING, "").compare(config, result, changed, {})
+    managed.owned(THINGS, THINGS.whole).compare(config, result, changed, {})
     assert not set(fieldsets.paths(changed)) & {path for path in named if leaf(path, named)}
 
 

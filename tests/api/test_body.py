@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark import errors
-from seamark.api.fields import edits
+from seamark.api import intake
+from seamark.api.call import DeleteOptions
+from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
-from seamark.api.http.protocol import Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import json_scan, shapes
+from seamark.kinds.pod.binding import BINDING
 from seamark.kinds.resource import CONFIGMAPS, ENDPOINT_SLICES, EVENTS, LEASES, NEW_EVENTS, SECRETS, SERVICES, Resource
 
 RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
@@ -32,7 +35,8 @@ BY_PLURAL = {r.plural: kind_of(r) for r in (CONFIGMAPS, SERVICES, SECRETS, LEASE
 
 
 def read(text: str | bytes, kind: Kind = CONFIG_MAP, content_type: str = body.JSON, validation: str = "") -> Any:
-    return body.read_object(text.encode() if isinstance(text, str) else text, content_type, kind, validation)
+    document = body.read(text.encode() if isinstance(text, str) else text, content_type, kind)
+    return intake.conformed(document, kind, validation)
 
 
 def refused(text: str | bytes, kind: Kind = CONFIG_MAP, **more: str) -> str:
@@ -320,7 +324,7 @@ def test_patch_documents() -> None:
         with pytest.raises(errors.BadRequest):
             body.read_patch(bad, "merge", "")
         with pytest.raises(errors.BadRequest):
-            body.read_applied(bad, CONFIG_MAP, "")
+            body.read_applied(bad, "")
 
 
 @pytest.mark.parametrize(
@@ -331,7 +335,7 @@ def test_patch_documents() -> None:
         ("strategic", "unexpected end of JSON input"),
     ],
 )
-def test_patches_that_are_no_json(type: edits.PatchType, sentence: str) -> None:
+def test_patches_that_are_no_json(type: PatchType, sentence: str) -> None:
     with pytest.raises(errors.BadRequest) as refusal:
         body.read_patch(b"{", type, "")
     assert refusal.value.message == sentence
@@ -347,57 +351,77 @@ def test_patches_that_are_no_json(type: edits.PatchType, sentence: str) -> None:
         ("json", '[{"op": "add", "op": "add", "path": "/data"}]', ['json patch duplicate field "[0].op"']),
     ],
 )
-def test_patches_may_have_mistakes_of_their_own(type: edits.PatchType, text: str, mistakes: list[str]) -> None:
+def test_patches_may_have_mistakes_of_their_own(type: PatchType, text: str, mistakes: list[str]) -> None:
     document, found = body.read_patch(text.encode(), type, "Warn")
     assert list(found) == mistakes
     assert body.read_patch(text.encode(), type, "Ignore") == (document, ())
     patched = {"metadata": {"name": "cm"}, "foo": 1}
     warnings: list[str] = []
-    body.conform_patched(patched, CONFIG_MAP, "Warn", warnings, mistakes=found)
+    conform_patched(patched, CONFIG_MAP, "Warn", warnings, found)
     assert warnings == [*mistakes, 'unknown field "foo"']
     if mistakes:
         with pytest.raises(errors.Invalid):
-            body.conform_patched({"metadata": {"name": "cm"}}, CONFIG_MAP, "Strict", warnings, mistakes=found)
+            conform_patched({"metadata": {"name": "cm"}}, CONFIG_MAP, "Strict", warnings, found)
+
+
+def conform_patched(
+    patched: Any, kind: Kind, validation: str, warnings: list[str], mistakes: Sequence[str] = ()
+) -> Any:
+    return intake.conform_patched(
+        patched,
+        kind,
+        kind.whole,
+        current={"metadata": {}},
+        field_validation=validation,
+        mistakes=mistakes,
+        warnings=warnings,
+    )
 
 
 def test_patched_objects_are_conformed() -> None:
     warnings: list[str] = []
     patched = {"metadata": {"name": "web"}, "spec": {"foo": 1, "ports": []}}
     for _ in range(2):
-        assert body.conform_patched(patched, SERVICE, "Warn", warnings)["spec"] == {}
+        assert conform_patched(patched, SERVICE, "Warn", warnings)["spec"] == {}
         assert warnings == ['unknown field "spec.foo"']
     with pytest.raises(errors.Invalid) as strict:
-        body.conform_patched(patched, SERVICE, "Strict", warnings)
+        conform_patched(patched, SERVICE, "Strict", warnings)
     assert strict.value.causes[0].field == "patch"
     with pytest.raises(errors.Invalid) as wrong:
-        body.conform_patched({"spec": {"ports": {}}}, SERVICE, "Ignore", warnings)
+        conform_patched({"spec": {"ports": {}}}, SERVICE, "Ignore", warnings)
     assert "json: cannot unmarshal object into Go struct field ServiceSpec.spec.ports" in wrong.value.message
 
 
 def test_applied_configurations_stay_as_written() -> None:
-    config, warnings = body.read_applied(b'{"data": {"a": null}}', CONFIG_MAP, "")
-    assert (config, warnings) == ({"data": {"a": None}, "metadata": {}}, [])
-    assert body.read_applied(b"data: {a: '1'}", CONFIG_MAP, "")[0]["data"] == {"a": "1"}
+    config, warnings = body.read_applied(b'{"data": {"a": null}}', "")
+    assert (config, warnings) == ({"data": {"a": None}}, [])
+    assert intake.applied(config, CONFIG_MAP) == {"data": {"a": None}, "metadata": {}}
+    assert body.read_applied(b"data: {a: '1'}", "")[0]["data"] == {"a": "1"}
     twice = b'{"data": {"a": "1", "a": "2"}}'
-    assert len(body.read_applied(twice, CONFIG_MAP, "")[1]) == 1
-    assert body.read_applied(twice, CONFIG_MAP, "Ignore")[1] == []
+    assert len(body.read_applied(twice, "")[1]) == 1
+    assert body.read_applied(twice, "Ignore")[1] == ()
     for bad, validation in ((twice, "Strict"), (b"[]", ""), (b"{", ""), (b"metadata: []", ""), (b"x", "")):
         with pytest.raises(errors.BadRequest):
-            body.read_applied(bad, CONFIG_MAP, validation)
+            intake.applied(body.read_applied(bad, validation)[0], CONFIG_MAP)
 
 
-def delete(raw: bytes, content_type: str = "application/json") -> Any:
-    return body.read_delete_options(Request("DELETE", "/x", "", {"content-type": content_type}, raw))
+def delete(raw: bytes, content_type: str = "application/json") -> DeleteOptions:
+    return body.read_deletion(raw, content_type)
 
 
 def test_delete_options() -> None:
-    assert delete(b"") is None
-    assert delete(b'{"kind":"DeleteOptions","apiVersion":"policy/v1","gracePeriodSeconds":0}') == {
-        "kind": "DeleteOptions",
-        "apiVersion": "policy/v1",
-        "gracePeriodSeconds": 0,
-    }
-    assert delete(b"propagationPolicy: Orphan", "application/yaml") == {"propagationPolicy": "Orphan"}
+    text = b'{"kind":"DeleteOptions","apiVersion":"policy/v1","gracePeriodSeconds":0}'
+    assert delete(text) == DeleteOptions(grace_seconds=0)
+    assert delete(b"propagationPolicy: Orphan", "application/yaml") == DeleteOptions(propagation="Orphan")
+    whole = b'{"preconditions": {"uid": "u", "resourceVersion": "7"}, "dryRun": ["All"], "orphanDependents": false}'
+    assert delete(whole) == DeleteOptions(("All",), uid="u", version="7", orphan=False)
+    for options in (
+        b'{"orphanDependents": true, "propagationPolicy": "Orphan"}',
+        b'{"propagationPolicy": "Sideways"}',
+        b'{"dryRun": ["Half"]}',
+    ):
+        with pytest.raises(errors.Invalid):
+            delete(options)
     for bad in (b"{", b"[]", b'{"kind":"ConfigMap","apiVersion":"v1"}', b'{"gracePeriodSeconds":"x"}'):
         with pytest.raises(errors.BadRequest):
             delete(bad)
@@ -407,11 +431,11 @@ def test_delete_options() -> None:
 
 def test_kinds_that_are_only_requests() -> None:
     raw = b'{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"},"odd":1}'
-    binding, warnings = body.read_any(Request("POST", "/x", "", {}, raw), "v1", "Binding", "")
+    binding, warnings = read(raw, BINDING)
     assert binding["target"]["name"] == "n"
     assert warnings == ['unknown field "odd"']
     with pytest.raises(errors.BadRequest):
-        body.read_any(Request("POST", "/x", "", {}, b'{"kind":"Pod","apiVersion":"v1"}'), "v1", "Binding", "")
+        read('{"kind":"Pod","apiVersion":"v1"}', BINDING)
 
 
 # --- protobuf --------------------------------------------------------------------------------------
@@ -441,4 +465,4 @@ def test_protobuf_bodies() -> None:
 
 def test_protobuf_delete_options() -> None:
     options = b"k8s\x00\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x02\x08\x05"
-    assert delete(options, body.PROTOBUF) == {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5}
+    assert delete(options, body.PROTOBUF) == DeleteOptions(grace_seconds=5)

@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_objects import THING, things
+from owned_objects import THINGS, kind_named, part_of, things
 from recorded import case
 
 from seamark.api.fields import fieldsets, managed
 from seamark.api.fields.patch import apply_patch
-from seamark.kinds.language import shapes
+from seamark.kinds.core.configmap import CONFIG_MAP
 from seamark.kinds.language.decode import conform
 
-CONFIGMAP = shapes.of("io.k8s.api.core.v1.ConfigMap")
 NOW, LATER = "2025-01-01T00:00:00Z", "2025-01-01T00:00:01Z"
 
 
@@ -28,10 +27,9 @@ def tracked(
     now: str = NOW,
 ) -> dict[str, Any]:
     """A copy of ``new`` as it is after the write."""
-    shape = shapes.of(f"io.k8s.api.{kind}")
-    new, kept = conform(new, shape)[0], copy.deepcopy(old)
-    api_version = "apps/v1" if kind.startswith("apps") else "v1"
-    managed.track(new, old, shape=shape, api_version=api_version, manager=manager, subresource=subresource, now=now)
+    written = kind_named(kind)
+    new, kept = conform(new, written.shape)[0], copy.deepcopy(old)
+    managed.track(new, old, written, part_of(written, subresource), manager=manager, now=now)
     assert old == kept
     return new
 
@@ -56,7 +54,7 @@ def test_recorded_updates() -> None:
     obj = tracked(created["body"], manager=managed.manager_name(created["agent"], ""))
     assert timeless(obj) == created["expect"]["body"]["metadata"]["managedFields"]
     for step in patches:
-        new = apply_patch("merge", step["body"], obj, CONFIGMAP)
+        new = apply_patch("merge", step["body"], obj, CONFIG_MAP.shape)
         obj = tracked(new, obj, manager=managed.manager_name(step.get("agent", ""), ""))
         assert timeless(obj) == step["expect"]["body"]["metadata"].get("managedFields", [])
 
@@ -241,7 +239,7 @@ def test_entries_can_be_reset(reset: Any) -> None:
     old = tracked(config_map({"a": "1"}))
     new = config_map({"a": "2"})
     new["metadata"]["managedFields"] = reset
-    managed.track(new, old, shape=CONFIGMAP, api_version="v1", manager="me", subresource="", now=LATER)
+    managed.track(new, old, CONFIG_MAP, CONFIG_MAP.whole, manager="me", now=LATER)
     assert "managedFields" not in new["metadata"]
 
 
@@ -436,7 +434,7 @@ def test_managers_are_named_by_their_agent(agent: str, field_manager: str, name:
 
 def write(new: Any, old: Any, manager: str) -> Any:
     new = copy.deepcopy(new)
-    managed.track(new, old, shape=THING, api_version="v1", manager=manager, subresource="", now=NOW)
+    managed.track(new, old, THINGS, THINGS.whole, manager=manager, now=NOW)
     return new
 
 
@@ -450,7 +448,7 @@ def test_every_leaf_has_exactly_one_updater(writes: list[tuple[Any, str]]) -> No
             return
         old = write(new, old, manager)
     assert old is not None
-    plan = managed.plan(THING, "")
+    plan = managed.owned(THINGS, THINGS.whole)
     whole = {path for path in fieldsets.paths(plan.whole(old)) if path not in (("f:metadata",), ("f:spec",))}
     owned = [path for e in old["metadata"].get("managedFields", []) for path in fieldsets.paths(e["fieldsV1"])]
     assert len(owned) == len(set(owned))

@@ -14,25 +14,23 @@ from hypothesis import strategies as st
 from protobuf_wire import envelope, member, members, varint
 
 from seamark import errors
-from seamark.api import reviews
+from seamark.api import intake
 from seamark.api.http import body
 from seamark.api.http.negotiate import NONE, negotiate
-from seamark.api.http.protocol import Request
+from seamark.errors import Invalid
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import protobuf, shapes
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type, Zero
-from seamark.kinds.table import KINDS
+from seamark.kinds.pod.binding import BIND, EVICT
+from seamark.kinds.table import KINDS, NEVER_STORED
 from seamark.kinds.values import times
+from seamark.kinds.workloads.scale import SCALE
 
 CORE = "io.k8s.api.core.v1."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 DELETE_OPTIONS = META + "DeleteOptions"
-EVERY_KIND = {kind.resource.api_version + " " + kind.resource.kind: kind for kind in (*KINDS, *reviews.REVIEWS)}
-ONLY_REQUESTS = {
-    "Binding": ("v1", CORE + "Binding"),
-    "Scale": ("autoscaling/v1", "io.k8s.api.autoscaling.v1.Scale"),
-    "Eviction": ("policy/v1", "io.k8s.api.policy.v1.Eviction"),
-}
+EVERY_KIND = {kind.resource.api_version + " " + kind.resource.kind: kind for kind in (*KINDS, *NEVER_STORED)}
+ONLY_REQUESTS = {kind.resource.kind: kind for kind in (BIND.sent, EVICT.sent, SCALE.sent)}
 
 
 def kind_of(name: str) -> Kind:
@@ -267,7 +265,7 @@ def as_go_writes(value: Any, shape: Shape) -> Any:
 
 
 def read(raw: bytes, kind: Kind, content_type: str = body.PROTOBUF) -> Any:
-    return body.read_object(raw, content_type, kind, "Strict")
+    return intake.conformed(body.read(raw, content_type, kind), kind, "Strict")
 
 
 @given(st.data())
@@ -283,18 +281,18 @@ def test_protobuf_means_what_json_means(data: st.DataObject) -> None:
 @pytest.mark.parametrize("kind", ONLY_REQUESTS)
 @given(data=st.data())
 def test_so_do_kinds_that_are_only_requests(kind: str, data: st.DataObject) -> None:
-    api_version, name = ONLY_REQUESTS[kind]
-    value = data.draw(values(shapes.of(name)))
-    wrapped = envelope(api_version, kind, write(value, shapes.of(name)))
-
-    def asked(raw: bytes, content_type: str) -> Any:
-        return body.read_any(Request("POST", "/x", "", {"content-type": content_type}, raw), api_version, kind, "")
-
-    assert asked(wrapped, body.PROTOBUF) == asked(json.dumps(value).encode(), body.JSON)
+    sent = ONLY_REQUESTS[kind]
+    value = data.draw(values(sent.shape))
+    wrapped = envelope(sent.resource.api_version, kind, write(value, sent.shape))
+    assert read(wrapped, sent) == read(json.dumps(value).encode(), sent, body.JSON)
 
 
 def delete_options(raw: bytes, content_type: str = body.PROTOBUF) -> Any:
-    return body.read_delete_options(Request("DELETE", "/x", "", {"content-type": content_type}, raw))
+    """The options, or what is wrong with them."""
+    try:
+        return body.read_deletion(raw, content_type)
+    except Invalid as error:
+        return error.message
 
 
 @pytest.mark.parametrize("api_version", ["v1", "apps/v1", "discovery.k8s.io/v1"])
@@ -308,7 +306,7 @@ def test_so_do_the_options_of_a_deletion_whatever_their_group(api_version: str, 
 def test_the_media_type_may_have_parameters_and_the_kind_may_be_left_out() -> None:
     config_map = kind_of("v1 ConfigMap")
     wrapped = envelope("", "", write({"metadata": {"name": "a"}}, config_map.shape))
-    assert body.read_object(wrapped, body.PROTOBUF + "; charset=utf-8", config_map, "")[0]["metadata"] == {"name": "a"}
+    assert read(wrapped, config_map, body.PROTOBUF + "; charset=utf-8")[0]["metadata"] == {"name": "a"}
 
 
 # --- peculiar, but right ---------------------------------------------------------------------------
@@ -330,7 +328,7 @@ def test_integers_wrap_as_in_go() -> None:
     read_ports = read(envelope("v1", "Service", ports), service)[0]["spec"]["ports"]
     assert [port["port"] for port in read_ports] == [80, -(2**31), -1]
     options = envelope("v1", "DeleteOptions", member(1, -(2**63)))
-    assert delete_options(options)["gracePeriodSeconds"] == -(2**63)
+    assert delete_options(options).grace_seconds == -(2**63)
 
 
 def test_the_zero_time_is_no_time() -> None:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served import served
 
-from seamark.api.state.continuation import Continue
+from seamark.api.state.versions import Continue
 
 BASE = "/api/v1/namespaces/default/configmaps"
 

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.api.http.target import parse
-from seamark.api.subresources import BINDING
 from seamark.errors import NotFound
-from seamark.kinds.table import KINDS, Kinds
+from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
 
-ALL = Kinds((*KINDS, BINDING))
+ALL = Kinds((*KINDS, *NEVER_STORED))
 
 
 @pytest.mark.parametrize(
@@ -36,14 +35,15 @@ ALL = Kinds((*KINDS, BINDING))
     ],
 )
 def test_paths(path, plural, namespace, name, subresource, watch):
-    target = parse(path, ALL)
+    place = parse(path, ALL)
+    target = place.target
     assert target.kind.resource.plural == plural
-    assert (target.namespace, target.name, target.watch) == (namespace, name, watch)
+    assert (target.namespace, target.name, place.watch) == (namespace, name, watch)
     assert (target.subresource.name if target.subresource else "") == subresource
 
 
-def test_a_proxied_path_keeps_its_rest():
-    assert parse("/api/v1/nodes/n/proxy/a/b", ALL).rest == "a/b"
+def test_a_proxied_path_goes_on():
+    assert parse("/api/v1/nodes/n/proxy/a/b", ALL).target.subresource.name == "proxy"
 
 
 @pytest.mark.parametrize(

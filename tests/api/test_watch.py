@@ -7,8 +7,8 @@ import sys
 import pytest
 from served import Lines, served
 
+from seamark.api.http import watch as watching
 from seamark.api.http.protocol import Streaming
-from seamark.api.state import watch as watching
 
 BASE = "/api/v1/namespaces/default/configmaps"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
@@ -214,7 +214,7 @@ async def test_a_reader_too_slow_for_the_beginning_is_cut_off(api, monkeypatch):
 
 
 async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):
-    from seamark.api.state.render import Renderer
+    from seamark.api.http.render import Renderer
 
     calls = []
     event = Renderer.event

@@ -12,6 +12,7 @@ import pytest
 from seamark.errors import Invalid, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import conform
+from seamark.kinds.subresource import Part
 from seamark.kinds.table import Kinds
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import Errors, refuse
@@ -58,15 +59,10 @@ def change(kind: Kind, old: Object, body: Object, subresource: str = "") -> Obje
     for field in ("uid", "creationTimestamp", "namespace", "generation", "deletionTimestamp"):
         if field in old["metadata"]:
             meta[field] = old["metadata"][field]
-    if subresource == "status":
-        kind.prepare_status(obj, old)
-        errors = kind.validate_status(obj, old)
-    elif subresource:
-        kind.prepare_subresource(subresource, obj, old)
-        errors = kind.validate_subresource(subresource, obj, old)
-    else:
-        kind.prepare_update(obj, old)
-        errors = kind.validate_update(obj, old)
+    part = kind.subresource(subresource) if subresource else kind.whole
+    assert isinstance(part, Part)
+    part.prepare(kind, obj, old)
+    errors = part.validate(kind, obj, old)
     assert json.dumps(old) == before, "rules never edit the old object"
     _refuse(kind, meta, errors)
     return obj

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from seamark.api.allocation import allocate
 from seamark.config import ServiceNetwork
 from seamark.errors import ApiError, Object, status
+from seamark.kinds.allocation import Allocation
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import conform
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
@@ -75,14 +75,16 @@ class World:
         self.objects: dict[tuple[str, str], Object] = {}
         self.addresses: set[str] = set()
         self.ports: set[int] = set()
-        self.network = ServiceNetwork()
         self._version = 0
-        self._random = random.Random(seed)
+        # It is a pool of addresses and ports, too.
+        network = ServiceNetwork()
+        self.ranges, self.added_ranges, self.node_ports = network.ranges, (), network.node_ports
+        self.random = random.Random(seed)
 
-    def ip(self, address: str) -> bool:
+    def has_address(self, address: str) -> bool:
         return address in self.addresses
 
-    def port(self, port: int) -> bool:
+    def has_port(self, port: int) -> bool:
         return port in self.ports
 
     def send(self, step: Object) -> Object:
@@ -149,7 +151,7 @@ class World:
         for field in ("namespace", "creationTimestamp", "resourceVersion", "generation"):
             if field in old["metadata"]:
                 meta[field] = old["metadata"][field]
-        plan = allocate.Allocation()
+        plan = Allocation()
         if subresource:
             kind.prepare_status(obj, old)
             errors = kind.validate_status(obj, old)
@@ -165,12 +167,10 @@ class World:
             self._store(key, obj, plan)
         return self.objects[key]
 
-    def _plan(self, kind: Kind, obj: Object, old: Object | None, *, dry_run: bool) -> allocate.Allocation:
-        if kind is not SERVICE:
-            return allocate.Allocation()
-        return allocate.plan(obj, old, network=self.network, taken=self, random=self._random, dry_run=dry_run)
+    def _plan(self, kind: Kind, obj: Object, old: Object | None, *, dry_run: bool) -> Allocation:
+        return kind.allocate(obj, old, self, dry_run=dry_run) if kind.allocates else Allocation()
 
-    def _store(self, key: tuple[str, str], obj: Object, plan: allocate.Allocation) -> None:
+    def _store(self, key: tuple[str, str], obj: Object, plan: Allocation) -> None:
         assert not self.addresses.intersection(plan.reserve_ips)
         assert not self.ports.intersection(plan.reserve_ports)
         self.addresses = (self.addresses | set(plan.reserve_ips)) - set(plan.release_ips)
@@ -181,8 +181,8 @@ class World:
 
     def _delete(self, kind: Kind, key: tuple[str, str]) -> Object:
         obj = self.objects.pop(key)
-        if kind is SERVICE:
-            freed = allocate.release(obj)
+        if kind.allocates:
+            freed = kind.release(obj)
             self.addresses -= set(freed.release_ips)
             self.ports -= set(freed.release_ports)
         self._version += 1

@@ -8,8 +8,9 @@ import pytest
 from kind_rules import NOW, change, create, merged, sentences
 
 from seamark.errors import ApiError, BadRequest, Conflict, Invalid, Object
-from seamark.kinds.pod.binding import bind, check_eviction
+from seamark.kinds.pod.binding import EVICT, bind
 from seamark.kinds.pod.pod import POD
+from seamark.kinds.resource import Resource
 
 ONLY = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -372,9 +373,16 @@ def test_a_binding_names_its_pod() -> None:
 
 
 def test_an_eviction_names_its_pod() -> None:
-    check_eviction({"metadata": {"name": "p"}}, "p")
+    options = {"gracePeriodSeconds": 3}
+    plan = EVICT.plan("p", {"metadata": {"name": "p"}, "deleteOptions": options}, now=NOW, labels_of=nowhere)
+    assert plan.delete == options
+    assert plan.edit(made())["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
     with pytest.raises(BadRequest, match="name in URL does not match name in Eviction object"):
-        check_eviction({"metadata": {"name": "q"}}, "p")
+        EVICT.plan("p", {"metadata": {"name": "q"}}, now=NOW, labels_of=nowhere)
+
+
+def nowhere(resource: Resource, name: str) -> None:
+    return None
 
 
 @pytest.mark.parametrize(

@@ -294,6 +294,9 @@ def _status_of(code: int, body: bytes) -> dict[str, Any]:
     if isinstance(answer, dict) and answer.get("kind") == "Status":
         return answer
     text = " ".join(body.decode(errors="replace").split())
+    if code == 404 and text == "404 page not found":
+        # Go's mux says so of a path whose API group is not served; kubectl words it like any unknown resource.
+        return errors.status(errors.NotFound("the server could not find the requested resource", details={}))
     return {"code": code, "message": text[:200] or f"the server answered {code} without saying why"}
 
 

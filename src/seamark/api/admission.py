@@ -1,33 +1,37 @@
-"""What the cluster demands of a write beyond the object's own rules: does its namespace exist, where is its node.
+"""What the cluster demands of a write beyond the object's own rules: its namespace must exist and not be going.
 
-Admission runs on every write, whoever makes it; the in-process cluster does not go around it.
+Admission runs on every write, also on those of components in this process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from seamark import errors
 from seamark.api.state.cache import Cache
-from seamark.api.state.read import missing, named
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import NAMESPACES, NODES, PODS
-from seamark.kinds.wellknown import REGION_LABEL, ZONE_LABEL
+from seamark.kinds.resource import NAMESPACES, Resource
+from seamark.kinds.values.refusals import missing, named
 
 
 class Admission:
-    """The checks and edits every write goes through."""
+    """The checks and edits of every new object."""
 
     def __init__(self, cache: Cache) -> None:
+        self._cache = cache
         self._namespaces = cache.of(NAMESPACES)
-        self._nodes = cache.of(NODES)
 
     def create(self, kind: Kind, obj: Object) -> None:
-        """A new object: its namespace must be there and not on its way out; a Pod on a node learns its zone."""
         meta = obj["metadata"]
         if kind.resource.namespaced:
             self._check_namespace(kind, meta["namespace"], meta.get("name", ""))
-        if kind.resource == PODS and (node := obj["spec"].get("nodeName")):
-            self.copy_topology(obj, node)
+        kind.admit(obj, self.labels_of)
+
+    def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
+        """The labels of a cluster-wide object."""
+        entry = self._cache.of(resource).get(name)
+        return None if entry is None else entry.labels
 
     def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
         entry = self._namespaces.get(namespace)
@@ -47,14 +51,3 @@ class Admission:
                     )
                 ],
             )
-
-    def copy_topology(self, pod: Object, node: str) -> None:
-        """A Pod carries its node's zone and region as labels once it has a node."""
-        entry = self._nodes.get(node)
-        if entry is None:
-            return
-        for key in (ZONE_LABEL, REGION_LABEL):
-            if value := entry.labels.get(key):
-                labels = pod["metadata"].get("labels") or {}
-                if key not in labels:
-                    pod["metadata"]["labels"] = {**labels, key: value}

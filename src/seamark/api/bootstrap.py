@@ -11,10 +11,10 @@ import socket
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.api.allocation.allocate import first_address
 from seamark.config import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_CIDRS, SERVICES, Resource
+from seamark.kinds.service.allocation import first_address
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
 log = logging.getLogger("seamark.api")

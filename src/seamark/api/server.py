@@ -1,4 +1,4 @@
-"""The API server put together: store → cache → reads, writes, watches → HTTP.
+"""The API server put together: store → cache → operations → HTTP, and clusters for components of this process.
 
 Everything is built here and handed what it needs; nothing looks for its collaborators.
 """
@@ -14,30 +14,26 @@ from itertools import chain
 from typing import Any
 
 from seamark.access.events import EventRecorder
+from seamark.api.admission import Admission
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
-from seamark.api.auth import Authenticator
-from seamark.api.context import User
-from seamark.api.core import Core
+from seamark.api.authentication import Authenticator
+from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
 from seamark.api.http.documents import Check, Documents
 from seamark.api.http.listener import Listener
-from seamark.api.http.subresource_verbs import SubresourceVerbs
 from seamark.api.http.verbs import Verbs
+from seamark.api.http.watch import Watches
 from seamark.api.local import LocalCluster
-from seamark.api.openapi.describe import Descriptions
-from seamark.api.reviews import REVIEWS
-from seamark.api.state.bookmark import bookmark
+from seamark.api.operations import Operations
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
-from seamark.api.state.watch import Watches
-from seamark.api.subresources import BINDING
 from seamark.api.write import Writer
 from seamark.config import ServiceNetwork
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.kinds.table import KINDS, Kinds
+from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.store.metered import MeteredStore
@@ -54,6 +50,7 @@ class ApiServer:
         network: ServiceNetwork,
         tokens: dict[str, User],
         metrics: Registry,
+        authorizer: Authorizer | None = None,
         max_in_flight: int = 600,
         checks: dict[str, Check] | None = None,
         kinds: Iterable[Kind] = KINDS,
@@ -62,29 +59,37 @@ class ApiServer:
     ) -> None:
         stored = tuple(kinds)
         chance = chance or random.Random()
+        authorizer = authorizer or GroupAuthorizer()
+        authenticator = Authenticator(tokens, authorizer)
         store = MeteredStore(store, metrics)
         self._network = network
         self._store = store
-        self.kinds = Kinds(chain(stored, REVIEWS, (BINDING,)))
+        self._clock = clock
+        self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored)
-        self.reader = Reader(self.cache, store)
+        reader = Reader(self.cache, store)
+        admission = Admission(self.cache)
         reservations = Reservations(self.cache, network, chance, lambda: times.text(clock()))
-        self.writer = Writer(self.cache, store, reservations, chance)
-        self.deleter = Deleter(self.cache, store, reservations)
-        self.watches = Watches(self.cache, store, self.reader, bookmark)
-        authenticator = Authenticator(tokens)
-        self._core = Core(self.kinds, self.cache, self.reader, self.writer, self.deleter, self.watches, clock)
-        self.documents = Documents(
-            metrics=metrics,
-            checks={"store": self._check_store, **(checks or {})},
-            described=Descriptions(self.kinds).answer,
-        )
-        self.application = Application(
-            verbs=Verbs(self._core, authenticator),
-            subresource_verbs=SubresourceVerbs(self._core),
+        self.writer = Writer(self.cache, store, admission, reservations, chance)
+        self.watches = Watches(reader)
+        self.operations = Operations(
             kinds=self.kinds,
-            documents=self.documents,
+            cache=self.cache,
+            store=store,
+            reader=reader,
+            writer=self.writer,
+            deleter=Deleter(self.cache, store, reservations),
+            admission=admission,
+            authorizer=authorizer,
+            user_of_token=authenticator.user_of_token,
+        )
+        documents = Documents(kinds=self.kinds, metrics=metrics, checks={"store": self._check_store, **(checks or {})})
+        self.application = Application(
+            operations=self.operations,
+            verbs=Verbs(self.operations, self.watches),
+            documents=documents,
             authenticator=authenticator,
+            authorizer=authorizer,
             metrics=metrics,
             max_in_flight=max_in_flight,
             clock=clock,
@@ -130,14 +135,19 @@ class ApiServer:
                 self.kinds.remove(resource)
                 self.cache.remove(kind)
 
-    def cluster(self, component: str) -> LocalCluster:
-        """The cluster as one of this process's own components sees it."""
-        return LocalCluster(self._core, component)
+    # --- access --------------------------------------------------------------------------------------
+
+    def cluster(self, name: str, *, user: User | None = None) -> LocalCluster:
+        """The cluster for a component of this process; ``user`` is whose rights it has, by default all.
+
+        ``name`` is its field manager.
+        """
+        return LocalCluster(self.operations, user=user or component(name), manager=name, clock=self._clock)
 
     def repairs(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-        """Named tasks that keep this server's own books right; on a shared store one server is enough to run them."""
-        component = "portallocator-repair-controller"
-        recorder = EventRecorder(self.cluster(component), component=component)
+        """Named tasks that repair reservations; if servers share a store, one of them is enough to run these."""
+        name = "portallocator-repair-controller"
+        recorder = EventRecorder(self.cluster(name), component=name)
         ports = PortRepair(self.cache, self._store, self._network.node_ports, recorder)
         return [("repair of node ports", ports.run()), ("events of the repair", recorder.run())]
 

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Field, ListOf, Scalar, Shape, Zero
 from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import Subresource
 from seamark.kinds.values.metadata import keep_accessories
 from seamark.kinds.values.times import TimeError, age
 

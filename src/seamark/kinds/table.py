@@ -9,9 +9,11 @@ from seamark.kinds.core.event import EVENT, NEW_EVENT
 from seamark.kinds.core.lease import LEASE
 from seamark.kinds.core.namespace import NAMESPACE
 from seamark.kinds.core.node import NODE
+from seamark.kinds.core.review import REVIEWS
 from seamark.kinds.core.secret import SECRET
 from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
+from seamark.kinds.pod.binding import BINDING
 from seamark.kinds.pod.pod import POD
 from seamark.kinds.resource import Resource
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
@@ -53,6 +55,9 @@ KINDS: tuple[Kind, ...] = (
     # discovery.k8s.io
     ENDPOINT_SLICE,
 )
+
+# Documents that every server answers and none stores.
+NEVER_STORED: tuple[Kind, ...] = (*REVIEWS, BINDING)
 
 
 # Told what was and what is: (None, new) for a kind that appeared, (old, None) for one that vanished, or both.

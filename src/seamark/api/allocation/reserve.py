@@ -1,28 +1,31 @@
-"""Addresses and node ports as part of the Service's own transaction.
+"""Addresses and node ports as part of an object's own transaction.
 
-An address is held by its IPAddress object, a node port by a key of its own; both are written with "must be absent", so
-that the store itself refuses what is already taken, whoever else is writing.
+A kind plans what its object takes and frees (:meth:`seamark.kinds.kind.Kind.allocate`); here the plan becomes writes.
+An address is held by its IPAddress object, a node port by a key of its own.  Both are written with "must be absent", so
+that the store itself refuses what another server has taken meanwhile.
 """
 
 from __future__ import annotations
 
-import random
+import random as chance
+from collections.abc import Callable
 
 import msgspec
 
-from seamark.api.allocation import allocate
 from seamark.api.state.cache import PORTS_PREFIX, Cache, key_of, stored
 from seamark.config import ServiceNetwork
 from seamark.errors import Object
+from seamark.kinds.allocation import Allocation
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import ENDPOINTS, IP_ADDRESSES, SERVICE_CIDRS, SERVICES
+from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS
 from seamark.kinds.service.ipaddress import ip_address_object
 from seamark.kinds.service.servicecidr import usable_ranges
+from seamark.kinds.subresource import Part
 from seamark.store.protocol import Write
 
 
 class Reserved(msgspec.Struct):
-    """The writes that go with an object's own, and what of the object they decided."""
+    """The writes that go with an object's own; ``before`` is the object's spec before anything was filled in."""
 
     writes: list[Write]
     before: Object | None = None
@@ -34,76 +37,57 @@ class Reserved(msgspec.Struct):
 
 
 def port_reservation(port: int, namespace: str, name: str) -> Write:
-    """The write that holds a node port for a Service; fails if somebody holds it already."""
+    """The write that holds a node port for a Service; it fails if the port is taken."""
     return Write(f"{PORTS_PREFIX}{port}", msgspec.json.encode({"service": f"{namespace}/{name}"}), 0)
 
 
-class Taken:
-    """What is in use right now."""
+class ClusterPool:
+    """The ranges of this cluster, and what is taken of them right now (:class:`seamark.kinds.allocation.Pool`)."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, network: ServiceNetwork, random: chance.Random) -> None:
         self._addresses = cache.of(IP_ADDRESSES).entries
         self._ports = cache.ports
+        self._service_cidrs = cache.of(SERVICE_CIDRS).entries
+        self.ranges = network.ranges
+        self.node_ports = network.node_ports
+        self.random = random
 
-    def ip(self, address: str) -> bool:
+    @property
+    def added_ranges(self) -> list[str]:
+        """Ranges that ServiceCIDRs add to the configured ones; there are hardly ever any."""
+        found = [cidr for entry in self._service_cidrs.values() for cidr in usable_ranges(entry.decode())]
+        return [cidr for cidr in found if cidr not in self.ranges]
+
+    def has_address(self, address: str) -> bool:
         return address in self._addresses
 
-    def port(self, port: int) -> bool:
+    def has_port(self, port: int) -> bool:
         return port in self._ports
 
 
 class Reservations:
-    """Plans what a Service needs and turns it into writes; other kinds need nothing."""
+    """Turns the plans of kinds into writes.  ``now`` gives the present moment as RFC 3339."""
 
-    def __init__(self, cache: Cache, network: ServiceNetwork, chance: random.Random, now: allocate.Clock) -> None:
-        self._taken = Taken(cache)
-        self._endpoints = cache.of(ENDPOINTS).entries
-        self._service_cidrs = cache.of(SERVICE_CIDRS).entries
-        self._network = network
-        self._random = chance
+    def __init__(self, cache: Cache, network: ServiceNetwork, random: chance.Random, now: Callable[[], str]) -> None:
+        self._cache = cache
+        self._pool = ClusterPool(cache, network, random)
         self._now = now
 
-    @staticmethod
-    def none() -> Reserved:
-        return Reserved([])
-
-    def plan(self, kind: Kind, obj: Object, old: Object | None, *, dry_run: bool) -> Reserved:
-        """Fill in what the Service leaves to the cluster; raises Invalid for what cannot be had."""
-        if kind.resource != SERVICES:
+    def plan(self, kind: Kind, part: Part, obj: Object, old: Object | None, *, dry_run: bool) -> Reserved:
+        """Fill in what the object leaves to the cluster; raises Invalid for what cannot be had."""
+        if not (kind.allocates and part.allocates):
             return Reserved([])
         before = msgspec.json.decode(msgspec.json.encode(obj["spec"]))
-        plan = allocate.plan(
-            obj,
-            old,
-            network=self._network,
-            taken=self._taken,
-            random=self._random,
-            dry_run=dry_run,
-            more_ranges=self._more_ranges(),
-        )
-        if dry_run:
-            return Reserved([], before)
+        plan = kind.allocate(obj, old, self._pool, dry_run=dry_run)
         meta = obj["metadata"]
-        return Reserved(self._writes(plan, meta["namespace"], meta.get("name", "")), before)
-
-    def _more_ranges(self) -> list[str]:
-        """Ranges that ServiceCIDRs add to the configured ones; there are hardly ever any."""
-        found = [cidr for entry in self._service_cidrs.values() for cidr in usable_ranges(entry.decode())]
-        return [cidr for cidr in found if cidr not in self._network.ranges]
+        return Reserved([] if dry_run else self._writes(plan, meta["namespace"], meta.get("name", "")), before)
 
     def release(self, kind: Kind, obj: Object) -> list[Write]:
-        """The writes that free everything an object holds, once it goes."""
-        if kind.resource != SERVICES:
-            return []
-        writes = self._writes(allocate.release(obj), "", "")
-        # Its Endpoints go with it, lest the next Service of that name begins with the addresses of the last.
-        namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-        left = self._endpoints.get(f"{namespace}/{name}")
-        if left is not None and not left.decode()["metadata"].get("finalizers"):
-            writes.append(Write(key_of(ENDPOINTS, namespace, name), None))
-        return writes
+        """The writes that free everything an object holds, for when it goes."""
+        return self._writes(kind.release(obj), "", "") if kind.allocates else []
 
-    def _writes(self, plan: allocate.Allocation, namespace: str, name: str) -> list[Write]:
+    def _writes(self, plan: Allocation, namespace: str, name: str) -> list[Write]:
+        """``namespace`` and ``name`` are those of the object that takes what is reserved."""
         writes = []
         for address in plan.reserve_ips:
             value = stored(ip_address_object(address, namespace, name, now=self._now()))
@@ -111,4 +95,8 @@ class Reservations:
         writes += [port_reservation(port, namespace, name) for port in plan.reserve_ports]
         writes += [Write(key_of(IP_ADDRESSES, "", address), None) for address in plan.release_ips]
         writes += [Write(f"{PORTS_PREFIX}{port}", None) for port in plan.release_ports]
+        for resource, place, other in plan.removes:
+            entry = self._cache.of(resource).get(f"{place}/{other}" if place else other)
+            if entry is not None and not entry.decode()["metadata"].get("finalizers"):
+                writes.append(Write(key_of(resource, place, other), None))
         return writes

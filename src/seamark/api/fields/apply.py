@@ -1,8 +1,8 @@
 """Server-side apply: merge a configuration into the live object, and keep track of who owns what.
 
     merge     every field the configuration names replaces the live one
-    prune     fields the manager applied last time, not any more, and that nobody else owns go away
-    conflict  a changed field that somebody else owns is an error, unless the apply is forced
+    prune     fields that the manager applied last time, does not apply now, and that no other manager owns are removed
+    conflict  a changed field that another manager owns is an error, unless the apply is forced
 
 The result is what the client asked for, not yet an object: like any body it goes through decoding, defaulting and
 validation, and like the result of an update its times are settled by :func:`managed.keep_times` at the end.
@@ -20,7 +20,9 @@ from seamark.api.fields.managed import Entries
 from seamark.api.fields.typed import Struct, struct
 from seamark.api.fields.values import copied
 from seamark.errors import ApiError, BadRequest, Cause, Conflict, Object
+from seamark.kinds.kind import Kind
 from seamark.kinds.language.shape import Shape
+from seamark.kinds.subresource import Part
 from seamark.kinds.values.metadata import TOTAL_ANNOTATIONS_LIMIT
 from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION
 
@@ -30,30 +32,23 @@ KUBECTL = "kubectl"
 
 
 def apply(
-    config: Any,
-    live: Object | None,
-    *,
-    shape: Shape,
-    manager: str,
-    force: bool,
-    api_version: str,
-    subresource: str,
-    now: str,
+    config: Object, live: Object | None, *, kind: Kind, part: Part, manager: str, force: bool, now: str
 ) -> Object:
     """The live object (None: there is none yet) with ``config`` applied to it, managedFields included.
 
     The result shares with both what it takes over unchanged; decoding makes it independent.  Raises :class:`Conflict`
-    if others own what would change.
+    if other managers own what would change.
     """
+    shape, api_version = kind.shape, kind.resource.api_version
     _check(config, shape, api_version)
-    known = managed.plan(shape, subresource)
+    known = managed.owned(kind, part)
     before = dict(known.zero if live is None else live)
     before["metadata"] = dict(before["metadata"])
     entries: Entries = before["metadata"].pop("managedFields", None) or []
     if not entries and live is not None:
-        entries = _before_first_apply(known, before, api_version, subresource, now)
-    attempt = _Attempt(known, struct(shape), managed.identity(manager, "Apply", api_version, subresource), now)
-    conflicts, after = attempt.run(config, before, entries)
+        entries = _before_first_apply(known, before, api_version, part, now)
+    attempt = _Attempt(known, struct(shape), managed.identity(manager, "Apply", api_version, part.name), now)
+    conflicts, after = attempt.run(config, before, managed.usable(entries, kind))
     if conflicts and not force:
         if manager == KUBECTL:
             conflicts = _less_last_applied(conflicts, before, shape, api_version)
@@ -64,15 +59,7 @@ def apply(
     return after
 
 
-def _check(config: Any, shape: Shape, api_version: str) -> None:
-    if config is None:
-        config = {}
-    if not isinstance(config, dict):
-        kind = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
-        raise BadRequest(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
-            f"{kind} into Go value of type map[string]interface {{}}"
-        )
+def _check(config: Object, shape: Shape, api_version: str) -> None:
     if config.get("apiVersion") != api_version or config.get("kind") != shape.go_name:
         raise BadRequest(f"invalid object type: {declared.group_version_kind(config)}")
     meta = config.get("metadata")
@@ -92,7 +79,6 @@ class _Attempt:
 
     def run(self, config: Object, live: Object, entries: Entries) -> tuple[dict[str, Fields], Object]:
         """The conflicts by manager, and the result if they are overruled."""
-        entries = managed.usable(entries, self.who["apiVersion"])
         others = [entry for entry in entries if managed.identifier(entry) != self.me]
         last = next((entry for entry in entries if managed.identifier(entry) == self.me), None)
         mine = merging.named_fields(self.known, config)
@@ -114,7 +100,7 @@ class _Attempt:
             if rest:
                 left.append(entry if rest is fields else {**entry, "fieldsV1": rest})
         if mine:
-            # An apply that changes nothing is not worth a time, not even for a manager's first entry.
+            # An apply that changes nothing gets no time, not even in a manager's first entry.
             time = self.now if not _same(after, live) else last.get("time") if last is not None else None
             left.append(managed.entry_of(self.who, mine, time))
         if left:
@@ -129,7 +115,7 @@ class _Attempt:
         for entry in others:
             owned = fieldsets.union(owned, merging.with_structs(full, entry["fieldsV1"]))
         last = merging.with_structs(full, last)
-        # Take out all of it, put back what somebody owns and with it whatever it is in, then see what is missing.
+        # Take out all of it, put back what other managers own and the structs it is in, then see what is missing.
         kept = self._fields(merging.remove(full, merged, last))
         surplus = fieldsets.difference(everything, fieldsets.union(kept, owned))
         kept = self._fields(merging.remove(full, merged, surplus))
@@ -141,11 +127,11 @@ class _Attempt:
         return merging.with_structs(self.full, merging.named_fields(self.full, value))
 
 
-def _before_first_apply(known: Struct, live: Object, api_version: str, subresource: str, now: str) -> Entries:
-    """All that an untracked object has belongs to somebody, so that a first apply does not take it unasked."""
+def _before_first_apply(known: Struct, live: Object, api_version: str, part: Part, now: str) -> Entries:
+    """All that an untracked object has gets a manager, so that a first apply does not take it without a conflict."""
     changed: Fields = {}
     known.compare(known.zero, live, changed, {})
-    who = managed.identity(BEFORE_FIRST_APPLY, "Update", api_version, subresource)
+    who = managed.identity(BEFORE_FIRST_APPLY, "Update", api_version, part.name)
     return [managed.entry_of(who, changed, now)] if changed else []
 
 
@@ -185,7 +171,7 @@ def _shown(who: Object) -> str:
 
 
 def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape, api_version: str) -> dict[str, Fields]:
-    """What is left of the conflicts if kubectl may overwrite what its client-side apply had set and nobody changed."""
+    """The conflicts that remain if kubectl may overwrite what its client-side apply set and nobody changed since."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED_ANNOTATION)
     if not text:
         return conflicts
@@ -205,7 +191,7 @@ def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape,
 
 
 def _remember(after: Object, config: Object) -> None:
-    """Keeps the annotation of client-side apply up to date, where there is one, so that one can go back to it."""
+    """Keeps the annotation of client-side apply up to date where there is one, so that a user can go back to it."""
     annotations = after["metadata"].get("annotations")
     if not annotations or not annotations.get(LAST_APPLIED_ANNOTATION):
         return

@@ -14,7 +14,7 @@ did not change, which is why one empty dict, ``LEAF``, can stand at the end of e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +29,17 @@ _encode = msgspec.json.Encoder().encode
 
 class Malformed(ValueError):
     """Something that was sent as ``fieldsV1`` is not a set of fields."""
+
+
+def of_paths(paths: Iterable[tuple[str, ...]]) -> Fields:
+    """The set of these fields of structs."""
+    root: Fields = {}
+    for *way, last in paths:
+        inner = root
+        for name in way:
+            inner = inner.setdefault(field_step(name), {})
+        inner[field_step(last)] = LEAF
+    return root
 
 
 # --- steps ------------------------------------------------------------------------------------------

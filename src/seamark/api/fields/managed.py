@@ -1,10 +1,10 @@
 """Who set which field: ``metadata.managedFields`` after ordinary writes (server-side apply is in :mod:`.apply`).
 
 There is one entry per manager, operation, apiVersion and subresource.  A create or update gives its manager every field
-it added or changed and takes those fields from everybody else; removed fields leave all entries.
+it added or changed and takes those fields from all other managers; removed fields leave all entries.
 
-:func:`track` compares what the client asked for with what was there, so it belongs after defaulting and *before* what
-the server decides by itself: addresses, generation, status and whatever else a client may not set belong to nobody.
+:func:`track` compares what the client asked for with what was there.  So it runs after defaulting and *before* the
+server adds what it decides by itself (addresses, generation, status): no manager owns that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from seamark.api.fields import fieldsets
 from seamark.api.fields.fieldsets import Fields
 from seamark.api.fields.typed import Struct, struct
 from seamark.errors import Object
+from seamark.kinds.kind import Kind
 from seamark.kinds.language.shape import Shape
+from seamark.kinds.subresource import Part, Paths
 
 LONGEST_MANAGER = 128  # bytes
 MOST_UPDATERS = 10
@@ -44,40 +46,14 @@ _NEVER_OWNED = (
     ),
 )
 
-# What a write to a subresource ("": the object itself) cannot change, because the kind carries the old value over.
-_RESET: dict[str, tuple[tuple[str, ...], ...]] = {"": (("status",),), "status": (("spec",),)}
-_RESET_BY_KIND: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
-    ("Pod", "status"): (("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
-    ("Deployment", "status"): (("spec",), ("metadata", "labels")),
-    # Kubernetes declares these under a group name that does not exist, so they have no effect.
-    ("ServiceCIDR", ""): (),
-    ("ServiceCIDR", "status"): (),
-}
 
-# The other way round: all that a write to these can change.
-_EDITED: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
-    ("Pod", "ephemeralcontainers"): (("spec", "ephemeralContainers"),),
-    ("Pod", "resize"): tuple(
-        ("spec", containers, "*", field)
-        for containers in ("containers", "initContainers")
-        for field in ("resources", "resizePolicy")
-    ),
-}
-
-_EVENT_VERSIONS = ("v1", "events.k8s.io/v1")
+def owned(kind: Kind, part: Part) -> Struct:
+    """The shape of a kind as far as a write to this part of it can give its manager anything."""
+    return kind.shape.form(_owned, part.reset, part.edits)
 
 
-def plan(shape: Shape, subresource: str) -> Struct:
-    """The shape as managers see it when they write to this subresource."""
-    return shape.form(_plan, subresource)
-
-
-def _plan(shape: Shape, subresource: str) -> Struct:
-    kind = shape.go_name, subresource
-    if kind in _EDITED:
-        return struct(shape).only(*_EDITED[kind])
-    reset = _RESET_BY_KIND.get(kind, _RESET.get(subresource, _RESET[""]))
-    return struct(shape).less(*_NEVER_OWNED, *reset)
+def _owned(shape: Shape, reset: Paths, edits: Paths) -> Struct:
+    return struct(shape).only(*edits) if edits else struct(shape).less(*_NEVER_OWNED, *reset)
 
 
 def manager_name(user_agent: str, field_manager: str) -> str:
@@ -91,38 +67,29 @@ def manager_name(user_agent: str, field_manager: str) -> str:
 # --- updates ----------------------------------------------------------------------------------------
 
 
-def track(
-    new: Object,
-    old: Object | None,
-    *,
-    shape: Shape,
-    api_version: str,
-    manager: str,
-    subresource: str,
-    now: str,
-) -> None:
+def track(new: Object, old: Object | None, kind: Kind, part: Part, *, manager: str, now: str) -> None:
     """Sets ``new["metadata"]["managedFields"]`` for a write other than apply; ``old`` is None for a creation.
 
     Clients may edit managedFields themselves; ``[]`` and ``[{}]`` turn tracking off until the object is next applied.
     """
     meta = new["metadata"]
     kept: Entries = [] if old is None else old["metadata"].get("managedFields") or []
-    entries = _sent_or_kept(meta.pop("managedFields", None), kept, subresource)
+    entries = _sent_or_kept(meta.pop("managedFields", None), kept, part)
     if old is None or entries:
-        known = plan(shape, subresource)
+        known = owned(kind, part)
         changed: Fields = {}
         removed: Fields = {}
         known.compare(known.zero if old is None else old, new, changed, removed)
         if changed or removed:
-            who = identity(manager, "Update", api_version, subresource)
-            entries = _updated(entries, changed, removed, who, now)
+            who = identity(manager, "Update", kind.resource.api_version, part.name)
+            entries = _updated(usable(entries, kind), changed, removed, who, now)
     if entries:
         meta["managedFields"] = list(entries)
 
 
-def _sent_or_kept(sent: Any, kept: Entries, subresource: str) -> Entries:
-    """The entries to start from: those sent, if they are any good, else those of the object as it is."""
-    if sent is None or subresource or sent == kept:
+def _sent_or_kept(sent: Any, kept: Entries, part: Part) -> Entries:
+    """The entries to start from: those sent, if they can be read, else those of the object as it is."""
+    if sent is None or part.name or sent == kept:
         return kept
     if not sent or sent == [{}]:
         return []
@@ -136,7 +103,7 @@ def _updated(entries: Entries, changed: Fields, removed: Fields, who: Object, no
     """``entries`` after the manager ``who`` changed and removed these fields."""
     mine: Fields = {}
     out: Entries = []
-    for entry in usable(entries, who["apiVersion"]):
+    for entry in entries:
         fields = entry["fieldsV1"]
         rest = fieldsets.difference(fieldsets.difference(fields, changed), removed)
         if changed and _same_identity(entry, who):
@@ -152,10 +119,10 @@ def _updated(entries: Entries, changed: Fields, removed: Fields, who: Object, no
     return arranged(out)
 
 
-def usable(entries: Entries, api_version: str) -> Entries:
-    """Without those of versions the kind does not have.  Kinds have one each, but events are in two groups."""
-    siblings = _EVENT_VERSIONS if api_version in _EVENT_VERSIONS else (api_version,)
-    return [entry for entry in entries if entry["apiVersion"] in siblings]
+def usable(entries: Entries, kind: Kind) -> Entries:
+    """Without those of versions the kind does not have."""
+    versions = kind.sibling_versions or (kind.resource.api_version,)
+    return [entry for entry in entries if entry["apiVersion"] in versions]
 
 
 def _capped(entries: Entries) -> Entries:
@@ -186,9 +153,9 @@ def _capped(entries: Entries) -> Entries:
 
 
 def keep_times(new: Object, old: Object) -> None:
-    """Takes back the new times of managedFields if nothing else changed: a write without effect leaves no trace.
+    """Takes back the new times of managedFields if nothing else changed: a write without effect changes nothing.
 
-    For the end of the write path, where it is known what defaulting and preparation made of the object.
+    To be called at the end of the write path, after defaulting and preparation.
     """
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or len(entries) != len(before) or entries == before:
@@ -266,7 +233,7 @@ def _order(entry: Object) -> tuple[str, str, str, str, str]:
 
 
 def parse(sent: Any) -> Entries:
-    """Entries as a client sent them; raises :class:`fieldsets.Malformed`.  Of twins the last counts."""
+    """Entries as a client sent them; raises :class:`fieldsets.Malformed`.  Of two with one identity the last counts."""
     entries: dict[str, Object] = {}
     for number, entry in enumerate(sent):
         if entry.get("operation") not in ("Apply", "Update"):

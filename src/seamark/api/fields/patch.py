@@ -24,6 +24,8 @@ from seamark.kinds.values.fields import invalid
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
+PatchType = Literal["json", "merge", "strategic"]
+
 MOST_OPERATIONS = 10_000
 MOST_COPIED_BYTES = 3 * 1024 * 1024
 
@@ -32,7 +34,7 @@ MAP_TYPE = "map[string]interface {}"
 HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
-def apply_patch(type: Literal["json", "merge", "strategic"], document: Any, current: Object, shape: Shape) -> Object:
+def apply_patch(type: PatchType, document: Any, current: Object, shape: Shape) -> Object:
     """``current`` as changed by ``document``: a new object, which shares with either what it took over unchanged.
 
     The result still has to be decoded, which makes it independent; failures of that become :func:`unusable`.

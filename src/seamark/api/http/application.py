@@ -1,7 +1,7 @@
 """The API server as one callable: a request in, an answer out.  The order of checks is the order of the code.
 
 who asks → fixed documents (health, version, metrics, discovery, OpenAPI) → what is meant → is there room for it → may
-they → the verb.  Whatever is raised on the way becomes a ``Status`` here and nowhere else.
+they → does it have that verb → the verb.  An error raised on the way becomes a ``Status`` here and nowhere else.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from seamark import errors
-from seamark.api import auth
-from seamark.api.http.answers import Answer, warning_headers
-from seamark.api.http.call import Call, verb_of
+from seamark.api.authentication import Authenticator
+from seamark.api.authorization import Authorizer, check_path
+from seamark.api.call import check_verb, not_allowed
 from seamark.api.http.documents import Documents
-from seamark.api.http.options import check_timeout, first, flag, parse_query
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
-from seamark.api.http.subresource_verbs import SubresourceVerbs
-from seamark.api.http.target import Target, not_allowed, parse
-from seamark.api.http.verbs import Verbs
-from seamark.api.subresources import BINDING
-from seamark.kinds.table import Kinds
+from seamark.api.http.query import check_timeout, first, flag, parse_query
+from seamark.api.http.target import parse
+from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
+from seamark.api.operations import Operations, unavailable
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError
 
@@ -35,7 +33,7 @@ log = logging.getLogger("seamark.api")
 GZIP_FROM = 128 * 1024
 RETRY_SECONDS = 1
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-# People at a terminal or in a browser, who get their JSON indented.
+# User agents of people at a terminal or in a browser, who get their JSON indented.
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 
@@ -53,21 +51,21 @@ class Application:
     def __init__(
         self,
         *,
+        operations: Operations,
         verbs: Verbs,
-        subresource_verbs: SubresourceVerbs,
-        kinds: Kinds,
         documents: Documents,
-        authenticator: auth.Authenticator,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
         metrics: Registry,
         max_in_flight: int,
         clock: Callable[[], float],
     ) -> None:
+        self._operations = operations
         self._verbs = verbs
-        self._subresource_verbs = subresource_verbs
         self._clock = clock
-        self._kinds = kinds
         self._documents = documents
         self._authenticator = authenticator
+        self._authorizer = authorizer
         self._metrics = metrics
         self._max_in_flight = max_in_flight
         self.in_flight = 0
@@ -133,86 +131,33 @@ class Application:
     # --- routing -----------------------------------------------------------------------------------
 
     def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
-        user = self._authenticator.user(request)
+        user = self._authenticator.user(request.headers, request.certificate)
         path = request.path
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
-            if not auth.may(user, "get", path=path):
-                raise auth.forbid_path(user, request.method, path)
+            check_path(self._authorizer, user, request.method, path)
             return self._documents.answer(request)
-        target = parse(path, self._kinds)
-        if target is None:
-            if not auth.may(user, "get", path=path):
-                raise auth.forbid_path(user, request.method, path)
+        place = parse(path, self._operations.kinds)
+        if place is None:
+            check_path(self._authorizer, user, request.method, path)
             return not_found_page()
+        target = place.target
         query = parse_query(request.query)
-        verb = verb_of(request.method, target)
-        watches = verb == "list" and (target.watch or flag(query, "watch"))
-        resource = target.kind.resource
-        label.verb, label.resource = "watch" if watches else verb, resource.qualified
+        verb = verb_of(request.method, target, watch=place.watch)
+        watches = verb == "list" and (place.watch or flag(query, "watch"))
+        label.verb, label.resource = "watch" if watches else verb, target.kind.resource.qualified
         label.warning = target.kind.request_warning
         if not watches:
             check_timeout(query)
             if self.in_flight >= self._max_in_flight:
                 raise too_many()
-        if not auth.may(user, label.verb, group=resource.group, resource=resource.plural):
-            raise auth.forbid(user, label.verb, target)
+        self._operations.authorize(user, label.verb, target)
         if request.method not in METHODS:
             raise not_allowed()
         if request.too_large:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
-        return self._do(verb, Call(request, target, query, user, self._clock))
-
-    def _do(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
-        target = call.target
-        if target.subresource is not None:
-            return self._subresource(verb, call, target.subresource.name, target.subresource.verbs)
-        if verb not in target.kind.verbs or (verb == "create" and target.name) or _misplaced(verb, target):
-            raise not_allowed()
-        verbs = self._verbs
-        match verb:
-            case "get":
-                return verbs.get(call)
-            case "list":
-                return verbs.list_or_watch(call)
-            case "create" if target.kind is BINDING:
-                return self._subresource_verbs.bind(call)
-            case "create":
-                return verbs.create(call)
-            case "update":
-                return verbs.update(call)
-            case "patch":
-                return verbs.patch(call)
-            case "delete":
-                return verbs.delete(call)
-            case _:
-                return verbs.delete_collection(call)
-
-    def _subresource(self, verb: str, call: Call, name: str, allowed: tuple[str, ...]) -> Answer | Awaitable[Answer]:
-        if verb not in allowed:
-            raise not_allowed()
-        verbs, own = self._verbs, self._subresource_verbs
-        match name, verb:
-            case "binding", "create":
-                return own.bind(call)
-            case "eviction", "create":
-                return own.evict(call)
-            case "scale", "update" | "patch":
-                return own.scale(call)
-            case "status" | "scale" | "finalize" | "ephemeralcontainers" | "resize", "get":
-                return verbs.get(call)
-            case "status" | "finalize" | "ephemeralcontainers" | "resize", "update":
-                return verbs.update(call)
-            case "status" | "ephemeralcontainers" | "resize", "patch":
-                return verbs.patch(call)
-            case _:
-                # Listed by discovery as in every cluster, but there is no kubelet behind: log, exec, port-forward …
-                raise errors.ApiError(
-                    f"seamark runs no containers: {call.kind.resource.plural}/{name} is not available",
-                    code=501,
-                    reason="NotImplemented",
-                    details={},
-                )
+        check_verb(verb, target)
+        return self._verbs.perform(verb, Call(request, target, query, user, self._clock, place.watch))
 
     # --- answers -----------------------------------------------------------------------------------
 
@@ -228,13 +173,6 @@ class Application:
         return Response(answer.status, packed, answer.content_type, headers)
 
 
-def _misplaced(verb: str, target: Target) -> bool:
-    """Verbs that need a name or a namespace which the path does not have."""
-    if verb in ("update", "patch", "delete") and not target.name:
-        return True
-    return verb in ("create", "deletecollection") and target.kind.resource.namespaced and not target.namespace
-
-
 def too_many() -> errors.TooManyRequests:
     return errors.TooManyRequests(
         "the server has received too many requests and has asked us to try again later",
@@ -244,7 +182,7 @@ def too_many() -> errors.TooManyRequests:
 
 
 def indented(request: Request, answer: Response) -> Response:
-    """The answer with its JSON indented, for people and for whoever asks for it."""
+    """The answer with its JSON indented, for people and for clients that ask for it."""
     asked = first(parse_query(request.query), "pretty") if "pretty" in request.query else ""
     wanted = asked in ("1", "t", "T", "TRUE", "true", "True")
     if not (wanted or (not asked and request.headers.get("user-agent", "").startswith(_PEOPLE))):
@@ -256,7 +194,7 @@ def indented(request: Request, answer: Response) -> Response:
 
 
 def not_found_page() -> Response:
-    """What Go's mux says about a path nobody serves."""
+    """What Go's mux says about a path that is not served."""
     return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -264,9 +202,7 @@ def refusal(error: Exception, request: Request) -> Response:
     """The one place where an error becomes a ``Status``."""
     if isinstance(error, StoreError):
         log.warning("%s %s: %s", request.method, unquote_plus(request.path), error)
-        unavailable = errors.ServiceUnavailable(str(error), details={}, retry_after=RETRY_SECONDS)
-        unavailable.__cause__ = error
-        error = unavailable
+        error = unavailable(error)
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")

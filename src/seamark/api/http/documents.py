@@ -1,16 +1,20 @@
-"""Answers that are no objects: health, version, metrics, discovery and OpenAPI."""
+"""Answers that are not objects: health, version, metrics, discovery and OpenAPI."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from seamark import errors
+from seamark.api.call import not_allowed, not_found
 from seamark.api.http.protocol import Request, Response
-from seamark.api.http.target import not_allowed
+from seamark.kinds.table import Kinds
 from seamark.metrics import Registry
+
+if TYPE_CHECKING:
+    from seamark.api.openapi.documents import OpenApi
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 HEALTH = ("/healthz", "/livez", "/readyz")
@@ -21,15 +25,14 @@ Check = Callable[[], str | None]
 
 
 class Documents:
-    """Everything served by path alone."""
+    """Everything that is served by its path alone."""
 
-    def __init__(
-        self, *, metrics: Registry, checks: Mapping[str, Check], described: Callable[[Request], Response | None]
-    ) -> None:
-        """``described`` answers discovery and OpenAPI paths, None for any other."""
+    def __init__(self, *, kinds: Kinds, metrics: Registry, checks: Mapping[str, Check]) -> None:
+        self._kinds = kinds
         self._metrics = metrics
         self._checks = {"ping": _well, **checks}
-        self._described = described
+        self._openapi: OpenApi | None = None
+        self._openapi_revision = 0  # that of the kinds it describes
 
     def serves(self, path: str) -> bool:
         root = path.split("/", 2)[1] if path.startswith("/") else ""
@@ -56,7 +59,23 @@ class Documents:
             return Response(404, b"", "")
         if path.startswith("/apis/") and path.count("/") == 2:
             return Response(404, b"404 page not found\n", PLAIN_TEXT)
-        raise errors.NotFound("the server could not find the requested resource", details={})
+        raise not_found()
+
+    def _described(self, request: Request) -> Response | None:
+        """Discovery and OpenAPI of the kinds that are served now; None for any other path.
+
+        Discovery is made anew for every request, which is cheap; OpenAPI is kept until a kind appears or vanishes.
+        Both are imported when they are first asked for.
+        """
+        if not request.path.startswith("/openapi"):
+            from seamark.api.openapi import discovery
+
+            return discovery.answer(self._kinds, request)
+        if self._openapi is None or self._openapi_revision != self._kinds.revision:
+            from seamark.api.openapi.documents import OpenApi
+
+            self._openapi, self._openapi_revision = OpenApi(self._kinds), self._kinds.revision
+        return self._openapi.answer(request)
 
     def _health(self, root: str, name: str, *, verbose: bool) -> Response:
         if name:

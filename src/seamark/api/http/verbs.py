@@ -1,250 +1,233 @@
-"""What each verb does to a target, from a parsed request to an answer.  HTTP is on one side, state on the other."""
+"""Verbs over HTTP: a request becomes a call of :class:`seamark.api.operations.Operations`, its result an answer.
+
+Each verb is read downward: how the answer shall look, the options of the query, the body, the operation, the answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
 
 from seamark import errors
-from seamark.api import reviews
-from seamark.api.auth import Authenticator
-from seamark.api.core import Core
-from seamark.api.fields import edits
-from seamark.api.http import answers, body
-from seamark.api.http.answers import Answer
-from seamark.api.http.call import Call
-from seamark.api.http.negotiate import STORED, STREAMED, not_streamable
-from seamark.api.http.options import (
-    DeleteOptions,
-    WriteOptions,
-    delete_options,
-    first,
-    list_options,
-    patch_options,
-    write_options,
-)
-from seamark.api.http.subresource_verbs import scale_answer
-from seamark.api.identity import check_applied, check_name, check_uid
-from seamark.api.state.read import named, render_page
-from seamark.api.state.render import Renderer
-from seamark.api.state.select import select
-from seamark.api.write import conflict, other_uid
-from seamark.errors import Object
-from seamark.kinds.values.metadata import drop_repeated_owners
+from seamark.api.authorization import User
+from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions
+from seamark.api.fields import managed
+from seamark.api.fields.patch import PatchType
+from seamark.api.http import body
+from seamark.api.http.negotiate import STORED, STREAMED, negotiate, not_streamable
+from seamark.api.http.protocol import Request, Response, Streaming
+from seamark.api.http.query import Query, delete_options, first, list_options, patch_options, write_options
+from seamark.api.http.render import Renderer
+from seamark.api.http.watch import Watches
+from seamark.api.operations import Answered, Operations, success
+from seamark.api.state.cache import Entry
+from seamark.api.state.read import Page
+from seamark.api.write import Written
+from seamark.kinds.values import times
+from seamark.kinds.values.refusals import named
+
+Answer = Response | Streaming
+
+PATCH_TYPES: dict[str, PatchType] = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+}
+APPLY_TYPE = "application/apply-patch+yaml"
+
+# All warnings of an answer together; beyond that each is cut.
+MAX_WARNINGS, CUT_WARNING = 4096, 256
+_control = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def verb_of(method: str, target: Target, *, watch: bool) -> str:
+    """Kubernetes' name for what an HTTP method does to a target; "" for a method that does nothing."""
+    match method:
+        case "GET" | "HEAD":
+            return "get" if target.name and not watch else "list"
+        case "POST":
+            return "create"
+        case "PUT":
+            return "update"
+        case "PATCH":
+            return "patch"
+        case "DELETE":
+            return "delete" if target.name else "deletecollection"
+        case _:
+            return ""
+
+
+class Call(msgspec.Struct):
+    """A request whose target exists and whose sender may ask for it; ``watch`` if its path says that it is one."""
+
+    request: Request
+    target: Target
+    query: Query
+    user: User
+    clock: Callable[[], float]
+    watch: bool = False
+
+    @property
+    def content_type(self) -> str:
+        return self.request.headers.get("content-type", "")
+
+    @property
+    def media_type(self) -> str:
+        return (self.content_type or "application/json").partition(";")[0].strip().lower()
+
+    def renderer(self, allowed: frozenset[str] = STORED) -> Renderer:
+        """What makes the form the client asked for; 406 if it is none of those ``allowed``."""
+        representation = negotiate(self.request.headers.get("accept", ""), allowed)
+        return Renderer(self.target.kind, representation, first(self.query, "includeObject"), self.clock)
+
+    def caller(self, options: WriteOptions) -> Caller:
+        return Caller(
+            self.user,
+            times.text(self.clock()),
+            managed.manager_name(self.request.headers.get("user-agent", ""), options.field_manager),
+            bool(options.dry_run),
+            options.field_validation,
+        )
+
+    def deletion(self) -> tuple[DeleteOptions, Caller]:
+        """From the body where there is one, else from the query."""
+        if self.request.body:
+            options = body.read_deletion(self.request.body, self.content_type)
+        else:
+            options = delete_options(self.query)
+        return options, Caller(self.user, times.text(self.clock()))
 
 
 class Verbs:
-    """The API's verbs."""
+    """What each verb does."""
 
-    def __init__(self, core: Core, authenticator: Authenticator) -> None:
-        self._core = core
-        self._authenticator = authenticator
+    def __init__(self, operations: Operations, watches: Watches) -> None:
+        self._operations = operations
+        self._watches = watches
 
-    # --- reading -----------------------------------------------------------------------------------
+    def perform(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
+        match verb:
+            case "get":
+                return self._get(call)
+            case "list":
+                return self._list_or_watch(call)
+            case "create":
+                return self._create(call)
+            case "update":
+                return self._update(call)
+            case "patch":
+                return self._apply(call) if call.media_type == APPLY_TYPE else self._patch(call)
+            case "delete":
+                return self._delete(call)
+            case _:
+                return self._delete_all(call)
 
-    def get(self, call: Call) -> Answer | Awaitable[Answer]:
-        renderer = call.renderer(STORED)
-        version = first(call.query, "resourceVersion")
-        if self._core.reader.must_wait(version):
-            return self._get_later(call, renderer, version)
-        return self._got(call, renderer)
+    # Reads are answered without a coroutine whenever nothing has to be waited for.
 
-    async def _get_later(self, call: Call, renderer: Renderer, version: str) -> Answer:
-        await self._core.reader.wait(version)
-        return self._got(call, renderer)
+    def _get(self, call: Call) -> Answer | Awaitable[Answer]:
+        renderer = call.renderer()
+        found = self._operations.get(call.target, first(call.query, "resourceVersion"))
+        if isinstance(found, Entry | Answered):
+            return _answer(renderer, found)
 
-    def _got(self, call: Call, renderer: Renderer) -> Answer:
-        target = call.target
-        entry = self._core.reader.get(target.kind.resource, target.namespace, target.name)
-        if call.subresource == "scale":
-            return scale_answer(call, renderer, entry)
-        return answers.of_entry(renderer, entry)
+        async def later() -> Answer:
+            return _answer(renderer, await found)
 
-    def list_or_watch(self, call: Call) -> Answer | Awaitable[Answer]:
-        """List or watch."""
-        target = call.target
-        options = list_options(call.query, watch=target.watch)
-        selection = select(target.kind, target.namespace, target.name, options)
+        return later()
+
+    def _list_or_watch(self, call: Call) -> Answer | Awaitable[Answer]:
+        options = list_options(call.query, watch=call.watch)
         if options.watch:
             renderer = call.renderer(STREAMED)
             if renderer.representation.yaml:
                 raise not_streamable()
-            return self._core.watches.start(selection, options, renderer)
-        if options.continue_ and options.version not in ("", "0"):
-            raise errors.BadRequest("specifying resource version is not allowed when using continue")
-        renderer = call.renderer(STORED)
-        if self._core.reader.in_memory(selection, options):
-            if not self._core.reader.must_wait(options.version):
-                return answers.of_list(renderer, render_page(self._core.reader.page(selection, options), renderer))
+            return self._watches.start(self._operations.watch(call.target, options), renderer)
+        renderer = call.renderer()
+        found = self._operations.list(call.target, options)
+        if isinstance(found, Page):
+            return _list_answer(renderer, found)
 
-            async def later() -> Answer:
-                await self._core.reader.wait(options.version)
-                return answers.of_list(renderer, render_page(self._core.reader.page(selection, options), renderer))
+        async def later() -> Answer:
+            return _list_answer(renderer, await found)
 
-            return later()
+        return later()
 
-        async def past() -> Answer:
-            page = await self._core.reader.past_page(selection, options)
-            return answers.of_list(renderer, render_page(page, renderer))
-
-        return past()
-
-    # --- create ------------------------------------------------------------------------------------
-
-    async def create(self, call: Call) -> Answer:
-        target, kind = call.target, call.kind
-        renderer = call.renderer(STORED)
+    async def _create(self, call: Call) -> Answer:
+        renderer = call.renderer()
         options = write_options(call.query, "CreateOptions")
-        obj, warnings = self._read(call, options)
-        how = call.how(options)
-        if isinstance(kind, reviews.ReviewKind):
-            answered = reviews.answer(
-                kind, obj, call.user, self._authenticator, namespace=target.namespace, now=how.now
-            )
-            return answers.of_object(renderer, answered, 201, warnings)
-        written = await self._core.writer.create(kind, obj, target.namespace, how)
-        return answers.of_written(renderer, written, warnings)
+        document = body.read(call.request.body, call.content_type, call.target.sent)
+        return _answer(renderer, await self._operations.create(call.target, document, call.caller(options)))
 
-    # --- update and patch --------------------------------------------------------------------------
-
-    async def update(self, call: Call) -> Answer:
-        target, kind = call.target, call.kind
-        renderer = call.renderer(STORED)
+    async def _update(self, call: Call) -> Answer:
+        renderer = call.renderer()
         options = write_options(call.query, "UpdateOptions")
-        obj, warnings = self._read(call, options)
-        check_name(obj["metadata"], target)
-        how = call.how(options)
-        try:
-            written = await self._core.writer.change(
-                kind,
-                target.namespace,
-                target.name,
-                self._given(call, obj, options),
-                how,
-                subresource=call.subresource,
-                expected=obj["metadata"].get("resourceVersion", ""),
-            )
-        except errors.NotFound:
-            if uid := obj["metadata"].get("uid"):
-                raise other_uid(kind, target.namespace, target.name, asked=uid, found="") from None
-            if call.subresource or not kind.create_on_update:
-                raise
-            obj["metadata"].pop("resourceVersion", None)
-            written = await self._core.writer.create(kind, obj, target.namespace, how)
-        return answers.of_written(renderer, written, warnings)
+        document = body.read(call.request.body, call.content_type, call.target.sent)
+        return _answer(renderer, await self._operations.update(call.target, document, call.caller(options)))
 
-    def _given(self, call: Call, obj: Object, options: WriteOptions) -> Callable[[Object], Object]:
-        """The object of a PUT, whatever is there now.  A write edits it, so a second try reads the body again."""
-        fresh = [obj]
-
-        def make(_old: Object) -> Object:
-            return fresh.pop() if fresh else self._read(call, options)[0]
-
-        return make
-
-    async def patch(self, call: Call) -> Answer:
-        if call.applies:
-            return await self._apply(call)
-        type = call.patch_type()
-        target, kind = call.target, call.kind
-        renderer = call.renderer(STORED)
+    async def _patch(self, call: Call) -> Answer:
+        type = PATCH_TYPES.get(call.media_type)
+        if type is None:
+            raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
+        renderer = call.renderer()
         options = patch_options(call.query, apply=False)
         document, mistakes = body.read_patch(call.request.body, type, options.field_validation)
-        warnings: list[str] = []
-        repeated: list[str] = []
-        edit = edits.patched(
-            kind,
-            type,
-            document,
-            subresource=call.subresource,
-            field_validation=options.field_validation,
-            warnings=warnings,
-            mistakes=mistakes,
-        )
-
-        def make(old: Object) -> Object:
-            new = edit(old)
-            check_name(new["metadata"], target)
-            check_uid(kind, new["metadata"], old["metadata"])
-            repeated[:] = drop_repeated_owners(new["metadata"], patched=True)
-            return new
-
-        how = call.how(options)
-        written = await self._core.writer.change(
-            kind, target.namespace, target.name, make, how, subresource=call.subresource
-        )
-        return answers.of_written(renderer, written, warnings + repeated)
+        caller = call.caller(options)
+        return _answer(renderer, await self._operations.patch(call.target, type, document, caller, mistakes))
 
     async def _apply(self, call: Call) -> Answer:
-        target, kind = call.target, call.kind
-        renderer = call.renderer(STORED)
+        renderer = call.renderer()
         options = patch_options(call.query, apply=True)
-        config, warnings = body.read_applied(call.request.body, kind, options.field_validation)
-        check_applied(config["metadata"], target)
-        how = call.how(options)
-        edit = edits.applied(
-            kind, config, manager=options.field_manager, force=options.force, subresource=call.subresource, now=how.now
-        )
+        config, mistakes = body.read_applied(call.request.body, options.field_validation)
+        caller = call.caller(options)
+        applied = self._operations.apply(call.target, config, caller, force=bool(options.force), warnings=mistakes)
+        return _answer(renderer, await applied)
 
-        def make(live: Object) -> Object:
-            new = edit(live)
-            check_uid(kind, new["metadata"], live["metadata"])
-            return new
-
-        try:
-            written = await self._core.writer.change(
-                kind, target.namespace, target.name, make, how, subresource=call.subresource, tracked=True
-            )
-        except errors.NotFound:
-            if call.subresource:
-                raise
-            if uid := config["metadata"].get("uid"):
-                sentence = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise conflict(kind.resource, target.name, sentence) from None
-            created = edit(None)
-            created["metadata"].pop("resourceVersion", None)
-            written = await self._core.writer.create(kind, created, target.namespace, how, tracked=True)
-        return answers.of_written(renderer, written, warnings)
-
-    # --- delete ------------------------------------------------------------------------------------
-
-    async def delete(self, call: Call) -> Answer:
-        target, kind = call.target, call.kind
-        renderer = call.renderer(STORED)
-        options = self._delete_options(call)
-        how = call.deleting(dry_run=options.dry_run)
-        deleted = await self._core.deleter.delete(kind, target.namespace, target.name, options, how)
+    async def _delete(self, call: Call) -> Answer:
+        renderer = call.renderer()
+        kind = call.target.kind
+        deleted = await self._operations.delete(call.target, *call.deletion())
         if deleted.gone and not kind.delete_answers_object:
-            details = named(kind.resource, target.name)
+            details = named(kind.resource, call.target.name)
             details["uid"] = deleted.entry.decode()["metadata"]["uid"]
-            return answers.of_object(renderer, answers.success(details=details))
-        return answers.of_entry(renderer, deleted.entry)
+            return _answer(renderer, Answered(success(details=details)))
+        return _answer(renderer, deleted.entry)
 
-    async def delete_collection(self, call: Call) -> Answer:
-        target, kind = call.target, call.kind
-        renderer = call.renderer(STORED)
-        options = self._delete_options(call)
+    async def _delete_all(self, call: Call) -> Answer:
+        renderer = call.renderer()
+        options, caller = call.deletion()
         chosen = list_options(call.query, watch=False)
-        selection = select(kind, target.namespace, "", chosen)
-        reader = self._core.reader
-        await reader.wait(chosen.version)
-        in_memory = reader.in_memory(selection, chosen)
-        page = reader.page(selection, chosen) if in_memory else await reader.past_page(selection, chosen)
-        how = call.deleting(dry_run=options.dry_run)
-        for entry in page.entries:
-            try:
-                await self._core.deleter.delete(kind, entry.namespace, entry.name, options, how)
-            except errors.NotFound:
-                continue  # somebody else was faster: it is gone, as asked
-        return answers.of_list(renderer, render_page(page, renderer))
+        return _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
 
-    # --- parts -------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _read(call: Call, options: WriteOptions) -> tuple[Object, list[str]]:
-        media_type = call.request.headers.get("content-type", "")
-        obj, warnings = body.read_object(call.request.body, media_type, call.kind, options.field_validation)
-        return obj, warnings + drop_repeated_owners(obj["metadata"])
+# --- answers ---------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _delete_options(call: Call) -> DeleteOptions:
-        return delete_options(call.query, body.read_delete_options(call.request))
+
+def _answer(renderer: Renderer, result: Entry | Written | Answered) -> Answer:
+    """One object in the form asked for."""
+    content_type = renderer.representation.content_type
+    if isinstance(result, Entry):
+        return Response(200, renderer.one(result), content_type)
+    if isinstance(result, Written):
+        shown = renderer.one(result.entry)
+    elif result.kind is None:
+        shown = renderer.encode(result.object)
+    else:
+        other = Renderer(result.kind, renderer.representation, renderer.include, renderer.clock)
+        shown = renderer.encode(other.shown(result.object))
+    return Response(201 if result.created else 200, shown, content_type, warning_headers(result.warnings))
+
+
+def _list_answer(renderer: Renderer, page: Page) -> Answer:
+    return Response(200, renderer.many(page.entries, page.listing), renderer.representation.content_type)
+
+
+def warning_headers(sentences: Sequence[str]) -> list[tuple[str, str]]:
+    """Warnings as headers.  What no header can carry is left out; many long ones are cut, as Kubernetes does."""
+    if not sentences:
+        return []
+    seen = [s for s in dict.fromkeys(sentences) if s and not _control.search(s)]
+    if sum(map(len, seen)) > MAX_WARNINGS:
+        seen = [s[:CUT_WARNING] for s in seen][: MAX_WARNINGS // CUT_WARNING]
+    return [("Warning", '299 - "{}"'.format(s.replace("\\", "\\\\").replace('"', '\\"'))) for s in seen]

@@ -18,7 +18,8 @@ import msgspec
 from seamark.api.http.negotiate import NONE, negotiate, not_acceptable, parse_accept
 from seamark.api.http.protocol import Request, Response
 from seamark.errors import Object
-from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.kind import Kind
+from seamark.kinds.subresource import Subresource
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -142,8 +142,7 @@ class OpenApi:
         if not all(kind.built_in for kind in members):
             return hashlib.sha512(self.v3(group, version).body).hexdigest().upper()
         facts = [
-            [kind.resource, kind.shape_name, kind.verbs, kind.subresources, kind.delete_answers_object]
-            for kind in members
+            [kind.resource, kind.shape_name, kind.verbs, _listed(kind), kind.delete_answers_object] for kind in members
         ]
         served = list(dict.fromkeys((k.resource.group, k.resource.version) for k in self._kinds if k.built_in))
         words = [_EDITION, __version__, field_docs.edition(), facts, served]
@@ -162,6 +161,11 @@ class Document(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def tag(self) -> str:
         return f'"{hashlib.sha256(self.body).hexdigest().upper()}"'
+
+
+def _listed(kind: Kind) -> list[list[object]]:
+    """What documents say of a kind's subresources."""
+    return [[sub.name, sub.verbs, sub.kind, sub.group, sub.version] for sub in kind.subresources]
 
 
 def _accepts(request: Request, *offered: str) -> str:

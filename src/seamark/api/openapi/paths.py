@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from seamark.api.openapi.schemas import DELETE_OPTIONS, PATCH, STATUS, Dialect, reference
 from seamark.errors import Object
-from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import Subresource
 
 ANSWERED_IN = ("application/json", "application/yaml")
 LISTED_IN = (*ANSWERED_IN, "application/json;stream=watch")

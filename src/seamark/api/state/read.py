@@ -1,4 +1,4 @@
-"""Get and list: from memory whenever what is asked for is current, from the store's history when it is the past."""
+"""Get and list: from memory if the current state is asked for, from the store's history if a past one is."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import msgspec
 
 from seamark import errors
-from seamark.api.http.options import ListOptions, parse_version
-from seamark.api.state import continuation
+from seamark.api.call import ListOptions
+from seamark.api.state import versions
 from seamark.api.state.cache import Cache, Collection, Entry, entry_of, prefix_of
-from seamark.api.state.continuation import Continue
-from seamark.api.state.render import Renderer
 from seamark.api.state.select import Selection
+from seamark.api.state.versions import Continue
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
+from seamark.kinds.values.refusals import missing
 from seamark.store.protocol import Compacted, Future, Store, prefix_end
 
 # How long a read waits for a version it may not be older than before giving up, as Kubernetes does.
@@ -31,20 +31,6 @@ _EXPIRED_CONTINUE = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-
-
-def missing(resource: Resource, name: str) -> errors.NotFound:
-    """The 404 for one object."""
-    return errors.NotFound(f'{resource.qualified} "{name}" not found', details=named(resource, name))
-
-
-def named(resource: Resource, name: str) -> Object:
-    """The ``details`` that say which object an answer is about."""
-    details: Object = {"name": name}
-    if resource.group:
-        details["group"] = resource.group
-    details["kind"] = resource.plural
-    return details
 
 
 class Page(msgspec.Struct):
@@ -62,16 +48,16 @@ class Reader:
         self._store = store
 
     def must_wait(self, version: str) -> bool:
-        """Whether a read has to wait before memory can answer it."""
+        """Whether a read has to wait until memory is fresh enough to answer it."""
         return not self._cache.always_fresh or (
-            version not in ("", "0") and parse_version(version) > self._cache.revision
+            version not in ("", "0") and versions.of_read(version) > self._cache.revision
         )
 
     async def wait(self, version: str) -> None:
         """Until memory is as fresh as the read demands."""
         if version == "0":
             return
-        asked = parse_version(version)
+        asked = versions.of_read(version)
         if not asked:
             await self._cache.freshen()
             return
@@ -101,14 +87,14 @@ class Reader:
     def in_memory(self, selection: Selection, options: ListOptions) -> bool:
         """Whether the current state answers this list (once fresh enough)."""
         if options.continue_:
-            token = continuation.decode(options.continue_)
+            token = versions.decode(options.continue_)
             # ``changed`` is never before the version the cache began with, so older tokens go to the store.
             return token.rv < 0 or self._cache.of(selection.kind.resource).changed <= token.rv
         return not self._exact(options)
 
     @staticmethod
     def _exact(options: ListOptions) -> bool:
-        # A page of a version is that very version, also without saying Exact: so it was before Exact existed.
+        # A limited list of a version means exactly that version even without Exact, as before Exact existed.
         return options.match == "Exact" or (
             bool(options.limit) and not options.match and options.version not in ("", "0")
         )
@@ -118,12 +104,12 @@ class Reader:
         collection = self._cache.of(selection.kind.resource)
         revision, after = self._cache.revision, ""
         if options.continue_:
-            token = continuation.decode(options.continue_)
+            token = versions.decode(options.continue_)
             after = self._after(selection, token)
             if token.rv > 0:
                 revision = token.rv
         candidates = self._candidates(collection, selection, after)
-        if not options.limit or options.version == "0":  # any state will do: then it is told whole
+        if not options.limit or options.version == "0":  # for version 0, which means any, the limit is ignored
             chosen = list(candidates) if selection.everything else [e for e in candidates if selection.matches(e)]
             return Page(chosen, {"resourceVersion": str(revision)})
         chosen, last = self._take(candidates, selection, options.limit)
@@ -160,15 +146,15 @@ class Reader:
         listing: Object = {"resourceVersion": str(revision)}
         if last:
             start = last.removeprefix(f"{selection.namespace}/") if selection.namespace else last
-            listing["continue"] = Continue(continuation.VERSION, revision, start + "\0").encode()
+            listing["continue"] = Continue(versions.VERSION, revision, start + "\0").encode()
             if selection.everything:
                 listing["remainingItemCount"] = left
         return listing
 
     async def past_page(self, selection: Selection, options: ListOptions) -> Page:
         """From the store's history."""
-        token = continuation.decode(options.continue_) if options.continue_ else None
-        revision = token.rv if token else parse_version(options.version)
+        token = versions.decode(options.continue_) if options.continue_ else None
+        revision = token.rv if token else versions.of_read(options.version)
         if revision > MAX_REVISION:
             raise self._too_large(revision, self._cache.revision)
         prefix = prefix_of(selection.kind.stored_as or selection.kind.resource)
@@ -179,7 +165,7 @@ class Reader:
         except Compacted as error:
             if token is None:
                 raise errors.Expired("The resourceVersion for the provided list is too old.") from error
-            again = Continue(continuation.VERSION, -1, token.start).encode()
+            again = Continue(versions.VERSION, -1, token.start).encode()
             raise errors.Expired(_EXPIRED_CONTINUE, metadata={"continue": again}) from error
         except Future as error:
             raise self._too_large(error.asked, error.current) from error
@@ -203,10 +189,6 @@ class Reader:
             start = page.rows[-1].key + "\0"
 
     def _past_listing(self, selection: Selection, revision: int, last: str) -> Object:
-        """How many are left is told by the present: counting the past would cost as much as reading it."""
+        """Counts what is left in the present state: counting in the past would cost as much as reading it."""
         left = self._cache.of(selection.kind.resource).count(selection.namespace, last) if last else 0
         return self._listing(selection, revision, last, max(1, left))
-
-
-def render_page(page: Page, renderer: Renderer) -> list[bytes]:
-    return renderer.many(page.entries, page.listing)

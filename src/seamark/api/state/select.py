@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from seamark import errors
-from seamark.api.http.options import ListOptions
+from seamark.api.call import ListOptions
 from seamark.api.state.cache import Entry
 from seamark.kinds.kind import Kind
 from seamark.kinds.values.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels

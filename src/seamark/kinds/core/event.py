@@ -30,6 +30,7 @@ _NEW_NAMES = {
 _OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
 # Fields that the stored form always has, while the newer view has them only if they are not empty.
 _STORED_FILLINGS = {"reportingComponent": "", "reportingInstance": ""}
+_API_VERSIONS = (EVENTS.api_version, NEW_EVENTS.api_version)
 _COLUMNS = (
     Column("Last Seen"),
     Column("Type"),
@@ -77,6 +78,8 @@ class EventKind(Kind):
     shape_name = "io.k8s.api.core.v1.Event"
     short_names = ("ev",)
     create_on_update = True
+    has_dependents = False
+    sibling_versions = _API_VERSIONS
     columns = _COLUMNS
     field_names = (
         *(f"involvedObject.{field}" for field in _INVOLVED),
@@ -111,6 +114,8 @@ class NewEventKind(Kind):
     shape_name = "io.k8s.api.events.v1.Event"
     short_names = ("ev",)
     create_on_update = True
+    has_dependents = False
+    sibling_versions = _API_VERSIONS
     columns = _COLUMNS
     field_names = (*(f"regarding.{field}" for field in _INVOLVED), "reason", "reportingController", "type")
 

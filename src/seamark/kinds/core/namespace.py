@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seamark.errors import Forbidden, Object
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.errors import Conflict, Forbidden, Object
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import NAMESPACES
+from seamark.kinds.subresource import Part, status_of
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import Errors, invalid
+from seamark.kinds.values.refusals import conflict
 from seamark.kinds.values.times import age
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"
 PROTECTED = frozenset(("default", "kube-system", "kube-public"))
+
+
+class Finalize(Part, frozen=True):
+    """Where a controller takes its finalizer from the spec of a Namespace."""
+
+    def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
+        obj["status"] = old["status"]
+
+    def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
+        return _finalizer_mistakes(obj, "spec.finalizers[{}]")
 
 
 class NamespaceKind(Kind):
@@ -23,10 +35,11 @@ class NamespaceKind(Kind):
     shape_name = "io.k8s.api.core.v1.Namespace"
     short_names = ("ns",)
     delete_answers_object = True
+    propagation_unless_orphaned = "Foreground"  # a Namespace that orphans nothing waits for what is in it
     verbs = ("create", "delete", "get", "list", "patch", "update", "watch")
     subresources = (
-        Subresource("finalize", ("update",), "Namespace"),
-        Subresource("status", ("get", "patch", "update"), "Namespace"),
+        Finalize("finalize", ("update",), "Namespace"),
+        status_of("Namespace"),
     )
     columns = (Column("Name", format="name"), Column("Status"), Column("Age"))
     field_names = ("status.phase",)
@@ -78,14 +91,6 @@ class NamespaceKind(Kind):
             ]
         return []
 
-    # --- the finalize subresource --------------------------------------------------------------------
-
-    def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
-        obj["status"] = old["status"]
-
-    def validate_subresource(self, name: str, obj: Object, old: Object) -> Errors:
-        return _finalizer_mistakes(obj, "spec.finalizers[{}]")
-
     # --- deletion ------------------------------------------------------------------------------------
 
     def check_deletion(self, name: str) -> None:
@@ -95,12 +100,21 @@ class NamespaceKind(Kind):
                 details={"name": name, "kind": "namespaces"},
             )
 
+    def precondition_failed(self, name: str, what: str, *, asked: str, found: str) -> Conflict:
+        # Namespaces have a storage of their own, which words this differently.
+        return conflict(
+            self.resource, name, f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
+        )
+
     def begin_deletion(self, obj: Object) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         obj["metadata"].pop("deletionGracePeriodSeconds", None)  # deletion takes as long as its contents need
 
     def held(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"))
+
+    def deletion_is_final(self, obj: Object) -> bool:
+        return bool(obj["spec"].get("finalizers"))  # its contents are being deleted
 
     # --- what people see -----------------------------------------------------------------------------
 

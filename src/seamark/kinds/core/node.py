@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import go_names
 from seamark.kinds.pod.resources import quantity_mistakes
 from seamark.kinds.pod.scheduling import TAINT_EFFECTS
 from seamark.kinds.resource import NODES
+from seamark.kinds.subresource import PROXY, Subresource, status_of
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import both_families, cidr_mistakes, cidr_warnings
 from seamark.kinds.values.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
@@ -26,8 +27,8 @@ class NodeKind(Kind):
     shape_name = "io.k8s.api.core.v1.Node"
     short_names = ("no",)
     subresources = (
-        Subresource("proxy", ("create", "delete", "get", "patch", "update"), "NodeProxyOptions"),
-        Subresource("status", ("get", "patch", "update"), "Node"),
+        Subresource("proxy", PROXY, "NodeProxyOptions"),
+        status_of("Node"),
     )
     columns = (
         Column("Name", format="name"),

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SERVICE_ACCOUNTS
+from seamark.kinds.subresource import Subresource
 from seamark.kinds.values.times import age
 
 _ENFORCE = "kubernetes.io/enforce-mountable-secrets"

@@ -1,9 +1,12 @@
-"""What the cluster adds to every Pod: tolerance of short trouble, a priority; and what it refuses it for."""
+"""What the cluster adds to every Pod (tolerance of short trouble, a priority, its zone), and what it refuses."""
 
 from __future__ import annotations
 
 from seamark.errors import Forbidden, Object
 from seamark.kinds.pod.scheduling import USUAL_TOLERATIONS
+from seamark.kinds.resource import NODES
+from seamark.kinds.subresource import LabelsOf
+from seamark.kinds.wellknown import REGION_LABEL, ZONE_LABEL
 
 # The classes every cluster has; without a class a Pod has priority 0.
 _PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
@@ -52,6 +55,18 @@ def check_runtime(pod: Object) -> None:
         raise _refused(pod, f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found')
     if spec.get("overhead"):
         raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+
+
+def copy_topology(pod: Object, labels_of: LabelsOf) -> None:
+    """A Pod on a node carries the node's zone and region as labels, unless it has its own."""
+    node = pod["spec"].get("nodeName")
+    found = labels_of(NODES, node) if node else None
+    if not found:
+        return
+    labels = pod["metadata"].get("labels") or {}
+    copied = {key: found[key] for key in (ZONE_LABEL, REGION_LABEL) if found.get(key) and key not in labels}
+    if copied:
+        pod["metadata"]["labels"] = {**labels, **copied}
 
 
 def _refused(pod: Object, reason: str) -> Forbidden:

@@ -1,9 +1,60 @@
-"""Putting a Pod on a node (``pods/binding``), and asking for it to go (``pods/eviction``): pure decisions."""
+"""Putting a Pod on a node (``pods/binding``, or the older ``bindings``), and asking it to go (``pods/eviction``)."""
 
 from __future__ import annotations
 
 from seamark.errors import ApiError, BadRequest, Conflict, Object
+from seamark.kinds.kind import Kind
+from seamark.kinds.pod.admission import copy_topology
+from seamark.kinds.resource import PODS, Resource
+from seamark.kinds.subresource import Action, LabelsOf, Plan
 from seamark.kinds.values.fields import Errors, not_supported, required
+
+
+class BindingKind(Kind):
+    """``bindings``: the older path for a Binding, which names its Pod itself."""
+
+    resource = Resource("", "v1", "bindings", "Binding")
+    singular = "binding"
+    shape_name = "io.k8s.api.core.v1.Binding"
+    verbs = ("create",)
+    stored = False
+    posts_to = (PODS, "binding")
+
+
+class EvictionKind(Kind):
+    """What an Eviction looks like; it has no path of its own, only a subresource's."""
+
+    resource = Resource("policy", "v1", "evictions", "Eviction")
+    singular = "eviction"
+    shape_name = "io.k8s.api.policy.v1.Eviction"
+    verbs = ()
+    stored = False
+
+
+class Bind(Action, frozen=True):
+    """Give a Pod its node, once."""
+
+    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
+        def edit(pod: Object) -> Object:
+            bound = bind(pod, document, now)
+            copy_topology(bound, labels_of)
+            return bound
+
+        return Plan(edit)
+
+
+class Evict(Action, frozen=True):
+    """Say in a Pod's status why it goes, then delete it."""
+
+    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
+        if (document.get("metadata") or {}).get("name", "") != name:
+            raise BadRequest("name in URL does not match name in Eviction object")
+        return Plan(lambda pod: evicted(pod, now), delete=document.get("deleteOptions") or {})
+
+
+BINDING = BindingKind()
+BIND = Bind("binding", ("create",), "Binding", sent=BINDING)
+EVICT = Evict("eviction", ("create",), "Eviction", group="policy", version="v1", sent=EvictionKind())
 
 
 def binding_mistakes(binding: Object) -> Errors:
@@ -83,12 +134,6 @@ def _conflict(name: str, reason: str) -> Conflict:
         f'Operation cannot be fulfilled on pods/binding "{name}": {reason}',
         details={"name": name, "kind": "pods/binding"},
     )
-
-
-def check_eviction(eviction: Object, name: str) -> None:
-    """An eviction must be about the Pod it is sent to."""
-    if (eviction.get("metadata") or {}).get("name", "") != name:
-        raise BadRequest("name in URL does not match name in Eviction object")
 
 
 def evicted(pod: Object, now: str) -> Object:

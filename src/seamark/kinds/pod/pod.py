@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.kind import Kind
 from seamark.kinds.pod import row as pod_row
 from seamark.kinds.pod import selector_fields
-from seamark.kinds.pod.admission import check_runtime, prioritize, tolerate_briefly
+from seamark.kinds.pod.admission import check_runtime, copy_topology, prioritize, tolerate_briefly
+from seamark.kinds.pod.binding import BIND, EVICT
 from seamark.kinds.pod.defaults import default_pod, default_spec
 from seamark.kinds.pod.resources import quality_of_service
 from seamark.kinds.pod.scheduling import merge_label_keys
@@ -18,12 +19,46 @@ from seamark.kinds.pod.update import ephemeral_mistakes, prepare_resize, resize_
 from seamark.kinds.pod.validation import new_pod_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
 from seamark.kinds.resource import PODS
+from seamark.kinds.subresource import CHANGE, PROXY, STREAM, LabelsOf, Part, Subresource, status_of
 from seamark.kinds.values.addresses import ip_warnings
 from seamark.kinds.values.fields import Errors
 from seamark.kinds.values.metadata import dns_label, keep_accessories
 
-_STREAM = ("create", "get")
-_CHANGE = ("get", "patch", "update")
+
+class EphemeralContainers(Part, frozen=True):
+    """Where ``kubectl debug`` adds a container to a running Pod."""
+
+    def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
+        keep_accessories(obj["metadata"], old["metadata"])
+        obj["status"] = old["status"]
+        containers = obj["spec"].get("ephemeralContainers")
+        obj["spec"] = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+        if containers:
+            obj["spec"]["ephemeralContainers"] = containers
+        _count_change(obj, old)
+
+    def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
+        return ephemeral_mistakes(obj, old)
+
+
+class Resize(Part, frozen=True):
+    """Where the resources of a running Pod's containers change."""
+
+    def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
+        keep_accessories(obj["metadata"], old["metadata"])
+        obj["status"] = old["status"]
+        prepare_resize(obj, old)
+        _count_change(obj, old)
+
+    def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
+        return resize_mistakes(obj, old)
+
+
+_RESIZED = tuple(
+    ("spec", containers, "*", field)
+    for containers in ("containers", "initContainers")
+    for field in ("resources", "resizePolicy")
+)
 
 
 class PodKind(Kind):
@@ -35,16 +70,16 @@ class PodKind(Kind):
     delete_answers_object = True
     graceful = True
     subresources = (
-        Subresource("attach", _STREAM, "PodAttachOptions"),
-        Subresource("binding", ("create",), "Binding"),
-        Subresource("ephemeralcontainers", _CHANGE, "Pod"),
-        Subresource("eviction", ("create",), "Eviction", group="policy", version="v1"),
-        Subresource("exec", _STREAM, "PodExecOptions"),
+        Subresource("attach", STREAM, "PodAttachOptions"),
+        BIND,
+        EphemeralContainers("ephemeralcontainers", CHANGE, "Pod", edits=(("spec", "ephemeralContainers"),)),
+        EVICT,
+        Subresource("exec", STREAM, "PodExecOptions"),
         Subresource("log", ("get",), "Pod"),
-        Subresource("portforward", _STREAM, "PodPortForwardOptions"),
-        Subresource("proxy", ("create", "delete", "get", "patch", "update"), "PodProxyOptions"),
-        Subresource("resize", _CHANGE, "Pod"),
-        Subresource("status", _CHANGE, "Pod"),
+        Subresource("portforward", STREAM, "PodPortForwardOptions"),
+        Subresource("proxy", PROXY, "PodProxyOptions"),
+        Resize("resize", CHANGE, "Pod", edits=_RESIZED),
+        status_of("Pod", reset=(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences"))),
     )
     columns = pod_row.COLUMNS
     field_names = selector_fields.NAMES
@@ -60,6 +95,9 @@ class PodKind(Kind):
     def default_status(self, obj: Object) -> None:
         if status := obj.get("status"):
             agree_on_addresses(status)
+
+    def admit(self, obj: Object, labels_of: LabelsOf) -> None:
+        copy_topology(obj, labels_of)
 
     def prepare_create(self, obj: Object) -> None:
         spec, meta = obj["spec"], obj["metadata"]
@@ -90,21 +128,6 @@ class PodKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         return update_mistakes(obj, old)
-
-    def prepare_subresource(self, name: str, obj: Object, old: Object) -> None:
-        obj["status"] = old["status"]
-        keep_accessories(obj["metadata"], old["metadata"])
-        if name == "resize":
-            prepare_resize(obj, old)
-        else:
-            containers = obj["spec"].get("ephemeralContainers")
-            obj["spec"] = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
-            if containers:
-                obj["spec"]["ephemeralContainers"] = containers
-        _count_change(obj, old)
-
-    def validate_subresource(self, name: str, obj: Object, old: Object) -> Errors:
-        return resize_mistakes(obj, old) if name == "resize" else ephemeral_mistakes(obj, old)
 
     # --- status ------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Service: a name and an address for a set of Pods.  Its rules are in the other modules of this package.
 
-Policy and families depend on the cluster and are settled by ``allocation.allocate`` together with the addresses,
-between ``prepare_*`` and ``validate*``.
+Policy and families depend on the cluster's ranges; ``allocate`` settles them together with the addresses, between
+``prepare_*`` and ``validate*``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.allocation import Allocation, Pool
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SERVICES
+from seamark.kinds.service import allocation
 from seamark.kinds.service import validation as rules
 from seamark.kinds.service.defaults import fill_in, inherit, pluralise, strip_internal_policy
 from seamark.kinds.service.types import (
@@ -22,6 +24,7 @@ from seamark.kinds.service.types import (
     NONE,
     wipe_unneeded,
 )
+from seamark.kinds.subresource import PROXY, Subresource, status_of
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import cidr_warnings, ip_warnings
 from seamark.kinds.values.fields import Errors
@@ -36,8 +39,8 @@ class ServiceKind(Kind):
     short_names = ("svc",)
     categories = ("all",)
     subresources = (
-        Subresource("proxy", ("create", "delete", "get", "patch", "update"), "ServiceProxyOptions"),
-        Subresource("status", ("get", "patch", "update"), "Service"),
+        Subresource("proxy", PROXY, "ServiceProxyOptions"),
+        status_of("Service"),
     )
     columns = (
         Column("Name", format="name"),
@@ -50,6 +53,7 @@ class ServiceKind(Kind):
     )
     create_on_update = True
     delete_answers_object = True
+    allocates = True
     field_names = ("spec.clusterIP", "spec.type")
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
@@ -83,6 +87,12 @@ class ServiceKind(Kind):
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         return rules.status_mistakes(obj, old)
+
+    def allocate(self, obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:
+        return allocation.plan(obj, old, pool, dry_run=dry_run)
+
+    def release(self, obj: Object) -> Allocation:
+        return allocation.release(obj)
 
     # --- what people see ---------------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind, Subresource
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SERVICE_CIDRS
+from seamark.kinds.subresource import Whole, status_of
 from seamark.kinds.values.addresses import canonical_cidr_mistakes, network_family
 from seamark.kinds.values.fields import Errors, invalid, required
 from seamark.kinds.values.metadata import keep_accessories
@@ -25,7 +26,9 @@ class ServiceCIDRKind(Kind):
     resource = SERVICE_CIDRS
     singular = "servicecidr"
     shape_name = "io.k8s.api.networking.v1.ServiceCIDR"
-    subresources = (Subresource("status", ("get", "patch", "update"), "ServiceCIDR"),)
+    # Kubernetes declares what these reset under a group name that does not exist, so nothing is reset.
+    whole = Whole(reset=())
+    subresources = (status_of("ServiceCIDR", reset=()),)
     columns = (Column("Name", format="name"), Column("CIDRs"), Column("Age"))
 
     def validate(self, obj: Object) -> Errors:

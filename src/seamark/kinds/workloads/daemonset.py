@@ -10,6 +10,7 @@ from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.resource import DAEMON_SETS
+from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed
 from seamark.kinds.values.times import age
@@ -25,7 +26,7 @@ class DaemonSetKind(workload.Workload):
     shape_name = "io.k8s.api.apps.v1.DaemonSet"
     short_names = ("ds",)
     names_pods = False
-    subresources = (workload.status_of("DaemonSet"),)
+    subresources = (status_of("DaemonSet"),)
     columns = (
         Column("Name", format="name"),
         Column("Desired", "integer"),

@@ -9,9 +9,11 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.resource import DEPLOYMENTS
+from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
 from seamark.kinds.values.times import age
 from seamark.kinds.workloads import workload
+from seamark.kinds.workloads.scale import SCALE
 
 
 class DeploymentKind(workload.Workload):
@@ -19,7 +21,7 @@ class DeploymentKind(workload.Workload):
     singular = "deployment"
     shape_name = "io.k8s.api.apps.v1.Deployment"
     short_names = ("deploy",)
-    subresources = (workload.SCALE, workload.status_of("Deployment"))
+    subresources = (SCALE, status_of("Deployment", reset=(("spec",), ("metadata", "labels"))))
     columns = (
         Column("Name", format="name"),
         Column("Ready"),

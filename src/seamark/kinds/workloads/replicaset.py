@@ -9,9 +9,11 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.resource import REPLICA_SETS, REPLICATION_CONTROLLERS
+from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, required
 from seamark.kinds.values.times import age
 from seamark.kinds.workloads import workload
+from seamark.kinds.workloads.scale import SCALE
 
 
 class Replicated(workload.Workload):
@@ -64,7 +66,7 @@ class ReplicaSetKind(Replicated):
     singular = "replicaset"
     shape_name = "io.k8s.api.apps.v1.ReplicaSet"
     short_names = ("rs",)
-    subresources = (workload.SCALE, workload.status_of("ReplicaSet"))
+    subresources = (SCALE, status_of("ReplicaSet"))
 
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]
@@ -80,8 +82,9 @@ class ReplicationControllerKind(Replicated):
     singular = "replicationcontroller"
     shape_name = "io.k8s.api.core.v1.ReplicationController"
     short_names = ("rc",)
-    subresources = (workload.SCALE, workload.status_of("ReplicationController"))
+    subresources = (SCALE, status_of("ReplicationController"))
     field_names = ("status.replicas",)
+    default_propagation = "Orphan"  # as before there was a garbage collector
 
     def default(self, obj: Object) -> None:
         spec, meta = obj["spec"], obj["metadata"]

@@ -8,6 +8,7 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import CHANGE, View
 from seamark.kinds.values.fields import invalid, refuse
 from seamark.kinds.values.selectors import from_label_selector, from_pairs
 from seamark.kinds.values.times import age
@@ -16,7 +17,7 @@ SCALES = Resource("autoscaling", "v1", "scales", "Scale")
 
 
 class ScaleKind(Kind):
-    """What a Scale looks like; it is never stored, and has no path of its own."""
+    """What a Scale looks like; it is never stored and has no path of its own, only a subresource's."""
 
     resource = SCALES
     singular = "scale"
@@ -34,7 +35,19 @@ class ScaleKind(Kind):
         ]
 
 
-SCALE = ScaleKind()
+class ScaleView(View, frozen=True):
+    """A workload as its Scale: the number of replicas and nothing else."""
+
+    def show(self, kind: Kind, obj: Object) -> Object:
+        return of(kind, obj)
+
+    def change(self, kind: Kind, obj: Object, given: Object) -> Object:
+        return apply(kind, obj, given)
+
+
+SCALE = ScaleView(
+    "scale", CHANGE, "Scale", group="autoscaling", version="v1", sent=ScaleKind(), shares=(("spec", "replicas"),)
+)
 
 
 def of(kind: Kind, obj: Object) -> Object:
@@ -60,9 +73,9 @@ def _selector_text(kind: Kind, spec: Object) -> str:
 
 
 def apply(kind: Kind, current: Object, given: Object) -> Object:
-    """The workload with the replicas a Scale asks for; whichever version and uid the Scale names must be its own.
+    """A copy of the workload with the replicas a Scale asks for.
 
-    The workload given is not edited.
+    It carries the version and uid that the Scale names, so that the write fails if they are not the workload's.
     """
     meta, asked = current["metadata"], given.get("metadata") or {}
     replicas = (given.get("spec") or {}).get("replicas", 0)

@@ -12,11 +12,13 @@ from seamark.kinds.pod.defaults import default_claim
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.pod.volumes import claim_mistakes
 from seamark.kinds.resource import STATEFUL_SETS
+from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.label_selector import printed, readable
 from seamark.kinds.values.metadata import dns_label
 from seamark.kinds.values.times import age
 from seamark.kinds.workloads import workload
+from seamark.kinds.workloads.scale import SCALE
 
 _FIXED = ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates")
 
@@ -26,7 +28,7 @@ class StatefulSetKind(workload.Workload):
     singular = "statefulset"
     shape_name = "io.k8s.api.apps.v1.StatefulSet"
     short_names = ("sts",)
-    subresources = (workload.SCALE, workload.status_of("StatefulSet"))
+    subresources = (SCALE, status_of("StatefulSet"))
     columns = (
         Column("Name", format="name"),
         Column("Ready"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.kind import Kind, Subresource
+from seamark.kinds.kind import Kind
 from seamark.kinds.pod.defaults import default_spec
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
@@ -15,14 +15,8 @@ from seamark.kinds.values.fields import Errors, FieldError, forbidden, invalid, 
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed, readable
 from seamark.kinds.values.metadata import dns_label
 
-_CHANGE = ("get", "patch", "update")
 _percent = re.compile("[0-9]+%")
 _IMMUTABLE = "field is immutable"
-SCALE = Subresource("scale", _CHANGE, "Scale", group="autoscaling", version="v1")
-
-
-def status_of(kind: str) -> Subresource:
-    return Subresource("status", _CHANGE, kind)
 
 
 class Workload(Kind):

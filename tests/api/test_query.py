@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.http.options import (
+from seamark.api.http.query import (
     check_timeout,
     delete_options,
     flag,
     integer,
     list_options,
     parse_query,
-    parse_version,
     patch_options,
-    unsigned,
     write_options,
 )
+from seamark.api.state import versions
 from seamark.errors import BadRequest, Invalid
 
 
@@ -69,18 +68,18 @@ def test_numbers_of_64_bits(number):
 @given(st.text())
 def test_versions_are_unsigned_numbers_or_refused(text):
     if text.isascii() and text.isdigit() and int(text) < 2**64:
-        assert unsigned(text) == int(text)
+        assert versions.unsigned(text) == int(text)
     else:
         with pytest.raises(ValueError, match=r"strconv\.ParseUint: parsing"):
-            unsigned(text)
+            versions.unsigned(text)
 
 
 def test_versions():
-    assert parse_version("") == 0
-    assert parse_version(str(2**64 - 1)) == 2**64 - 1
+    assert versions.of_read("") == 0
+    assert versions.of_read(str(2**64 - 1)) == 2**64 - 1
     for text in (str(2**64), "-1", "abc", "9" * 10_000, "²"):
         with pytest.raises(BadRequest, match="invalid resource version: resourceVersion: Invalid value"):
-            parse_version(text)
+            versions.of_read(text)
 
 
 @pytest.mark.parametrize("good", ["", "1s", "1.5h", "-3ms", "1h2m3s", "0", "+0", ".5s", "10µs"])
@@ -152,21 +151,13 @@ def test_write_options():
         patch_options(parse_query("force=1"), apply=False)
 
 
-def test_delete_options_of_the_body_count_or_else_those_of_the_query():
-    query = parse_query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All")
-    assert delete_options(query, {}).grace_seconds is None
-    found = delete_options(query, None)
-    assert (found.grace_seconds, found.propagation, found.dry_run) == (5, "Orphan", True)
-    found = delete_options({}, {"preconditions": {"uid": "u", "resourceVersion": "7"}, "dryRun": ["All"]})
-    assert (found.uid, found.version, found.dry_run) == ("u", "7", True)
-    assert delete_options(parse_query("orphanDependents=false"), None).orphan is False
-    for body in (
-        {"orphanDependents": True, "propagationPolicy": "Orphan"},
-        {"propagationPolicy": "Sideways"},
-        {"dryRun": ["Half"]},
-    ):
+def test_delete_options():
+    found = delete_options(parse_query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"))
+    assert (found.grace_seconds, found.propagation, found.dry_run) == (5, "Orphan", ("All",))
+    assert delete_options(parse_query("orphanDependents=false")).orphan is False
+    for query in ("orphanDependents=true&propagationPolicy=Orphan", "propagationPolicy=Sideways", "dryRun=Half"):
         with pytest.raises(Invalid):
-            delete_options({}, body)
+            delete_options(parse_query(query))
 
 
 @given(
@@ -180,7 +171,7 @@ def test_no_query_breaks_the_server(query):
         lambda: list_options(query, watch=False),
         lambda: write_options(query, "CreateOptions"),
         lambda: patch_options(query, apply=False),
-        lambda: delete_options(query, None),
+        lambda: delete_options(query),
         lambda: check_timeout(query),
     ):
         with contextlib.suppress(BadRequest, Invalid):

@@ -1,43 +1,38 @@
 """Who asks, whom they ask to be, and what they may."""
 
 import pytest
-from served import ADMIN, OTHER, TOKENS
+from served import ADMIN, OTHER, TOKENS, served
 
-from seamark.api.auth import ANONYMOUS, AUTHENTICATED, Authenticator, acting_as, may, read_token_file
+from seamark.api.authentication import Authenticator, acting_as, read_token_file
+from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Decision, GroupAuthorizer, User
 from seamark.api.certificates import Authority
-from seamark.api.context import User
-from seamark.api.http.protocol import Request
 from seamark.errors import BadRequest, Forbidden, Unauthorized
+from seamark.kinds.resource import DEPLOYMENTS, PODS
 
 MASTER = User("root", ("system:masters", AUTHENTICATED))
 KNOWN = User("ann", (AUTHENTICATED,))
-
-
-def request(certificate=None, **headers):
-    return Request(
-        "GET", "/", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"", certificate=certificate
-    )
+GROUPS = GroupAuthorizer()
 
 
 @pytest.fixture
 def authenticator():
-    return Authenticator(TOKENS)
+    return Authenticator(TOKENS, GROUPS)
 
 
 @pytest.mark.parametrize("header", [f"Bearer {ADMIN}", f"bearer  {ADMIN} ", f"BEARER {ADMIN}"])
 def test_a_token_says_who(authenticator, header):
-    assert authenticator.user(request(authorization=header)).name == "admin"
+    assert authenticator.user({"authorization": header}, None).name == "admin"
 
 
 @pytest.mark.parametrize("header", ["Bearer nobody", f"Bearer {ADMIN}x", "Bearer \xff", "Bearer " + "x" * 10_000])
 def test_a_token_that_is_none_is_refused(authenticator, header):
     with pytest.raises(Unauthorized):
-        authenticator.user(request(authorization=header))
+        authenticator.user({"authorization": header}, None)
 
 
 @pytest.mark.parametrize("header", ["", "Basic eDp5", "Bearer", "Bearer ", f"Token {ADMIN}"])
 def test_anything_else_is_nobody(authenticator, header):
-    assert authenticator.user(request(authorization=header)) is ANONYMOUS
+    assert authenticator.user({"authorization": header}, None) is ANONYMOUS
 
 
 def test_a_certificate_says_who(authenticator, tmp_path):
@@ -48,9 +43,9 @@ def test_a_certificate_says_who(authenticator, tmp_path):
     authority.prepare(["x"])
     pem, _ = authority.client("ann", ["readers", "writers"])
     der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
-    assert authenticator.user(request(der)) == User("ann", ("readers", "writers", AUTHENTICATED))
+    assert authenticator.user({}, der) == User("ann", ("readers", "writers", AUTHENTICATED))
     # A token is asked first.
-    assert authenticator.user(request(der, authorization=f"Bearer {OTHER}")).name == "other"
+    assert authenticator.user({"authorization": f"Bearer {OTHER}"}, der).name == "other"
 
 
 def test_token_files(tmp_path):
@@ -84,19 +79,19 @@ def test_token_files(tmp_path):
     ],
 )
 def test_rights(user, verb, where, allowed):
-    assert may(user, verb, **where) is allowed
+    assert GROUPS.authorize(user, Attributes(verb, **where)).allowed is allowed
 
 
 def test_being_somebody_else():
     asked = {"impersonate-user": "bob", "impersonate-group": "readers, writers", "impersonate-uid": "u"}
-    assert acting_as(MASTER, asked) == User("bob", ("readers", "writers", AUTHENTICATED), "u")
-    assert acting_as(MASTER, {"impersonate-user": ANONYMOUS.name}).groups == ANONYMOUS.groups
-    account = acting_as(MASTER, {"impersonate-user": "system:serviceaccount:ns:robot"})
+    assert acting_as(MASTER, asked, GROUPS) == User("bob", ("readers", "writers", AUTHENTICATED), "u")
+    assert acting_as(MASTER, {"impersonate-user": ANONYMOUS.name}, GROUPS).groups == ANONYMOUS.groups
+    account = acting_as(MASTER, {"impersonate-user": "system:serviceaccount:ns:robot"}, GROUPS)
     assert account.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED)
     with pytest.raises(Forbidden, match="cannot impersonate"):
-        acting_as(KNOWN, asked)
+        acting_as(KNOWN, asked, GROUPS)
     with pytest.raises(BadRequest):
-        acting_as(MASTER, {"impersonate-group": "readers"})
+        acting_as(MASTER, {"impersonate-group": "readers"}, GROUPS)
 
 
 async def test_rights_are_those_of_whom_one_acts_as(api):
@@ -118,3 +113,49 @@ async def test_a_403_names_the_verb(api):
     ):
         answer = await api.ask(method, path, token=OTHER)
         assert (answer.status, f'User "other" cannot {verb} resource' in answer.json["message"]) == (403, True)
+
+
+class Recorder:
+    """Allows reads by those who say please; remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def trusts(self, user):
+        return "system:masters" in user.groups
+
+    def authorize(self, user, attributes):
+        self.asked.append((user.name, attributes))
+        return Decision(
+            attributes.verb in ("get", "list", "watch"), "say please" if attributes.verb == "create" else ""
+        )
+
+    def rules(self, user, namespace):
+        return {"resourceRules": [], "nonResourceRules": [], "incomplete": namespace == "secret"}
+
+
+async def test_everything_asks_the_authorizer_that_the_server_was_given():
+    authorizer = Recorder()
+    async with served(authorizer=authorizer) as api:
+        cluster = api.api.cluster("robot", user=KNOWN)
+        path = "/api/v1/namespaces/default/pods/p/status"
+        answer = await api.ask("PATCH", path, {}, token=OTHER, type="application/merge-patch+json")
+        assert answer.status == 403
+        with pytest.raises(Forbidden, match='User "ann" cannot patch resource "pods/status"'):
+            await cluster.patch(PODS, "p", {}, namespace="default", subresource="status")
+        asked = Attributes("patch", "", "v1", "pods", "status", "default", "p")
+        assert authorizer.asked == [("other", asked), ("ann", asked)]
+
+        assert (await cluster.list(DEPLOYMENTS)).items == []
+        assert authorizer.asked[-1] == ("ann", Attributes("list", "apps", "v1", "deployments"))
+        with pytest.raises(Forbidden, match=r'in the namespace "default": say please$'):
+            await cluster.create(PODS, {}, namespace="default")
+
+        review = {"spec": {"user": "eve", "resourceAttributes": {"verb": "create", "resource": "pods", "name": "p"}}}
+        answer = await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        assert answer["status"] == {"allowed": False, "reason": "say please"}
+        assert authorizer.asked[-1] == ("eve", Attributes("create", resource="pods", name="p"))
+        rules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+        assert (await api.post(rules, {"spec": {"namespace": "secret"}}))["status"]["incomplete"]
+        assert (await api.ask("GET", "/metrics", token=OTHER)).status == 200
+        assert authorizer.asked[-1] == ("other", Attributes("get", path="/metrics"))

@@ -1,21 +1,16 @@
 """Cluster IPs and node ports: what a Service gets, holds and gives back.
 
-``plan`` decides; it looks up what is taken, but writes nothing.  The write path puts the plan's reservations into the
-object's own transaction, each of them "must be absent", so that losing a race is noticed there and planned again.
+:func:`plan` decides; it looks up what is taken, but writes nothing.  The write path puts the plan's reservations into
+the object's own transaction, each of them "must be absent": a race that is lost is noticed there and planned again.
 """
 
 from __future__ import annotations
 
-import random as chance
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-import msgspec
-
-from seamark.api.allocation.bands import AddressRange, Band, address_range, lower_band
-from seamark.config import ServiceNetwork
 from seamark.errors import ApiError, Cause, InternalError, Object
-from seamark.kinds.resource import IP_ADDRESSES, SERVICES
+from seamark.kinds.allocation import Allocation, Pool
+from seamark.kinds.resource import ENDPOINTS, IP_ADDRESSES, SERVICES
 from seamark.kinds.service.families import keeps_dual_stack, settle
 from seamark.kinds.service.ipaddress import parent_mistakes, parent_of
 from seamark.kinds.service.types import (
@@ -27,31 +22,13 @@ from seamark.kinds.service.types import (
     node_ports,
 )
 from seamark.kinds.values.addresses import canonical, network_family
+from seamark.kinds.values.bands import AddressRange, Band, address_range, lower_band
 from seamark.kinds.values.fields import FieldError, invalid, refuse
-
-Clock = Callable[[], str]  # the present moment, as RFC 3339
 
 DRY_RUN_PORT = 32768  # dry runs show the ports after this one
 
 FULL = "range is full"
 PORT_TAKEN = "provided port is already allocated"
-
-
-class Taken(Protocol):
-    """What is in use right now, by whomever."""
-
-    def ip(self, address: str) -> bool: ...
-
-    def port(self, port: int) -> bool: ...
-
-
-class Allocation(msgspec.Struct, frozen=True):
-    """What a write must reserve and may release; addresses are canonical."""
-
-    reserve_ips: tuple[str, ...] = ()
-    release_ips: tuple[str, ...] = ()
-    reserve_ports: tuple[int, ...] = ()
-    release_ports: tuple[int, ...] = ()
 
 
 def first_address(cidr: str) -> str:
@@ -60,31 +37,21 @@ def first_address(cidr: str) -> str:
     return found.text(found.first)
 
 
-def plan(
-    obj: Object,
-    old: Object | None,
-    *,
-    network: ServiceNetwork,
-    taken: Taken,
-    random: chance.Random,
-    dry_run: bool,
-    more_ranges: Sequence[str] = (),
-) -> Allocation:
+def plan(obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:
     """Settle families, fill in addresses and node ports, and say what that reserves and releases.
 
-    ``obj`` is edited: to plan again after losing a race, start from the object as it was.  ``more_ranges`` are CIDRs
-    that were added while the cluster ran.  Raises ``Invalid`` for what cannot be had, ``InternalError`` if there is
-    nothing left to have.
+    ``obj`` is edited: to plan again after losing a race, start from the object as it was.  Raises ``Invalid`` for an
+    address or port that cannot be had, ``InternalError`` if none is left.
     """
     spec, before = obj["spec"], old["spec"] if old is not None else None
     name = obj["metadata"].get("name", "")
-    configured = [found for cidr in network.ranges if (found := network_family(cidr))]
+    configured = [found for cidr in pool.ranges if (found := network_family(cidr))]
     errors = settle(spec, before, configured=configured)
     if errors:
         raise refuse(SERVICES, name, errors)
-    addresses = _Addresses(obj, (*network.ranges, *more_ranges), taken, random, dry_run=dry_run)
+    addresses = _Addresses(obj, pool, dry_run=dry_run)
     release_ips = _plan_addresses(spec, before, addresses)
-    ports = _Ports(name, network.node_ports, taken, random, dry_run=dry_run)
+    ports = _Ports(name, pool, dry_run=dry_run)
     release_ports = _plan_ports(spec, before, ports)
     if dry_run:
         return Allocation()
@@ -97,14 +64,18 @@ def plan(
 
 
 def release(obj: Object) -> Allocation:
-    """Everything a Service holds, to be given back when it goes."""
-    spec = obj["spec"]
+    """Everything a Service holds, to be given back when it goes.
+
+    Its Endpoints go with it, so that the next Service of that name does not begin with the addresses of the last.
+    """
+    meta, spec = obj["metadata"], obj["spec"]
     ports = node_ports(spec)
     if needs_health_check(spec) and spec.get("healthCheckNodePort"):
         ports.append(spec["healthCheckNodePort"])
     return Allocation(
         release_ips=tuple(canonical(address) for address in _held_addresses(spec)),
         release_ports=tuple(dict.fromkeys(ports)),
+        removes=((ENDPOINTS, meta.get("namespace", ""), meta["name"]),),
     )
 
 
@@ -123,13 +94,10 @@ def _internal(sentence: str) -> InternalError:
 class _Addresses:
     """Addresses claimed for one Service."""
 
-    def __init__(
-        self, obj: Object, ranges: Sequence[str], taken: Taken, random: chance.Random, *, dry_run: bool
-    ) -> None:
+    def __init__(self, obj: Object, pool: Pool, *, dry_run: bool) -> None:
         self._obj = obj
-        self._ranges = [address_range(cidr) for cidr in ranges]
-        self._taken = taken
-        self._random = random
+        self._pool = pool
+        self._ranges = [address_range(cidr) for cidr in (*pool.ranges, *pool.added_ranges)]
         self._dry_run = dry_run
         self.reserved: list[str] = []
 
@@ -159,15 +127,15 @@ class _Addresses:
             raise self._refuse(
                 f"failed to allocate IP {wanted}: the provided network does not match the current range",
             )
-        elif self._taken.ip(canonical(wanted)):
+        elif self._pool.has_address(canonical(wanted)):
             raise self._refuse(f"failed to allocate IP {wanted}: provided IP is already allocated")
 
     def _choose(self, ranges: Sequence[AddressRange]) -> str:
         if self._dry_run:
-            # A dry run holds nothing, so it shows an address that nobody can have.
+            # A dry run takes nothing, so it shows an address that no Service can have.
             return ranges[0].text(ranges[0].first - 1)
         for found in ranges:
-            address = found.pick(self._taken.ip, self._random)
+            address = found.pick(self._pool.has_address, self._pool.random)
             if address is not None:
                 return address
         name = self._obj["metadata"].get("name", "")
@@ -189,7 +157,7 @@ class _Addresses:
 
 
 def _plan_addresses(spec: Object, before: Object | None, addresses: _Addresses) -> list[str]:
-    """Fill in cluster IPs; what comes back is no longer held."""
+    """Fill in cluster IPs; returns those that are no longer held."""
     if before is None:
         _fill_addresses(spec, addresses)
         return []
@@ -227,18 +195,15 @@ def _fill_addresses(spec: Object, addresses: _Addresses) -> None:
 class _Ports:
     """Node ports claimed for one Service."""
 
-    def __init__(
-        self, name: str, bounds: tuple[int, int], taken: Taken, random: chance.Random, *, dry_run: bool
-    ) -> None:
+    def __init__(self, name: str, pool: Pool, *, dry_run: bool) -> None:
         self._name = name
-        self._first, self._last = bounds
-        self._taken = taken
-        self._random = random
+        self._pool = pool
+        self._first, self._last = pool.node_ports
         self._dry_run = dry_run
         self.reserved: list[int] = []
 
     def claim(self, port: int) -> str:
-        """Reserve this port; what comes back is why that is impossible."""
+        """Reserve this port; returns why that is impossible, "" if it is not."""
         # A dry run does not look at the range: its own made-up ports lie outside.
         if not self._dry_run and not self._first <= port <= self._last:
             bounds = f"{self._first}-{self._last}"
@@ -262,12 +227,12 @@ class _Ports:
         return port
 
     def _in_use(self, port: int) -> bool:
-        return port in self.reserved or self._taken.port(port)
+        return port in self.reserved or self._pool.has_port(port)
 
     def _pick(self) -> int | None:
         upper = self._first + lower_band(self._last - self._first + 1, step=32, most=128)
         for band in (Band(upper, self._last), Band(self._first, upper - 1)):
-            port = band.pick(self._in_use, self._random)
+            port = band.pick(self._in_use, self._pool.random)
             if port is not None:
                 return port
         return None
@@ -277,7 +242,7 @@ class _Ports:
 
 
 def _plan_ports(spec: Object, before: Object | None, ports: _Ports) -> list[int]:
-    """Fill in node ports; what comes back is no longer held."""
+    """Fill in node ports; returns those that are no longer held."""
     released: list[int] = []
     if before is None:
         if has_node_ports(spec):
@@ -318,7 +283,7 @@ def _fill_new_ports(spec: Object, ports: _Ports) -> None:
 
 
 def _fill_changed_ports(spec: Object, held: list[int], ports: _Ports) -> None:
-    """On an update nothing is shared unless it was, or is asked for."""
+    """On an update no port is shared, unless it was before or the user asks for it."""
     seen = set()
     for i, port in enumerate(spec.get("ports") or ()):
         wanted, protocol = port.get("nodePort", 0), port.get("protocol", "")

@@ -1,8 +1,8 @@
 """Ranges of numbers and of addresses, and how a free one is found.
 
-A range has two bands.  What is chosen here comes from the upper one as long as it has room, so that what people choose,
-who like small numbers, stays free.  Finding a free value costs the same however many are taken, until nearly all are:
-chance is tried before the band is searched.
+A range has two bands.  A value the server chooses comes from the upper band while it has room, so that the small values
+that people like to choose themselves stay free.  Random tries come before a search of the whole band, so finding a free
+value costs the same however many are taken, until nearly all are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Objects, lists and events as the bytes a client asked for.
 
-The plain case never decodes: an object is its kind's head and its kept tail, a list is tails joined.  Everything else
-(YAML, Tables, metadata only, a view of a kind stored under another name) decodes and is built from dicts.
+The plain case never decodes: an object is its kind's head and its kept tail, a list is tails joined.  All else (YAML,
+Tables, metadata only, a kind that is stored as another) decodes and is built from dicts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Continue tokens: where the next page of a list begins, in words only the server reads."""
+"""Versions and continue tokens as clients send them: which state of the cluster a call is about.
+
+A continue token says where the next page of a list begins; only the server reads it.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,45 @@ from typing import Any
 
 import msgspec
 
-from seamark.errors import BadRequest
+from seamark.errors import ApiError, BadRequest
 from seamark.kinds.language import json_scan
 from seamark.kinds.language.decode import found
+from seamark.kinds.values.fields import show
 
 VERSION = "meta.k8s.io/v1"
 
 _NOT_VALID = "continue key is not valid"
 _outside = re.compile(r"[^A-Za-z0-9_\-]")
 _FIELDS = (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string"))
+
+
+def unsigned(text: str) -> int:
+    """A resourceVersion as a number; ValueError with Go's sentence if it is not one."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"strconv.ParseUint: parsing {show(text)}: invalid syntax")
+    number = int(text) if len(text) <= 20 else 2**64
+    if number >= 2**64:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return number
+
+
+def of_read(text: str) -> int:
+    """The resourceVersion of a get or list; 0 for none."""
+    if not text:
+        return 0
+    try:
+        return unsigned(text)
+    except ValueError as error:
+        sentence = f"Invalid value: {show(text)}: {error}"
+        raise BadRequest(f"invalid resource version: resourceVersion: {sentence}") from None
+
+
+def of_write_or_watch(text: str) -> int:
+    """The resourceVersion of a write or a watch, for which Kubernetes answers a bare 500 without a reason."""
+    try:
+        return unsigned(text or "0")
+    except ValueError as error:
+        raise ApiError(str(error)) from None
 
 
 class Continue(msgspec.Struct):

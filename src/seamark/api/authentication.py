@@ -1,0 +1,97 @@
+"""Who a request comes from: a bearer token or a client certificate; without either it is ``system:anonymous``."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from seamark import errors
+from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Authorizer, User
+
+IMPERSONATE = "impersonate-"
+_SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):[^:]+")
+
+
+def read_token_file(path: Path) -> dict[str, User]:
+    """Kubernetes' static token file: ``token,user,uid,"group1,group2"`` per line."""
+    users: dict[str, User] = {}
+    with path.open(newline="") as lines:
+        for number, row in enumerate(csv.reader(lines), 1):
+            if not row or row[0].startswith("#"):
+                continue
+            if len(row) < 3:
+                raise ValueError(f"{path}:{number}: a line needs token,user,uid; found {len(row)} column(s)")
+            groups = tuple(g.strip() for g in row[3].split(",") if g.strip()) if len(row) > 3 else ()
+            users[row[0]] = User(row[1], (*groups, AUTHENTICATED), row[2])
+    return users
+
+
+@lru_cache(maxsize=1024)
+def _of_certificate(der: bytes) -> User:
+    """The user a client certificate names: CN is the name, each O a group."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    subject = x509.load_der_x509_certificate(der).subject
+    names = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    groups = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    return User(names[0] if names else "", (*groups, AUTHENTICATED))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+class Authenticator:
+    """Finds out who asks."""
+
+    def __init__(self, tokens: Mapping[str, User], authorizer: Authorizer) -> None:
+        # Kept and looked up by digest, so that how long a look-up takes says nothing about the token.
+        self._users = {_digest(token): user for token, user in tokens.items()}
+        self._authorizer = authorizer
+
+    def user_of_token(self, token: str) -> User | None:
+        return self._users.get(_digest(token))
+
+    def user(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
+        """The sender of a request, or the user whom the sender asks to be taken for (``Impersonate-User``)."""
+        user = self._sender(headers, certificate)
+        if any(name.startswith(IMPERSONATE) for name in headers):
+            return acting_as(user, headers, self._authorizer)
+        return user
+
+    def _sender(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
+        """Raises Unauthorized for an unknown token; other schemes count as no credentials."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            user = self.user_of_token(token.strip())
+            if user is None:
+                raise errors.Unauthorized
+            return user
+        if certificate is not None:
+            return _of_certificate(certificate)
+        return ANONYMOUS
+
+
+def acting_as(user: User, headers: Mapping[str, str], authorizer: Authorizer) -> User:
+    """The user that the ``Impersonate-*`` headers name, if the sender may impersonate users."""
+    name = headers.get(f"{IMPERSONATE}user", "")
+    if not name:
+        raise errors.BadRequest("requested groups, uid or extra without impersonating a user")
+    if not authorizer.authorize(user, Attributes("impersonate", resource="users", name=name)).allowed:
+        raise errors.Forbidden(
+            f'users "{name}" is forbidden: User "{user.name}" cannot impersonate resource "users" in API group "" at '
+            "the cluster scope",
+            details={"name": name, "kind": "users"},
+        )
+    groups = [group.strip() for group in headers.get(f"{IMPERSONATE}group", "").split(",") if group.strip()]
+    if not groups and (account := _SERVICE_ACCOUNT.fullmatch(name)):
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{account['namespace']}"]
+    everybody = "system:unauthenticated" if name == ANONYMOUS.name else AUTHENTICATED
+    if everybody not in groups:
+        groups.append(everybody)
+    return User(name, tuple(groups), headers.get(f"{IMPERSONATE}uid", ""))

@@ -1,0 +1,174 @@
+"""Who may do what: the :class:`Authorizer` that the server is built with decides about every call.
+
+HTTP requests, components in this process and reviews (SelfSubjectAccessReview and its kin) all ask the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from seamark.errors import Forbidden, Object
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+
+_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+_DISCOVERY_PATHS = ("/api", "/apis", "/openapi", *_OPEN_PATHS)
+_SELF_REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
+
+
+class User(msgspec.Struct, frozen=True):
+    """Somebody the server knows, or ``system:anonymous``."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+
+
+def component(name: str) -> User:
+    """The user of a component that the composition root trusts with everything."""
+    return User(f"system:{name}", (MASTERS, AUTHENTICATED))
+
+
+class Attributes(msgspec.Struct, frozen=True, gc=False):
+    """What is to be done to what.  ``path`` is set, and all but the verb empty, for paths that are no resource."""
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """``reason`` is a sentence for people; it may be empty."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Authorizer(Protocol):
+    """Decides; must not block."""
+
+    def trusts(self, user: User) -> bool:
+        """Whether the user may do everything; then callers need not ask about each thing."""
+        ...
+
+    def authorize(self, user: User, attributes: Attributes) -> Decision: ...
+
+    def rules(self, user: User, namespace: str) -> Object:
+        """Everything the user may do in a namespace, as the status of a SelfSubjectRulesReview."""
+        ...
+
+
+ALLOWED, DENIED = Decision(True), Decision(False)
+
+
+class GroupAuthorizer:
+    """Coarse on purpose: the user's groups decide.
+
+    Members of ``system:masters`` may do everything, authenticated users may discover the API and ask about themselves,
+    anonymous users may see health, version and readiness.
+    """
+
+    def trusts(self, user: User) -> bool:
+        return MASTERS in user.groups
+
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        if self.trusts(user):
+            return ALLOWED
+        known = AUTHENTICATED in user.groups
+        if path := attributes.path:
+            roots = _DISCOVERY_PATHS if known else _OPEN_PATHS
+            served = any(path == root or path.startswith(f"{root}/") for root in roots)
+            return ALLOWED if attributes.verb == "get" and served else DENIED
+        asks = attributes.verb == "create" and attributes.resource in _SELF_REVIEWS
+        return ALLOWED if known and asks else DENIED
+
+    def rules(self, user: User, namespace: str) -> Object:
+        if self.trusts(user):
+            return {
+                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                "incomplete": False,
+            }
+        own = {"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"]}
+        return {
+            "resourceRules": [own],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/api", "/apis", "/healthz", "/version"]}],
+            "incomplete": False,
+        }
+
+
+def check(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
+    """Raises Forbidden unless the user may do this to this resource."""
+    decision = authorizer.authorize(user, attributes)
+    if decision.allowed:
+        return
+    group, plural, name = attributes.group, attributes.resource, attributes.name
+    qualified = f"{plural}.{group}" if group else plural
+    subject = f'{qualified} "{name}"' if name else qualified
+    path = f"{plural}/{attributes.subresource}" if attributes.subresource else plural
+    place = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    why = f": {decision.reason}" if decision.reason else ""
+    details = {"name": name, "group": group, "kind": plural}
+    raise Forbidden(
+        f'{subject} is forbidden: User "{user.name}" cannot {attributes.verb} resource "{path}" in API group '
+        f'"{group}" {place}{why}',
+        details={key: value for key, value in details.items() if value},
+    )
+
+
+def check_path(authorizer: Authorizer, user: User, method: str, path: str) -> None:
+    """The same for a path that is no resource."""
+    if not authorizer.authorize(user, Attributes("get", path=path)).allowed:
+        raise Forbidden(f'forbidden: User "{user.name}" cannot {method.lower()} path "{path}"', details={})
+
+
+class Inquiry:
+    """What reviews ask (:class:`seamark.kinds.inquiry.Inquiry`), on behalf of one user."""
+
+    def __init__(
+        self, authorizer: Authorizer, user_of_token: Callable[[str], User | None], asking: User, now: str
+    ) -> None:
+        self._authorizer = authorizer
+        self._user_of_token = user_of_token
+        self._asking = asking
+        self.user = _info(asking)
+        self.now = now
+
+    def user_of_token(self, token: str) -> Object | None:
+        found = self._user_of_token(token)
+        return None if found is None else _info(found)
+
+    def access(self, spec: Object, user: str | None = None, groups: Sequence[str] = ()) -> Object:
+        asked = spec.get("resourceAttributes") or {}
+        if asked:
+            words = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+            attributes = Attributes(**{word: asked.get(word, "") for word in words})
+        else:
+            asked = spec["nonResourceAttributes"]
+            attributes = Attributes(asked.get("verb", ""), path=asked.get("path", "") or "/")
+        decision = self._authorizer.authorize(self._asking if user is None else User(user, tuple(groups)), attributes)
+        return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
+
+    def rules(self, namespace: str) -> Object:
+        return self._authorizer.rules(self._asking, namespace)
+
+
+def _info(user: User) -> Object:
+    info: Object = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    return info

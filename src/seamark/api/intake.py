@@ -1,0 +1,266 @@
+"""What was sent → the object that was meant, or the 400, 409 or 422 Kubernetes would answer.
+
+    conformed         a document that must be one kind: what create and update are given
+    conform_patched   what a patch made of an object
+    applied           the configuration of a server-side apply
+    check_*           whether the object is the one that the path says
+
+Documents are decoded JSON: HTTP bodies are parsed by :mod:`seamark.api.http.body`, components hand over Python values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from seamark.api.call import DeleteOptions, Target, delete_options
+from seamark.api.fields.patch import unusable
+from seamark.errors import BadRequest, Object
+from seamark.kinds.kind import Kind
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import DecodeError, conform, found
+from seamark.kinds.language.shape import Shape
+from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import Part
+from seamark.kinds.values.fields import invalid, refuse
+
+# Go reports no more mistakes than that.
+MOST_MISTAKES = 100
+
+# The struct in which Go looks for the kind of a body, as its errors print it.
+_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
+
+DELETE_OPTIONS = Resource("", "v1", "deleteoptions", "DeleteOptions")
+
+
+def delete_options_shape() -> Shape:
+    return shapes.of("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
+
+
+class Malformed(ValueError):
+    """A document that cannot be read; the text is Go's sentence."""
+
+
+class Unframed(Malformed):
+    """One that is not even JSON after conversion from YAML or protobuf, so that its kind was never looked for."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A decoded document.  ``body`` is the text it was read from, which some refusals show."""
+
+    value: Any
+    body: bytes = b""
+
+    def mistakes(self, unknown: Sequence[str]) -> list[str]:
+        """Sentences about the fields of these paths, which the kind does not have."""
+        return [f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES]]
+
+
+# --- whole objects ---------------------------------------------------------------------------------
+
+
+def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Object, list[str]]:
+    """The object in its normal form, with ``kind`` and ``apiVersion``, and the warnings it deserves.
+
+    ``field_validation`` says what becomes of unknown and repeated fields: ``Strict`` refuses the object, ``Ignore`` is
+    silent, anything else warns.  The document is not edited.
+    """
+    resource, value = kind.resource, document.value
+    try:
+        api_version, word = type_meta(value, resource)
+    except Malformed as fault:
+        raise unrecognized(fault, resource, document.body) from fault
+    handled = cannot_handle(api_version, word, resource)
+    if (api_version, word) != (resource.api_version, resource.kind):
+        raise _other_kind(api_version, word, resource, handled)
+    try:
+        obj, unknown = conform({} if value is None else value, kind.shape)
+    except DecodeError as error:
+        raise BadRequest(handled + str(error)) from error
+    obj["kind"], obj["apiVersion"] = word, api_version
+    if field_validation == "Ignore":
+        return obj, []
+    mistakes = document.mistakes(unknown)
+    if mistakes and field_validation == "Strict":
+        raise BadRequest(f"{handled}strict decoding error: {', '.join(mistakes)}")
+    return obj, mistakes
+
+
+def type_meta(value: Any, resource: Resource) -> tuple[str, str]:
+    """The apiVersion and kind of a document; those of the resource where it leaves them out."""
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise Malformed(f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}")
+    api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
+    for name, given in (("apiVersion", api_version), ("kind", kind)):
+        if not isinstance(given, str):
+            raise Malformed(f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string")
+    if api_version.count("/") > 1:
+        raise Malformed(f"unexpected GroupVersion string: {api_version}")
+    return api_version or resource.api_version, kind or resource.kind
+
+
+def cannot_handle(api_version: str, kind: str, resource: Resource) -> str:
+    return f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: '
+
+
+def unreadable(fault: Malformed) -> str:
+    return str(fault) if isinstance(fault, Unframed) else f"couldn't get version/kind; json parse error: {fault}"
+
+
+def unrecognized(fault: Malformed, resource: Resource, body: bytes) -> BadRequest:
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {resource.kind}): {unreadable(fault)} ({_summary(body)})"
+    )
+
+
+def _summary(body: bytes) -> str:
+    """The beginning of an unreadable body, to recognise it by."""
+    if not body:
+        return "<empty>"
+    more = " ..." if len(body) > 30 else ""
+    start = body[:30]
+    return (start.decode(errors="replace") if start.startswith(b"{") else start.hex()) + more
+
+
+def _other_kind(api_version: str, kind: str, resource: Resource, handled: str) -> BadRequest:
+    """What is wrong with a document of this kind where another is expected."""
+    if (api_version, kind) not in shapes.load().kinds:
+        return BadRequest(f'{handled}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
+    if kind == resource.kind:
+        return BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    package = resource.group.partition(".")[0] or "core"
+    version = api_version.rpartition("/")[2]
+    return BadRequest(f"{handled}converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion")
+
+
+def deleting(document: Mapping[str, Any]) -> DeleteOptions:
+    """The options of a deletion, from a DeleteOptions document."""
+    try:
+        api_version, kind = type_meta(document, DELETE_OPTIONS)
+        if kind != DELETE_OPTIONS.kind:
+            raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
+        return delete_options(conform({} if document is None else document, delete_options_shape())[0])
+    except Malformed as fault:
+        raise BadRequest(unreadable(fault)) from fault
+    except DecodeError as error:
+        raise BadRequest(str(error)) from error
+
+
+# --- patches and apply -----------------------------------------------------------------------------
+
+
+def conform_patched(
+    patched: Object,
+    kind: Kind,
+    part: Part,
+    *,
+    current: Object,
+    field_validation: str,
+    mistakes: Sequence[str],
+    warnings: list[str],
+) -> Object:
+    """The result of a patch in its normal form; sets ``warnings`` to what the patch had that its kind has not.
+
+    ``mistakes`` are those of the patch itself.  ``current`` is what was patched: what the result still has of it
+    (managedFields, and all that a write to this ``part`` leaves alone) is in its normal form already and is not
+    walked again.
+    """
+    changed, same, managed_fields = _without_known_parts(patched, current, part)
+    try:
+        obj, unknown = conform(changed, kind.shape)
+    except DecodeError as error:
+        resource = kind.resource
+        handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+        raise unusable(patched, f"{handled}: {error}") from error
+    if (unknown or mistakes) and field_validation != "Ignore":
+        mistakes = [*mistakes, *(f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES])]
+        if field_validation == "Strict":
+            raise unusable(patched, f"strict decoding error: {', '.join(mistakes)}")
+        # Set, not added to: a patch is made again after a lost race, and its mistakes stay the same.
+        warnings[:] = mistakes
+    obj.update(same)
+    if managed_fields is not None:
+        obj["metadata"]["managedFields"] = managed_fields
+    return obj
+
+
+def _without_known_parts(patched: Object, current: Object, part: Part) -> tuple[Object, Object, list[Any] | None]:
+    """The patched object without what is the very same in ``current``; those parts; and the same managedFields."""
+    same: Object = {}
+    if part.touches:
+        same = {k: v for k, v in patched.items() if v is current.get(k) and k not in part.touches}
+    changed = {name: value for name, value in patched.items() if name not in same} if same else patched
+    known = current["metadata"].get("managedFields")
+    meta = patched.get("metadata")
+    if known is None or not isinstance(meta, dict) or meta.get("managedFields") is not known:
+        return changed, same, None
+    rest = {name: value for name, value in meta.items() if name != "managedFields"}
+    return {**changed, "metadata": rest}, same, known
+
+
+def applied(config: Any, kind: Kind) -> Object:
+    """What a client applies, as it was written: apply itself must know which fields were named."""
+    if config is None:
+        config = {}
+    if not isinstance(config, dict):
+        raise BadRequest(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{found(config)} into Go value of type map[string]interface {{}}"
+        )
+    meta = config.get("metadata")
+    if meta is None:
+        return {**config, "metadata": {}}
+    if not isinstance(meta, dict):
+        raise BadRequest(
+            f"json: cannot unmarshal {found(meta)} into Go struct field {kind.resource.kind}.metadata of type "
+            "v1.ObjectMeta"
+        )
+    return {**config, "metadata": dict(meta)}
+
+
+# --- identity --------------------------------------------------------------------------------------
+
+
+def check_name(meta: Object, target: Target) -> None:
+    """What is written must have the name and namespace of the path."""
+    name = meta.get("name", "")
+    if not name:
+        raise BadRequest(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        )
+    _check_same_name(name, target)
+    check_namespace(meta, target.namespace)
+
+
+def check_applied(meta: Object, target: Target) -> None:
+    """As :func:`check_name`, but a configuration that leaves out its name or namespace is given those of the path."""
+    _check_same_name(meta.get("name", target.name), target)
+    meta["name"] = target.name
+    if target.kind.resource.namespaced:
+        check_namespace(meta, target.namespace)
+        meta["namespace"] = target.namespace
+
+
+def _check_same_name(name: str, target: Target) -> None:
+    if name != target.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+
+
+def check_namespace(meta: Object, namespace: str) -> None:
+    if meta.get("namespace", namespace) != namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def check_uid(kind: Kind, meta: Object, old: Object) -> None:
+    """A patch may not change which object this is."""
+    if meta.get("uid", old["uid"]) != old["uid"]:
+        wrong = [invalid("metadata.uid", meta["uid"], "field is immutable")]
+        raise refuse(kind.stored_as or kind.resource, old["name"], wrong)

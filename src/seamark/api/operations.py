@@ -1,0 +1,357 @@
+"""The verbs of the API over plain values: get, list, watch, create, update, patch, apply, delete, delete_all.
+
+HTTP (:mod:`seamark.api.http.verbs`) and components of this process (:mod:`seamark.api.local`) are two thin ways into
+these functions.  Each turns what it is given into a target, a caller, options and documents, has them checked
+(:func:`~seamark.api.call.check_verb`, :meth:`Operations.authorize`), and shows the result in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from seamark import errors
+from seamark.api import authorization, edits, intake
+from seamark.api.admission import Admission
+from seamark.api.authorization import Attributes, Authorizer, Inquiry, User
+from seamark.api.call import Caller, DeleteOptions, ListOptions, Target
+from seamark.api.delete import Deleted, Deleter, check_preconditions
+from seamark.api.edits import shown
+from seamark.api.fields.patch import PatchType
+from seamark.api.intake import Document
+from seamark.api.state.cache import Cache, Entry
+from seamark.api.state.read import Page, Reader
+from seamark.api.state.select import select
+from seamark.api.state.versions import of_write_or_watch
+from seamark.api.state.watch import Watching
+from seamark.api.write import Writer, Written
+from seamark.errors import Object
+from seamark.kinds.kind import Kind
+from seamark.kinds.subresource import Action, Part, View
+from seamark.kinds.table import Kinds
+from seamark.kinds.values.metadata import drop_repeated_owners
+from seamark.kinds.values.refusals import conflict, other_uid
+from seamark.store.protocol import Store, StoreError
+
+
+class Answered(msgspec.Struct):
+    """An object made for this answer: a Scale, a review, a Status.  ``kind`` is None for what no Table can show."""
+
+    object: Object
+    kind: Kind | None = None
+    created: bool = False
+    warnings: Sequence[str] = ()
+
+
+def success(*, details: Object | None = None, code: int | None = None) -> Object:
+    """The Status of a call that worked and has no object to show."""
+    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        status["details"] = details
+    if code is not None:
+        status["code"] = code
+    return status
+
+
+def unavailable(error: StoreError) -> errors.ServiceUnavailable:
+    """What callers are told when the store fails."""
+    return errors.ServiceUnavailable(str(error), details={}, retry_after=1)
+
+
+class Operations:
+    """What can be done to a cluster.  Callers authorize first; nothing below asks again."""
+
+    def __init__(
+        self,
+        *,
+        kinds: Kinds,
+        cache: Cache,
+        store: Store,
+        reader: Reader,
+        writer: Writer,
+        deleter: Deleter,
+        admission: Admission,
+        authorizer: Authorizer,
+        user_of_token: Callable[[str], User | None],
+    ) -> None:
+        self.kinds = kinds
+        self._cache = cache
+        self._store = store
+        self._reader = reader
+        self._writer = writer
+        self._deleter = deleter
+        self._admission = admission
+        self._authorizer = authorizer
+        self._user_of_token = user_of_token
+
+    def authorize(self, user: User, verb: str, target: Target) -> None:
+        """Raises Forbidden unless the user may do this."""
+        if self._authorizer.trusts(user):
+            return
+        resource, part = target.kind.resource, target.subresource
+        authorization.check(
+            self._authorizer,
+            user,
+            Attributes(
+                verb,
+                resource.group,
+                resource.version,
+                resource.plural,
+                "" if part is None else part.name,
+                target.namespace,
+                target.name,
+            ),
+        )
+
+    # --- reading: at once if memory is fresh enough, else something to wait for ----------------------
+
+    def get(self, target: Target, version: str = "") -> Entry | Answered | Awaitable[Entry | Answered]:
+        """The object, not older than ``version``; through a view, what the view shows of it."""
+        if self._reader.must_wait(version):
+            return self._get_later(target, version)
+        return self._get(target)
+
+    async def _get_later(self, target: Target, version: str) -> Entry | Answered:
+        await self._reader.wait(version)
+        return self._get(target)
+
+    def _get(self, target: Target) -> Entry | Answered:
+        entry = self._reader.get(target.kind.resource, target.namespace, target.name)
+        view = target.subresource
+        return _through(view, target.kind, entry) if isinstance(view, View) else entry
+
+    def list(self, target: Target, options: ListOptions) -> Page | Awaitable[Page]:
+        """The objects of a collection that the options select."""
+        selection = select(target.kind, target.namespace, target.name, options)
+        if options.continue_ and options.version not in ("", "0"):
+            raise errors.BadRequest("specifying resource version is not allowed when using continue")
+        reader = self._reader
+        if not reader.in_memory(selection, options):
+            return reader.past_page(selection, options)
+        if not reader.must_wait(options.version):
+            return reader.page(selection, options)
+
+        async def later() -> Page:
+            await reader.wait(options.version)
+            return reader.page(selection, options)
+
+        return later()
+
+    def watch(self, target: Target, options: ListOptions) -> Watching:
+        """A watch of a collection, for a :class:`~seamark.api.state.watch.Subscription` or an HTTP stream."""
+        selection = select(target.kind, target.namespace, target.name, options)
+        since = of_write_or_watch(options.version) or (-1 if options.initial_events is False else None)
+        return Watching(self._cache, self._store, selection, options, None if options.initial_events else since)
+
+    # --- create ------------------------------------------------------------------------------------
+
+    async def create(self, target: Target, document: Document, caller: Caller) -> Written | Answered:
+        """Store a new object, answer a review, or do what a document posted to an object asks."""
+        kind = target.kind
+        if target.subresource is not None:
+            return await self._act(target, document, caller)
+        if kind.posts_to is not None:
+            return await self._act(self._posted_to(target, document), document, caller)
+        obj, warnings = self._object(kind, document, caller)
+        if not kind.stored:
+            return self._answer(target, obj, warnings, caller)
+        written = await self._writer.create(kind, obj, target.namespace, caller)
+        return _warned(written, warnings)
+
+    def _object(self, kind: Kind, document: Document, caller: Caller) -> tuple[Object, Sequence[str]]:
+        obj, warnings = intake.conformed(document, kind, caller.field_validation)
+        return obj, warnings + drop_repeated_owners(obj["metadata"])
+
+    def _answer(self, target: Target, obj: Object, warnings: Sequence[str], caller: Caller) -> Answered:
+        kind = target.kind
+        if kind.resource.namespaced:
+            intake.check_namespace(obj["metadata"], target.namespace)
+            obj["metadata"]["namespace"] = target.namespace
+        inquiry = Inquiry(self._authorizer, self._user_of_token, caller.user, caller.now)
+        status = kind.answer(obj, target.namespace, inquiry)
+        spec = {"spec": obj["spec"]} if "spec" in obj else {}
+        return Answered(shown(kind, {"metadata": obj["metadata"], **spec, "status": status}), None, True, warnings)
+
+    def _posted_to(self, target: Target, document: Document) -> Target:
+        """The subresource that a document is meant for which names its object itself."""
+        assert target.kind.posts_to is not None
+        resource, subresource = target.kind.posts_to
+        value = document.value if isinstance(document.value, dict) else {}
+        meta = value.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else None
+        kind = self.kinds.by_plural(resource.group, resource.version, resource.plural)
+        assert kind is not None, f"{resource.plural} are always served"
+        return Target(kind, target.namespace, name if isinstance(name, str) else "", kind.subresource(subresource))
+
+    async def _act(self, target: Target, document: Document, caller: Caller) -> Answered:
+        """Carry out what an action plans: edit the object, then perhaps delete it."""
+        action = target.subresource
+        assert isinstance(action, Action), "the verb was checked"
+        obj, warnings = intake.conformed(document, action.sent, caller.field_validation)
+        plan = action.plan(target.name, obj, now=caller.now, labels_of=self._admission.labels_of)
+        if plan.delete is None:
+            await self._writer.edit(target, lambda old: plan.edit(shown(target.kind, old)), caller)
+        else:
+            await self._edit_and_delete(target, plan.edit, intake.deleting(plan.delete), caller)
+        return Answered(success(code=201), None, True, warnings)
+
+    async def _edit_and_delete(
+        self, target: Target, edit: Callable[[Object], Object], options: DeleteOptions, caller: Caller
+    ) -> None:
+        if not (caller.dry_run or options.dry_run):
+
+            def make(old: Object) -> Object:
+                check_preconditions(target.kind, old["metadata"], options)
+                return edit(shown(target.kind, old))
+
+            written = await self._writer.edit(target, make, caller)
+            if options.version:
+                options = msgspec.structs.replace(options, version=str(written.entry.revision))
+        await self._deleter.delete(target, options, caller)
+
+    # --- update and patch --------------------------------------------------------------------------
+
+    async def update(self, target: Target, document: Document, caller: Caller) -> Written | Answered:
+        """Replace an object, or part of it; some kinds are created by this if they are missing."""
+        kind, part = target.kind, _part(target)
+        if isinstance(part, View):
+            return await self._update_view(target, part, document, caller)
+        obj, warnings = self._object(kind, document, caller)
+        meta = obj["metadata"]
+        intake.check_name(meta, target)
+        uid, version = meta.get("uid"), meta.get("resourceVersion", "")
+        fresh = [obj]
+
+        def make(_old: Object) -> Object:
+            # A write edits what it is given, so another try begins with the document again.
+            return fresh.pop() if fresh else self._object(kind, document, caller)[0]
+
+        try:
+            written = await self._writer.change(target, part, make, caller, expected=version)
+        except errors.NotFound:
+            if uid:
+                raise other_uid(kind.resource, target.namespace, target.name, asked=uid, found="") from None
+            if part.name or not kind.create_on_update:
+                raise
+            obj = make({})
+            obj["metadata"].pop("resourceVersion", None)
+            written = await self._writer.create(kind, obj, target.namespace, caller)
+        return _warned(written, warnings)
+
+    async def _update_view(self, target: Target, view: View, document: Document, caller: Caller) -> Answered:
+        given, warnings = intake.conformed(document, view.sent, caller.field_validation)
+
+        def make(old: Object) -> Object:
+            intake.check_name(given["metadata"], target)
+            return view.change(target.kind, shown(target.kind, old), given)
+
+        written = await self._writer.change(target, view, make, caller)
+        return _through(view, target.kind, written.entry, warnings)
+
+    async def patch(
+        self, target: Target, type: PatchType, document: Any, caller: Caller, mistakes: Sequence[str] = ()
+    ) -> Written | Answered:
+        """Change an object by a JSON, merge or strategic merge patch; ``mistakes`` are those of the document."""
+        kind, part = target.kind, _part(target)
+        view = part if isinstance(part, View) else None
+        warnings: list[str] = []
+        repeated: list[str] = []
+        edit = edits.patched(
+            kind if view is None else view.sent,
+            part,
+            type,
+            document,
+            field_validation=caller.field_validation,
+            mistakes=mistakes,
+            warnings=warnings,
+        )
+
+        def make(old: Object) -> Object:
+            current = shown(kind, old)
+            if view is not None:
+                new = edit(view.show(kind, current))
+                intake.check_name(new["metadata"], target)
+                return view.change(kind, current, new)
+            new = edit(current)
+            meta = new["metadata"]
+            intake.check_name(meta, target)
+            intake.check_uid(kind, meta, old["metadata"])
+            repeated[:] = drop_repeated_owners(meta, patched=True)
+            return new
+
+        written = await self._writer.change(target, part, make, caller)
+        if view is not None:
+            return _through(view, kind, written.entry, warnings)
+        return _warned(written, warnings + repeated)
+
+    async def apply(
+        self, target: Target, document: Any, caller: Caller, *, force: bool, warnings: Sequence[str] = ()
+    ) -> Written | Answered:
+        """Server-side apply: merge a configuration into an object, or create it; the field manager is the caller's."""
+        kind, part = target.kind, _part(target)
+        view = part if isinstance(part, View) else None
+        sent = kind if view is None else view.sent
+        config = intake.applied(document, sent)
+        intake.check_applied(config["metadata"], target)
+        edit = edits.applied(sent, part, config, manager=caller.manager, force=force, now=caller.now)
+        through = None if view is None else edits.applied_to_view(view, kind, edit)
+
+        def make(old: Object) -> Object:
+            if through is not None:
+                return through(shown(kind, old))
+            new = edit(shown(kind, old))
+            intake.check_uid(kind, new["metadata"], old["metadata"])
+            return new
+
+        try:
+            written = await self._writer.change(target, part, make, caller, tracked=True)
+        except errors.NotFound:
+            if part.name:
+                raise
+            if uid := config["metadata"].get("uid"):
+                sentence = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(kind.resource, target.name, sentence) from None
+            created = edit(None)
+            created["metadata"].pop("resourceVersion", None)
+            written = await self._writer.create(kind, created, target.namespace, caller, tracked=True)
+        if view is not None:
+            return _through(view, kind, written.entry, warnings)
+        return _warned(written, warnings)
+
+    # --- delete ------------------------------------------------------------------------------------
+
+    async def delete(self, target: Target, options: DeleteOptions, caller: Caller) -> Deleted:
+        """Delete an object, or begin to: finalizers and a grace period may hold it."""
+        return await self._deleter.delete(target, options, caller)
+
+    async def delete_all(self, target: Target, chosen: ListOptions, options: DeleteOptions, caller: Caller) -> Page:
+        """Delete all that is ``chosen`` of a collection; the page is what was found."""
+        found = self.list(target, chosen)
+        page = found if isinstance(found, Page) else await found
+        for entry in page.entries:
+            try:
+                await self._deleter.delete(Target(target.kind, entry.namespace, entry.name), options, caller)
+            except errors.NotFound:
+                continue  # another client was faster: it is gone, as asked
+        return page
+
+
+def _part(target: Target) -> Part:
+    """The part of the object that a write is about."""
+    if target.subresource is None:
+        return target.kind.whole
+    assert isinstance(target.subresource, Part), "the verb was checked"
+    return target.subresource
+
+
+def _through(view: View, kind: Kind, entry: Entry, warnings: Sequence[str] = ()) -> Answered:
+    return Answered(view.show(kind, shown(kind, kind.from_stored(entry.decode()))), view.sent, False, warnings)
+
+
+def _warned(written: Written, warnings: Sequence[str]) -> Written:
+    """The result of a write with warnings about its document before those about the object."""
+    if warnings:
+        written.warnings = [*warnings, *written.warnings]
+    return written

@@ -1,0 +1,147 @@
+"""Reviews: documents that are questions.  They are answered and forgotten, never stored.
+
+TokenReview and SelfSubjectReview ask who somebody is, the access reviews ask what somebody may do.
+"""
+
+from __future__ import annotations
+
+from seamark.errors import BadRequest, Object
+from seamark.kinds.inquiry import Inquiry
+from seamark.kinds.kind import Kind
+from seamark.kinds.resource import Resource
+from seamark.kinds.values.fields import Errors, invalid, refuse
+
+
+class ReviewKind(Kind):
+    """A kind that can only be created; the answer is the document with a status."""
+
+    verbs = ("create",)
+    stored = False
+
+
+class SelfSubjectReviewKind(ReviewKind):
+    """Who am I?"""
+
+    resource = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
+    singular = "selfsubjectreview"
+    shape_name = "io.k8s.api.authentication.v1.SelfSubjectReview"
+
+    def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
+        obj["metadata"]["creationTimestamp"] = inquiry.now
+        return {"userInfo": inquiry.user}
+
+
+class TokenReviewKind(ReviewKind):
+    """Whose token is this?"""
+
+    resource = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+    singular = "tokenreview"
+    shape_name = "io.k8s.api.authentication.v1.TokenReview"
+
+    def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
+        token = (obj.get("spec") or {}).get("token")
+        if not token:
+            raise BadRequest("token is required for TokenReview in authentication")
+        user = inquiry.user_of_token(token)
+        return {"user": {}} if user is None else {"authenticated": True, "user": user}
+
+
+class SelfSubjectRulesReviewKind(ReviewKind):
+    """What may I do in this namespace?"""
+
+    resource = Resource(
+        "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False
+    )
+    singular = "selfsubjectrulesreview"
+    shape_name = "io.k8s.api.authorization.v1.SelfSubjectRulesReview"
+
+    def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
+        asked = (obj.get("spec") or {}).get("namespace")
+        if not asked:
+            raise BadRequest("no namespace on request")
+        return inquiry.rules(asked)
+
+
+class SelfSubjectAccessReviewKind(ReviewKind):
+    """May I do this?"""
+
+    resource = Resource(
+        "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+    )
+    singular = "selfsubjectaccessreview"
+    shape_name = "io.k8s.api.authorization.v1.SelfSubjectAccessReview"
+
+    def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
+        spec = obj.get("spec") or {}
+        self.check(spec, self.metadata_mistakes(obj["metadata"]))
+        return inquiry.access(spec)
+
+    @staticmethod
+    def metadata_mistakes(meta: Object) -> Errors:
+        """A question has no name and no labels."""
+        return [invalid("metadata", meta, "must be empty")] if meta.keys() - {"managedFields"} else []
+
+    def check(self, spec: Object, more: Errors) -> None:
+        """Raises unless the spec asks exactly one question and there is nothing ``more`` wrong."""
+        asked = [key for key in ("resourceAttributes", "nonResourceAttributes") if spec.get(key)]
+        wrong: Errors = []
+        if len(asked) != 1:
+            sentence = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            wrong = [invalid("spec", None, sentence)]
+        if wrong or more:
+            # Kubernetes names no kind here.
+            raise refuse(Resource(self.resource.group, "v1", "", ""), "", wrong + more)
+
+
+class SubjectAccessReviewKind(SelfSubjectAccessReviewKind):
+    """May this user do this?"""
+
+    resource = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+    singular = "subjectaccessreview"
+    shape_name = "io.k8s.api.authorization.v1.SubjectAccessReview"
+
+    def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
+        spec = obj.get("spec") or {}
+        wrong: Errors = []
+        if not spec.get("user") and not spec.get("groups"):
+            wrong.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+        self.check(spec, wrong + self.metadata_mistakes(obj["metadata"]) + self.place_mistakes(spec, namespace))
+        return inquiry.access(spec, spec.get("user", ""), spec.get("groups") or ())
+
+    def place_mistakes(self, spec: Object, namespace: str) -> Errors:
+        return []
+
+
+class LocalSubjectAccessReviewKind(SubjectAccessReviewKind):
+    """May this user do this in the namespace I ask in?"""
+
+    resource = Resource("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
+    singular = "localsubjectaccessreview"
+    shape_name = "io.k8s.api.authorization.v1.LocalSubjectAccessReview"
+
+    @staticmethod
+    def metadata_mistakes(meta: Object) -> Errors:
+        if meta.keys() - {"managedFields", "namespace"}:
+            return [invalid("metadata", meta, "must be empty except for namespace")]
+        return []
+
+    def place_mistakes(self, spec: Object, namespace: str) -> Errors:
+        errors: Errors = []
+        attributes = spec.get("resourceAttributes")
+        if attributes and attributes.get("namespace", "") != namespace:
+            path = "spec.resourceAttributes.namespace"
+            errors.append(invalid(path, attributes.get("namespace", ""), "must match metadata.namespace"))
+        if spec.get("nonResourceAttributes"):
+            sentence = "disallowed on this kind of request"
+            errors.append(invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], sentence))
+        return errors
+
+
+REVIEWS: tuple[ReviewKind, ...] = (
+    SelfSubjectReviewKind(),
+    TokenReviewKind(),
+    LocalSubjectAccessReviewKind(),
+    SelfSubjectAccessReviewKind(),
+    SelfSubjectRulesReviewKind(),
+    SubjectAccessReviewKind(),
+)

@@ -1,0 +1,145 @@
+"""Subresources: the paths below an object (``pods/status``), and what the API server does there.
+
+    Part      a part of the object that is written on its own: status, finalize, resize
+    View      the object read and written as another kind: scale
+    Action    a document that is posted to the object and does something to it: binding, eviction
+
+A plain :class:`Subresource` is listed by discovery but not available here: log, exec and port-forward need a kubelet.
+All of them are pure: they say what is to be done, and :mod:`seamark.api.operations` does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from seamark.errors import Object
+from seamark.kinds.resource import Resource
+from seamark.kinds.values.fields import Errors
+
+if TYPE_CHECKING:
+    from seamark.kinds.kind import Kind
+
+CHANGE = ("get", "patch", "update")
+STREAM = ("create", "get")
+PROXY = ("create", "delete", "get", "patch", "update")
+
+Paths = tuple[tuple[str, ...], ...]  # fields of an object; "*" stands for any element of a list
+
+# The labels of a cluster-wide object, by its resource and name; None if there is no such object.
+LabelsOf = Callable[[Resource, str], Mapping[str, str] | None]
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """What discovery says of a path below an object.  ``kind`` is what goes over the wire there."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str
+    group: str | None = None
+    version: str | None = None
+
+
+class Part(Subresource, frozen=True):
+    """Part of an object; it is sent as the whole object, of which only this part is taken.
+
+    ``reset`` are the fields a write here cannot change, so it gives its field manager none of them.  Where ``edits``
+    is given, those are the only fields it can change.
+    """
+
+    reset: Paths = (("status",),)
+    edits: Paths = ()
+
+    allocates: ClassVar[bool] = False  # whether a write here may take and free addresses and ports
+    touches: ClassVar[frozenset[str]] = frozenset()  # the only top-level fields a write here changes; empty: any
+
+    def default(self, kind: Kind, obj: Object) -> None:
+        kind.default(obj)
+
+    def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
+        """Take back what this write may not change."""
+        kind.prepare_update(obj, old)
+
+    def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
+        return kind.validate_update(obj, old)
+
+    def warnings(self, kind: Kind, obj: Object, old: Object) -> list[str]:
+        return []
+
+
+class Whole(Part, frozen=True):
+    """The object itself, written without a subresource."""
+
+    name: str = ""
+    verbs: tuple[str, ...] = ()
+    kind: str = ""
+
+    allocates: ClassVar[bool] = True
+
+    def warnings(self, kind: Kind, obj: Object, old: Object) -> list[str]:
+        return kind.warnings(obj, old)
+
+
+class Status(Part, frozen=True):
+    """The status: by default all but the status, labels and annotations stays as it was."""
+
+    reset: Paths = (("spec",),)
+
+    touches: ClassVar[frozenset[str]] = frozenset({"metadata", "status"})
+
+    def default(self, kind: Kind, obj: Object) -> None:
+        kind.default_status(obj)
+
+    def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
+        kind.prepare_status(obj, old)
+
+    def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
+        return kind.validate_status(obj, old)
+
+    def warnings(self, kind: Kind, obj: Object, old: Object) -> list[str]:
+        return kind.status_warnings(obj)
+
+
+def status_of(kind: str, *, reset: Paths = (("spec",),)) -> Status:
+    """The status subresource of a kind."""
+    return Status("status", CHANGE, kind, reset=reset)
+
+
+class View(Part, frozen=True, kw_only=True):
+    """The object as an object of the kind ``sent``; a write through it is an update of the object.
+
+    ``shares`` are the fields that both have: who manages them in one manages them in the other.
+    """
+
+    sent: Kind
+    shares: Paths = ()
+
+    def show(self, kind: Kind, obj: Object) -> Object:
+        """What a reader of the view sees."""
+        raise NotImplementedError
+
+    def change(self, kind: Kind, obj: Object, given: Object) -> Object:
+        """A copy of the object, changed as the view ``given`` asks."""
+        raise NotImplementedError
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What an action does: ``edit`` makes the new object of the present one, which it does not edit.
+
+    ``delete``, where it is given, are DeleteOptions with which the edited object is then deleted.
+    """
+
+    edit: Callable[[Object], Object]
+    delete: Object | None = None
+
+
+class Action(Subresource, frozen=True, kw_only=True):
+    """A document of the kind ``sent`` that is posted to an object; the answer is a mere Success."""
+
+    sent: Kind
+
+    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
+        """What the document asks of the object called ``name``; raises if it makes no sense."""
+        raise NotImplementedError
