@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps as Kubernetes writes them, and durations as ``kubectl`` shows them.
+"""RFC 3339 timestamps as Kubernetes writes them; durations as ``kubectl`` shows them and as people write them.
 
 Objects contain timestamps as text; a number in this module is in seconds since the epoch.
 """
@@ -32,6 +32,9 @@ _PARTS = [
 _ANY_FRACTION = re.compile(r"([.,]\d+)?", re.ASCII)
 _SIX_DIGITS = re.compile(r"[.,]\d{6}(?!\d)", re.ASCII)
 _ZONE = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 
 
 class TimeError(ValueError):
@@ -129,6 +132,13 @@ def _zone(zone: str) -> timezone:
 def age(now: float, timestamp: str | None) -> str:
     """How long ago a timestamp is, as ``kubectl get`` shows it; ``<unknown>`` without a timestamp."""
     return duration(now - parse(timestamp)) if timestamp else "<unknown>"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds, from ``3s``, ``1m30s``, ``250ms`` or ``2d``; ``ValueError`` for anything else."""
+    if not text or _DURATION_PART.sub("", text):
+        raise ValueError(f"{text!r} is not a duration such as 3s, 1m30s, 250ms or 2d")
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))
 
 
 def duration(seconds: float) -> str:

@@ -14,18 +14,15 @@ What cannot be understood is as if it were not there, and complained about.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from seamark.kinds.values import times
+
 PREFIX = "seamark.dev/"
 LONGEST = 366 * 24 * 3600.0
-
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+", re.ASCII)
-_PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -65,10 +62,8 @@ def parse(annotations: Mapping[str, str]) -> tuple[Orders, tuple[str, ...]]:
 
 
 def duration(text: str) -> float:
-    """Seconds, from ``3s``, ``1m30s`` or ``250ms``; ``ValueError`` for anything else."""
-    if not _DURATION.fullmatch(text):
-        raise ValueError(text)
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PIECE.findall(text))
+    """Seconds, a year at most; ``ValueError`` for anything else."""
+    seconds = times.parse_duration(text)
     if seconds > LONGEST:
         raise ValueError(text)
     return seconds
