@@ -1,22 +1,33 @@
-"""Settings: nested frozen structs; defaults, a TOML file, the environment and flags meet here and nowhere else.
+"""The configuration: defaults, a TOML file, ``SEAMARK_…`` variables and flags meet here, for every command.
 
-Each component is handed its own section.  An unknown key is refused: a typo must not silently mean the default.
+Each component declares its own section (:mod:`seamark.settings`) and is handed that section only; :class:`Config` puts
+them together.  Everything is checked when it is read, and an unknown key is refused, so that a typo cannot silently
+mean the default.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-SMALLEST_RANGE = 8  # addresses
-SHORTEST_IPV6_PREFIX = 64
+from seamark.api.settings import ApiSettings, ServiceNetwork
+from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL
+from seamark.controllers.settings import DiscoverySettings, ElectionSettings, SurroundingsSettings
+from seamark.dns.config import REVERSE_ZONES, DnsConfig
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.presence import default_data_dir
+from seamark.settings import Section, setting
+from seamark.store.opening import STORES, store_scheme
+
+OWN_LEASE = "seamark-controllers"  # of API servers that share a store; `seamark controllers` has another
+
 LONGEST_DOMAIN = 180  # characters; names of Services and Pods have to fit in front of it
 
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -24,51 +35,78 @@ _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 
 
 class ConfigError(Exception):
-    """A setting is wrong; one line: which, where, what to do."""
+    """A setting is wrong; one line: where, which, and what is expected."""
 
 
-class ServiceNetwork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The addresses and node ports that Services get.  The first range's family is the cluster's default."""
+class ClusterSettings(Section, frozen=True):
+    """The cluster that `seamark controllers`, `dns` and `resolve` work for."""
 
-    ranges: tuple[str, ...] = ("10.96.0.0/16", "fd00:96::/112")
-    node_ports: tuple[int, int] = (30000, 32767)
-
-
-class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the API server listens and whom it knows."""
-
-    host: str = "127.0.0.1"
-    port: int = 6443
-    plain_http: bool = False
-    token_file: str = ""
-    advertise: str = ""
-    max_in_flight: int = 600
+    kubeconfig: Annotated[
+        str,
+        setting("The kubeconfig; empty: as kubectl finds it, else that of the Pod we run in.", "--kubeconfig FILE"),
+    ] = ""
+    context: Annotated[str, setting("The context in it; empty: the current one.", "--context CONTEXT")] = ""
 
 
-class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is told of the work, in which form, and where: in a file, or on stderr."""
+class LogSettings(Section, frozen=True):
+    """How much is logged, in which form, and where."""
 
-    level: Literal["debug", "info", "warning", "error"] = "warning"
-    format: Literal["text", "json"] = "text"
-    file: str = ""
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        setting("How much to log; `-v` is `info`, `-vv` is `debug`.", "--log-level LEVEL"),
+    ] = "warning"
+    format: Annotated[
+        Literal["text", "json"],
+        setting("`text` for people, `json` for machines: one object per line.", "--log-format FORMAT"),
+    ] = "text"
+    file: Annotated[
+        str,
+        setting("Where to log; empty: stderr. The file may be moved away at any time.", "--log-file FILE"),
+    ] = ""
 
 
-class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything.  The sections at its end are those of components, which check them themselves."""
+class Config(Section, frozen=True):
+    """All sections together.  Made by :func:`settled`, which fills in settings that follow from others."""
 
-    data_dir: str = ""
-    store: str = ""
-    ephemeral: bool = False
-    cluster_domain: str = "cluster.local"
-    dns_host: str = "127.0.0.1"
-    dns_port: int = 1053
+    data_dir: Annotated[
+        str,
+        setting("Where certificates, the kubeconfig and the SQLite store live.", "--data-dir DIR"),
+    ] = ""
+    store: Annotated[
+        str,
+        setting(
+            "Where objects live: `sqlite:///FILE`, `memory:` or `etcd://HOST:PORT,…/PREFIX`; empty: `store.db` in the "
+            "data directory.",
+            "--store URL",
+        ),
+    ] = ""
+    ephemeral: Annotated[
+        bool,
+        setting("Keep objects in memory only, unless a store is named; certificates are kept.", "--ephemeral"),
+    ] = False
+    cluster_domain: Annotated[str, setting("The zone of cluster DNS.", "--cluster-domain ZONE")] = "cluster.local"
+    dns_host: Annotated[str, setting("The address DNS listens on.", "--dns-host HOST")] = "127.0.0.1"
+    dns_port: Annotated[
+        int, setting("The port DNS listens on, UDP and TCP; 0 takes a free one.", "--dns-port PORT")
+    ] = 1053
+    cluster: ClusterSettings = ClusterSettings()
     api: ApiSettings = ApiSettings()
     network: ServiceNetwork = ServiceNetwork()
+    dns: DnsConfig = DnsConfig()
+    nodes: NodeSettings = NodeSettings()
+    discovery: DiscoverySettings = DiscoverySettings()
+    surroundings: SurroundingsSettings = SurroundingsSettings()
+    election: ElectionSettings = ElectionSettings()
     log: LogSettings = LogSettings()
-    dns: dict[str, Any] = {}
-    nodes: dict[str, Any] = {}
-    discovery: dict[str, Any] = {}
-    surroundings: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dns_port <= 65535:
+            raise ValueError(f"dns_port {self.dns_port}: a port is between 0 and 65535")
+        if len(self.cluster_domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(self.cluster_domain):
+            raise ValueError(f"cluster_domain {self.cluster_domain}: not a domain name, such as cluster.local")
+        if store_scheme(self.store) not in STORES:
+            shown = self.store.partition("?")[0]  # the options may hold a password
+            raise ValueError(f"store {shown}: of no known kind; sqlite:///FILE, memory: or etcd://HOST:PORT/PREFIX")
 
     @property
     def store_url(self) -> str:
@@ -78,153 +116,173 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "memory:" if self.ephemeral else f"sqlite://{Path(self.data_dir).absolute()}/store.db"
 
 
-STORES = ("", "sqlite", "memory", "etcd")
+# --- every setting there is ------------------------------------------------------------------------
 
 
-def store_scheme(url: str) -> str:
-    """``etcd`` of ``etcd://…``; empty for what is no URL but the path of a file."""
-    scheme, colon, _ = url.partition(":")
-    return scheme.lower() if colon and "/" not in scheme else ""
+class Setting(msgspec.Struct, frozen=True):
+    """One field of a section, by its dotted name in the file."""
+
+    name: str
+    type: Any
+    default: Any
+    about: str
+    flag: str  # --nodes, or empty
+    metavar: str  # N, or empty
+    read: Callable[[Sequence[str]], Any] | None
+
+    @property
+    def variable(self) -> str:
+        return f"SEAMARK_{self.flag.removeprefix('--').replace('-', '_').upper()}" if self.flag else ""
+
+    def value(self, words: Sequence[str]) -> Any:
+        """The value that the words behind the flag, or the text of the variable, mean; else ``ValueError``."""
+        if self.read is not None:
+            return self.read(words)
+        if get_origin(self.type) is tuple:
+            parts = [part.strip() for word in words for part in word.split(",") if part.strip()]
+            return [] if parts == ["none"] else parts
+        try:
+            return msgspec.convert(words[-1], self.type, strict=False)
+        except msgspec.ValidationError:
+            raise ValueError(f"{_expected(self.type)} is needed") from None
 
 
-def default_data_dir() -> str:
-    """Where state lives unless told otherwise: the XDG state directory."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return str(Path(base) / "seamark")
+def _expected(type: Any) -> str:
+    if get_origin(type) is Literal:
+        return f"one of {', '.join(get_args(type))}"
+    return {int: "a number", float: "a number", bool: "true or false"}.get(type, "another value")
 
 
-# Flag (as argparse names it) → where it goes.
-FLAGS: Mapping[str, tuple[str, ...]] = {
-    "data_dir": ("data_dir",),
-    "store": ("store",),
-    "ephemeral": ("ephemeral",),
-    "cluster_domain": ("cluster_domain",),
-    "dns_host": ("dns_host",),
-    "dns_port": ("dns_port",),
-    "nodes": ("nodes", "count"),
-    "api_host": ("api", "host"),
-    "api_port": ("api", "port"),
-    "plain_http": ("api", "plain_http"),
-    "token_file": ("api", "token_file"),
-    "service_range": ("network", "ranges"),
-    "node_port_range": ("network", "node_ports"),
-    "load_balancer_pool": ("surroundings", "load_balancer_pool"),
-    "namespace_contents": ("surroundings", "namespace_contents"),
-    "log_level": ("log", "level"),
-    "log_format": ("log", "format"),
-    "log_file": ("log", "file"),
-}
+def settings(section: type[Section] = Config, prefix: str = "") -> Iterator[Setting]:
+    """All settings, in the order of the file."""
+    for field in msgspec.structs.fields(section):
+        name = f"{prefix}{field.name}"
+        if get_origin(field.type) is not Annotated:
+            yield from settings(field.type, f"{name}.")
+            continue
+        type, meta = get_args(field.type)
+        flag, _, metavar = meta.extra["flag"].partition(" ")
+        yield Setting(name, type, field.default, meta.description, flag, metavar, meta.extra["read"])
 
 
-def from_options(options: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Config:
-    """Defaults, then the file, then ``SEAMARK_…`` variables, then flags; later ones win."""
-    raw: dict[str, Any] = {}
-    path = options.get("config") or environ.get("SEAMARK_CONFIG")
-    if path:
-        raw = _read(Path(path))
-    for flag, place in FLAGS.items():
-        value = options.get(flag)
-        if value is None and (text := environ.get(f"SEAMARK_{flag.upper()}")) is not None:
-            value = _from_environment(flag, text)
-        if value is not None:
-            _set(raw, place, _shaped(flag, value))
-    raw.setdefault("data_dir", default_data_dir())
-    try:
-        config = msgspec.convert(raw, Config, strict=False)
-    except msgspec.ValidationError as error:
-        where = f" in {path}" if path else ""
-        raise ConfigError(f"bad setting{where}: {error}") from error
-    _check(config)
-    return config
+# --- from the sources to a Config ------------------------------------------------------------------
+
+
+def gathered(
+    flags: Mapping[str, Sequence[str] | None], environ: Mapping[str, str] = os.environ, *, file: str | None = None
+) -> dict[str, Any]:
+    """What the file, then the environment, then flags say, as nested values; later ones win.
+
+    ``flags`` are the settings that a command offers as flags, by name, with the words given or None.  Only their
+    variables are read.
+    """
+    path = file or environ.get("SEAMARK_CONFIG")
+    given = _read(Path(path)) if path else {}
+    for each in settings():
+        if each.name not in flags:
+            continue
+        words, source = flags[each.name], f"{each.flag} {' '.join(flags[each.name] or ())}"
+        if words is None and each.variable in environ:
+            words, source = [environ[each.variable]], f"{each.variable}={environ[each.variable]}"
+        if words is not None:
+            try:
+                _put(given, each.name, each.value(words))
+            except ValueError as error:
+                raise ConfigError(f"{source}: {error}") from error
+    return given
+
+
+def settled(given: Mapping[str, Any], *, own_cluster: bool = True) -> Config:
+    """A typed configuration.  Settings that were not given and depend on others follow from those."""
+    config = _typed(given)
+    complete = copy.deepcopy(dict(given))
+    for name, value in derived(config, own_cluster=own_cluster).items():
+        if find(given, name) is None:
+            _put(complete, name, value)
+    return _typed(complete)
+
+
+def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
+    """The settings that follow from others, unless they are given.
+
+    With a cluster of our own (``seamark up``), DNS listens where the top of the file says and knows the Pods.  Without
+    nodes, that cluster is a bare control plane: what only Pods and clouds need is left out.
+    """
+    values = {
+        "data_dir": default_data_dir(),
+        "dns.zone.zones": (config.cluster_domain, *REVERSE_ZONES),
+        "surroundings.root_certificates": config.nodes.count > 0,
+        "surroundings.load_balancer_pool": EXAMPLE_POOL if config.nodes.count else (),
+    }
+    if own_cluster:
+        values |= {"dns.listen": (_listen(config),), "dns.zone.pods": "verified", "election.name": OWN_LEASE}
+    return values
+
+
+def _listen(config: Config) -> str:
+    host = f"[{config.dns_host}]" if ":" in config.dns_host else config.dns_host
+    return f"{host}:{config.dns_port}"
+
+
+def find(values: Mapping[str, Any], name: str) -> Any:
+    """The value of a dotted name in nested values; None if it is not there."""
+    found: Any = values
+    for part in name.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return None
+        found = found[part]
+    return found
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    *path, last = name.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+    values[last] = value
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        values = tomllib.loads(path.read_text())
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
-
-
-def _set(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
-    for part in place[:-1]:
-        raw = raw.setdefault(part, {})
-    raw[place[-1]] = value
-
-
-_NUMBERS = ("dns_port", "nodes", "api_port")
-_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
-
-
-def _from_environment(flag: str, text: str) -> Any:
-    """A variable's value; of the wrong kind, it is the variable that is named and not the setting behind it."""
-    if flag in _NUMBERS:
-        try:
-            return int(text)
-        except ValueError:
-            raise ConfigError(f"SEAMARK_{flag.upper()}={text}: a number is needed") from None
-    if flag in ("ephemeral", "plain_http", "namespace_contents"):
-        if text.lower() not in _TRUTHS:
-            raise ConfigError(f"SEAMARK_{flag.upper()}={text}: true or false is needed")
-        return _TRUTHS[text.lower()]
-    return text
-
-
-def _shaped(flag: str, value: Any) -> Any:
-    """Flags that are written as one word and mean several."""
-    if flag == "load_balancer_pool" and value == "none":
-        return ()
-    if flag in ("service_range", "load_balancer_pool"):
-        return tuple(part.strip() for part in value.split(","))
-    if flag == "node_port_range":
-        low, dash, high = value.partition("-")
-        if not dash or not low.isdigit() or not high.isdigit():
-            raise ConfigError(f"--node-port-range {value}: expected LOW-HIGH, for example 30000-32767")
-        return (int(low), int(high))
-    return value
-
-
-def _check(config: Config) -> None:
-    if config.api.plain_http and config.api.host not in ("127.0.0.1", "::1", "localhost"):
-        raise ConfigError("--plain-http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
-    for flag, port in (("--api-port", config.api.port), ("--dns-port", config.dns_port)):
-        if not 0 <= port <= 65535:
-            raise ConfigError(f"{flag} {port}: a port is between 0 and 65535")
-    if len(config.cluster_domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(config.cluster_domain):
-        raise ConfigError(f"--cluster-domain {config.cluster_domain}: not a domain name, such as cluster.local")
-    if store_scheme(config.store) not in STORES:
-        shown = config.store.partition("?")[0]  # the options may hold a password
-        raise ConfigError(f"--store {shown}: of no known kind; sqlite:///FILE, memory: or etcd://HOST:PORT/PREFIX")
     try:
-        check_service_network(config.network)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
+        _typed(values)  # here, so that the file is named for what is wrong in it
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return values
 
 
-def check_service_network(network: ServiceNetwork) -> None:
-    """Raise ``ValueError``, one clear line, if Services could not live on this."""
-    if not 1 <= len(network.ranges) <= 2:
-        raise ValueError(f"service ranges: one, or one of each IP family, is needed, not {len(network.ranges)}")
-    families = set()
-    for text in network.ranges:
-        parsed = _network(text)
-        if parsed.version == 6 and parsed.prefixlen < SHORTEST_IPV6_PREFIX:
-            raise ValueError(
-                f"service range {text}: too large, an IPv6 prefix must have {SHORTEST_IPV6_PREFIX} bits or more"
-            )
-        if parsed.num_addresses < SMALLEST_RANGE:
-            raise ValueError(f"service range {text}: too small, at least {SMALLEST_RANGE} addresses are needed")
-        if parsed.version in families:
-            raise ValueError(f"service range {text}: there is already a range of IPv{parsed.version}")
-        families.add(parsed.version)
-    first, last = network.node_ports
-    if not 1 <= first <= last <= 65535:
-        raise ValueError(f"node ports {first}-{last}: must lie between 1 and 65535, the lower number first")
-
-
-def _network(text: str) -> IPv4Network | IPv6Network:
+def _typed(values: Mapping[str, Any]) -> Config:
     try:
-        return ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"service range {text}: {error}") from None
+        return msgspec.convert(values, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_explained(str(error))) from error
+
+
+def _explained(message: str) -> str:
+    """msgspec's message, ``Expected `int`, got `str` - at `$.api.port` ``, with the table and the key in front."""
+    message, _, where = message.partition(" - at `$")
+    where = where.strip(".`")
+    known = {each.name: each for each in settings()}
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
+    if unknown:
+        table = f"{where}." if where else ""
+        import difflib
+
+        siblings = [name.removeprefix(table).partition(".")[0] for name in known if name.startswith(table)]
+        like = difflib.get_close_matches(unknown[1], siblings, n=1)
+        hint = f"; did you mean {like[0]}?" if like else ""
+        return f"{_place(where)}there is no setting {unknown[1]}{hint}"
+    name = where.partition("[")[0]
+    table, _, key = name.rpartition(".") if name in known else (name, "", "")
+    if key and message.startswith("Invalid enum value"):
+        choices = known[name].type if get_origin(known[name].type) is Literal else get_args(known[name].type)[0]
+        message = f"{message.removeprefix('Invalid enum value ')} is not {_expected(choices)}"
+    return f"{_place(table)}{f'{key}: ' if key else ''}{message}"
+
+
+def _place(table: str) -> str:
+    return f"[{table}] " if table else ""

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from seamark import __version__, sections
+from seamark import __version__
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
@@ -134,13 +134,15 @@ class Daemon:
         """Start the controllers; on a shared store only the elected one of several servers runs them."""
         if not self.parts & {"controllers", "discovery"}:
             return []
-        if not shared:
+        settings = self.config.election
+        if not shared or not settings.enabled:
             return [self._spawn("controllers", self._run(self._controllers(authority)))]
         election = LeaderElection(
             self.api.cluster("leader-election"),
-            namespace="kube-system",
-            name="seamark-controllers",
-            identity=f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
+            namespace=settings.namespace,
+            name=settings.name,
+            identity=settings.identity or f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
+            timing=settings.timing,
         )
         work = election.run(lambda: self._run(self._controllers(authority)))
         return [self._spawn("controllers, while elected", work)]
@@ -155,7 +157,7 @@ class Daemon:
         """What a cluster of our own needs, and what makes its Services findable."""
         work: list[Work] = []
         if "controllers" in self.parts:
-            around = sections.surroundings(self.config)
+            around = self.config.surroundings
             if "surroundings" not in self.parts:
                 around = around.bare()
             work += housekeeping(self.api.cluster, self.api.kinds, self.metrics, settings=around, authority=authority)
@@ -163,10 +165,11 @@ class Daemon:
         if "discovery" in self.parts:
             from seamark.controllers.discovery.discovery import Discovery
 
-            settings = sections.discovery(self.config)
+            settings = self.config.discovery
             cluster = self.api.cluster("endpoint-controllers")
             informers = Informers(cluster)
-            discovery = Discovery(cluster, informers, settings=settings, metrics=self.metrics)
+            which = settings.controllers
+            discovery = Discovery(cluster, informers, which=which, settings=settings, metrics=self.metrics)
             work += [("informers of the discovery controllers", informers.run())]
             work += [("discovery controllers", discovery.run())]
         if "nodes" in self.parts:
@@ -174,7 +177,7 @@ class Daemon:
         return work
 
     def _simulated_nodes(self) -> list[Work]:
-        settings = sections.nodes(self.config)
+        settings = self.config.nodes
         if not settings.count and not self.api.cache.of(NODES).entries:
             return []
 
@@ -190,7 +193,7 @@ class Daemon:
         """DNS, straight from this cluster's state."""
         from seamark.dns.server import DnsServer, ListenError, bind
 
-        config = sections.dns(self.config)
+        config = self.config.dns
         try:
             pairs = bind(config.listen)
         except ListenError as error:
@@ -270,7 +273,7 @@ class Daemon:
             dns=tuple(_shown(host, port) for host, port in self.dns.addresses) if self.dns is not None else (),
             cluster_domain=self.config.cluster_domain,
             store=self.config.store_url,
-            nodes=sections.nodes(self.config).count if "nodes" in self.parts else 0,
+            nodes=self.config.nodes.count if "nodes" in self.parts else 0,
             log=self.config.log.file,
         )
 

@@ -42,6 +42,12 @@ else:
         return kind, pid
 
 
+def default_data_dir() -> str:
+    """The data directory if none is named: below the XDG state directory of this user."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return str(Path(base) / "seamark")
+
+
 class DirectoryError(Exception):
     """The data directory cannot be used; the text says which, why, and what to do, in one line."""
 

@@ -4,7 +4,7 @@ from served import NETWORK
 
 from seamark.api import bootstrap
 from seamark.api.bootstrap import advertised_address, make_namespaces, make_own_service, make_ranges
-from seamark.config import ServiceNetwork
+from seamark.api.settings import ServiceNetwork
 
 
 async def test_namespaces_and_ranges_are_made_once(api):

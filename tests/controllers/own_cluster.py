@@ -9,7 +9,7 @@ from virtual_time import VirtualClock
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
-from seamark.config import ServiceNetwork
+from seamark.api.settings import ServiceNetwork
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import NamespaceController

@@ -7,12 +7,12 @@ from faulty_cluster import FaultyCluster
 from memory_cluster import MemoryCluster
 from scenery import NS, node, pod, put, service
 
-from seamark.access.leader import Timing
-from seamark.controllers.discovery.process import ControllerProcess, ElectionSettings
+from seamark.controllers.discovery.process import ControllerProcess
+from seamark.controllers.settings import ElectionSettings
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, LEASES, PODS
 
-QUICK = Timing(duration=1, renew_deadline=0.6, retry_period=0.05)
+QUICK = {"lease_duration": 1, "renew_deadline": 0.6, "retry_period": 0.05}
 
 
 @contextlib.asynccontextmanager
@@ -26,7 +26,7 @@ async def running(process):
 
 
 def elected(cluster, identity):
-    settings = ElectionSettings(namespace=NS, identity=identity, timing=QUICK)
+    settings = ElectionSettings(namespace=NS, identity=identity, **QUICK)
     return ControllerProcess(cluster, election=settings)
 
 

@@ -1,6 +1,5 @@
 """The ClusterRole in ``deploy/controllers`` is what the controllers call: nothing is missing, and nothing is more."""
 
-import argparse
 import asyncio
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from running import running
 from scenery import NS, flip, hand_made, node, pod, put, service
 
 from recording_cluster import RecordingCluster
-from seamark.access.leader import Timing
-from seamark.cli.controllers import add_options, settings_of
-from seamark.controllers.discovery.process import ControllerProcess, ElectionSettings
+from seamark.cli.running.controllers import parser
+from seamark.cli.settings import config_of
+from seamark.controllers.discovery.process import ControllerProcess
+from seamark.controllers.settings import ElectionSettings
 from seamark.errors import Conflict, Forbidden
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, LEASES, NODES, PODS, SERVICES
 
@@ -92,7 +92,7 @@ async def test_recorded_scenarios_need_no_more(nodes, case):
 async def test_the_role_of_the_election_is_what_the_election_calls():
     cluster = MemoryCluster()
     recorder = RecordingCluster(cluster)
-    settings = ElectionSettings(namespace=NS, timing=Timing(duration=1, renew_deadline=0.5, retry_period=0.05))
+    settings = ElectionSettings(namespace=NS, lease_duration=1, renew_deadline=0.5, retry_period=0.05)
     process = ControllerProcess(recorder, election=settings)
     working = asyncio.create_task(process.run())
     await process.settled.wait()
@@ -110,9 +110,7 @@ def test_the_deployment_competes_for_the_lease_the_role_is_about():
     (deployment,) = documents("deployment.yaml")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     verb, *arguments = container["args"]
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    _, _, election = settings_of(parser.parse_args(arguments))
+    election = config_of(parser().parse_args(arguments), "controllers").election
     (role,) = [document for document in documents("rbac.yaml") if document["kind"] == "Role"]
     named = {name for rule in role["rules"] for name in rule.get("resourceNames", ())}
     assert verb == "controllers"

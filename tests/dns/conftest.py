@@ -11,7 +11,7 @@ import pytest
 import uvloop
 from watched_cluster import WatchedCluster, namespace
 
-from seamark.dns.config import DnsConfig
+from seamark.dns.config import DnsConfig, ForwardConfig
 from seamark.dns.server import DnsServer
 
 Serve = Callable[..., AbstractAsyncContextManager[DnsServer]]
@@ -37,6 +37,7 @@ def serve(cluster: WatchedCluster) -> Serve:
     @asynccontextmanager
     async def running(*, sync: bool = True, **config: Any) -> AsyncIterator[DnsServer]:
         config.setdefault("listen", ("127.0.0.1:0",))
+        config.setdefault("forward", ForwardConfig(routes=()))  # not the resolvers of this machine
         server = DnsServer(DnsConfig(**config), cluster)
         async with server.running():
             if sync:

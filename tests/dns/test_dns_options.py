@@ -6,27 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from seamark.cli.dns import config_of, parser
 from seamark.cli.failure import Failure
+from seamark.cli.running.dns import parser
+from seamark.cli.settings import config_of
 from seamark.dns.config import DnsConfig, ForwardConfig, Route, ZoneConfig
 
 
 def options(text: str) -> DnsConfig:
-    return config_of(parser().parse_args(text.split()))
+    return config_of(parser().parse_args(text.split()), "dns").dns
 
 
 def test_the_defaults_are_corednss_and_the_systems_resolvers() -> None:
-    assert options("") == DnsConfig(forward=ForwardConfig(routes=(Route(".", ("/etc/resolv.conf",)),)))
+    assert options("") == DnsConfig()
+    assert DnsConfig().forward.routes == (Route(".", ("/etc/resolv.conf",)),)
 
 
 @pytest.mark.parametrize(
     ("text", "zones"),
     [
         ("--zone a.b", ("a.b", "in-addr.arpa", "ip6.arpa")),
-        ("--zone a.b c.d", ("a.b", "c.d", "in-addr.arpa", "ip6.arpa")),
         ("--zone a.b --zone c.d", ("a.b", "c.d", "in-addr.arpa", "ip6.arpa")),
         ("--zone a.b,c.d --no-reverse", ("a.b", "c.d")),
-        ("--zone a.b 10.in-addr.arpa", ("a.b", "10.in-addr.arpa")),
+        ("--zone a.b,10.in-addr.arpa", ("a.b", "10.in-addr.arpa")),
     ],
 )
 def test_zones(text: str, zones: tuple[str, ...]) -> None:
@@ -37,8 +38,7 @@ def test_zones(text: str, zones: tuple[str, ...]) -> None:
     ("text", "zones"),
     [
         ("", ()),
-        ("--fallthrough", (".",)),
-        ("--fallthrough in-addr.arpa ip6.arpa", ("in-addr.arpa", "ip6.arpa")),
+        ("--fallthrough .", (".",)),
         ("--fallthrough in-addr.arpa,ip6.arpa", ("in-addr.arpa", "ip6.arpa")),
     ],
 )

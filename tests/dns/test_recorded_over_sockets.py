@@ -43,7 +43,9 @@ async def test_replies_are_the_recorded_ones(path: Path) -> None:
         lambda: _Datagrams(RecordedUpstream(doc.get("upstream") or {})), local_addr=("127.0.0.1", 0)
     )
     host, port = upstream.get_extra_info("sockname")
-    forward = ForwardConfig(routes=(Route(to=(f"{host}:{port}",)),)) if doc["config"]["forward"] else ForwardConfig()
+    forward = (
+        ForwardConfig(routes=(Route(to=(f"{host}:{port}",)),)) if doc["config"]["forward"] else ForwardConfig(routes=())
+    )
     server = DnsServer(DnsConfig(listen=("127.0.0.1:0",), zone=zone_config(doc), forward=forward), cluster)
     async with server.running():
         await server.synced()

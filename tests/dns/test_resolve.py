@@ -74,7 +74,7 @@ async def test_the_state_answers_with_reasons(cluster: WatchedCluster) -> None:
 
 
 async def test_without_upstreams_other_names_are_refused(cluster: WatchedCluster) -> None:
-    async with asking(cluster, ZoneConfig(), ForwardConfig()) as ask:
+    async with asking(cluster, ZoneConfig(), ForwardConfig(routes=())) as ask:
         told = await ask("www.example.com.", "A")
         assert (told.rcode, told.outcome) == ("REFUSED", "failure")
         assert "no upstream" in told.why

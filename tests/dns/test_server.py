@@ -222,7 +222,6 @@ async def test_aliases_are_followed_to_whoever_knows(serve: Any, cluster: Watche
     upstream = ScriptedUpstream()
     upstream.records["www.example.com.", "A"] = ["300 192.0.2.1"]
     zone = ZoneConfig(zones=("cluster.local", "other.zone"))
-    forward = ForwardConfig(routes=(Route(to=(upstream.text,)),))
     async with upstream.running():
         forward = ForwardConfig(routes=(Route(to=(upstream.text,)),))
         async with serve(zone=zone, forward=forward, hosts=("192.0.2.9 gate.example.com",)) as server:

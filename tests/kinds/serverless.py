@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from seamark.config import ServiceNetwork
+from seamark.api.settings import ServiceNetwork
 from seamark.errors import ApiError, Object, status
 from seamark.kinds.allocation import Allocation
 from seamark.kinds.kind import Kind

@@ -8,7 +8,7 @@ import random
 
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
-from seamark.config import ServiceNetwork
+from seamark.api.settings import ServiceNetwork
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS, LEASES, NODES, PODS
 from seamark.metrics import Registry

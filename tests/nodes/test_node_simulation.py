@@ -98,7 +98,7 @@ async def test_no_nodes_means_nothing_at_all(world):
 
 async def test_run_is_all_a_daemon_needs(world):
     await simulation.run(world.cluster, settings=NodeSettings(count=0))
-    with pytest.raises(ValueError, match="nodes: pods must be greater than 0"):
+    with pytest.raises(ValueError, match="pods must be greater than 0"):
         await simulation.run(world.cluster, settings=NodeSettings(pods=0))
     running = asyncio.create_task(simulation.run(world.cluster, settings=NodeSettings(count=2)))
     while [ready(node) for node in (await nodes(world)).values()] != ["True", "True"]:

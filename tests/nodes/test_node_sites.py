@@ -1,5 +1,6 @@
 """Settings, and where nodes are."""
 
+import re
 from ipaddress import ip_network
 
 import msgspec
@@ -8,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.nodes.simulated import node_objects
-from seamark.nodes.simulated.settings import NodeSettings, check
+from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.sites import NoRoom, Sites
 from seamark.rules.objects.node import Node
 
 
 def test_the_defaults_are_good():
-    check(NodeSettings())
-    check(NodeSettings(count=0))
-    check(NodeSettings(count=256))
+    for count in (3, 0, 256):
+        assert NodeSettings(count=count).count == count
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,8 @@ def test_the_defaults_are_good():
     ],
 )
 def test_bad_settings_are_explained(wrong, said):
-    with pytest.raises(ValueError, match="nodes: ") as caught:
-        check(NodeSettings(**wrong))
-    assert said in str(caught.value)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        NodeSettings(**wrong)
 
 
 def test_names_of_ours():

@@ -11,7 +11,7 @@ import socket
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.config import ServiceNetwork
+from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_CIDRS, SERVICES, Resource
 from seamark.kinds.service.allocation import first_address

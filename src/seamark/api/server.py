@@ -27,10 +27,10 @@ from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
+from seamark.api.settings import ServiceNetwork
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.write import Writer
-from seamark.config import ServiceNetwork
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.table import KINDS, NEVER_STORED, Kinds

@@ -1,13 +1,14 @@
-"""The settings of the DNS server.  The defaults are those of CoreDNS and its kubernetes plugin."""
+"""The settings of a DNS server.  The defaults are those of CoreDNS and its kubernetes plugin."""
 
 from __future__ import annotations
 
 import ipaddress
-from typing import Literal
-
-import msgspec
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
 
 from seamark.dns.zone.names import Labels, is_reverse_zone, labels_of, within
+from seamark.settings import Section, parse_listen, setting
 
 PodMode = Literal["disabled", "insecure", "verified"]
 EndpointSource = Literal["auto", "endpointslices", "endpoints"]
@@ -16,104 +17,196 @@ ReadyPolicy = Literal["synced", "connected"]
 REVERSE_ZONES = ("in-addr.arpa", "ip6.arpa")
 
 
-class ZoneConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The cluster's zones, and which names are served in them.
+def _listed(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
 
-    ``fallthrough`` lists zones in which names that do not exist are forwarded to the upstream resolvers; ``.`` means
-    all zones.  ``namespaces`` and ``namespace_labels`` restrict the namespaces served; only one of them may be set.
-    """
 
-    zones: tuple[str, ...] = ("cluster.local", *REVERSE_ZONES)
-    pods: PodMode = "disabled"
-    ttl: int = 5
-    fallthrough: tuple[str, ...] = ()
-    endpoint_pod_names: bool = False
-    ignore_empty_services: bool = False
-    endpoints: EndpointSource = "auto"
-    namespaces: tuple[str, ...] = ()
-    namespace_labels: str = ""
-    labels: str = ""
+def _zones(words: Sequence[str]) -> tuple[str, ...]:
+    """The zones named on a command line, and the reverse zones unless one of those is among them."""
+    zones = _listed(words)
+    return zones if any(is_reverse_zone(labels_of(zone)) for zone in zones) else (*zones, *REVERSE_ZONES)
+
+
+class ZoneConfig(Section, frozen=True):
+    """The names of the cluster: how they look, and which objects have some."""
+
+    zones: Annotated[
+        tuple[str, ...],
+        setting("Zones served; the default is `cluster_domain` and the reverse zones.", "--zone ZONE,…", _zones),
+    ] = ("cluster.local", *REVERSE_ZONES)
+    pods: Annotated[
+        PodMode,
+        setting(
+            "Names of Pods (`10-0-0-1.ns.pod…`): `disabled` (the default), `insecure` (any address) or `verified` "
+            "(Pods that exist; the default of `seamark up`).",
+            "--pods MODE",
+        ),
+    ] = "disabled"
+    ttl: Annotated[
+        int, setting("Seconds that clients may keep answers about the cluster, 0 to 3600.", "--ttl SECONDS")
+    ] = 5
+    fallthrough: Annotated[
+        tuple[str, ...],
+        setting("Zones in which a name that does not exist is asked upstream; `.` for all.", "--fallthrough ZONE,…"),
+    ] = ()
+    endpoint_pod_names: Annotated[
+        bool,
+        setting("Name endpoints without a hostname after their Pods, not their addresses.", "--endpoint-pod-names"),
+    ] = False
+    ignore_empty_services: Annotated[
+        bool, setting("Treat Services without ready endpoints as missing.", "--ignore-empty-services")
+    ] = False
+    endpoints: Annotated[
+        EndpointSource,
+        setting("Where endpoints are read from: `endpointslices`, `endpoints` or `auto`.", "--endpoints SOURCE"),
+    ] = "auto"
+    namespaces: Annotated[tuple[str, ...], setting("Serve these namespaces only.", "--namespaces NAME,…")] = ()
+    namespace_labels: Annotated[
+        str,
+        setting(
+            "Serve namespaces with such labels only; not together with `namespaces`.", "--namespace-labels SELECTOR"
+        ),
+    ] = ""
+    labels: Annotated[
+        str, setting("Serve Services, endpoints and Pods with such labels only.", "--labels SELECTOR")
+    ] = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.ttl <= 3600:
             raise ValueError(f"ttl must be from 0 to 3600 seconds, not {self.ttl}")
         if self.namespaces and self.namespace_labels:
             raise ValueError("choose namespaces by name or by labels, not both")
-        if not any(not is_reverse_zone(zone) for zone in self.zone_labels):
+        if all(is_reverse_zone(zone) for zone in self.zone_labels):
             raise ValueError(
                 f"no zone for names among {', '.join(self.zones) or 'none'}: reverse zones need one to name things in"
             )
 
     @property
     def zone_labels(self) -> tuple[Labels, ...]:
-        """The zones, longest first, so that the first one that contains a name is the most specific one."""
+        """The zones, the longest first, so that the first that contains a name is the right one."""
         return tuple(sorted({labels_of(zone) for zone in self.zones}, key=len, reverse=True))
 
     @property
     def primary(self) -> Labels:
-        """The zone of the names that PTR records point to: the first one that is not a reverse zone."""
+        """The zone in which addresses are named: the first that is not a reverse zone."""
         return next(zone for zone in map(labels_of, self.zones) if not is_reverse_zone(zone))
 
     def falls_through(self, name: Labels) -> bool:
         return any(within(name, labels_of(zone)) for zone in self.fallthrough)
 
 
-class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Questions about names in ``zone`` go to the resolvers ``to``: addresses, or the path of a resolv.conf."""
+class Route(Section, frozen=True):
+    """Names in ``zone`` are asked of these: addresses, or the path of a resolv.conf that lists some."""
 
     zone: str = "."
     to: tuple[str, ...] = ("/etc/resolv.conf",)
 
+    def __post_init__(self) -> None:
+        for address in self.to:
+            if not address.startswith("/"):
+                from seamark.dns.forwarding.upstream import parse_upstream
 
-class ForwardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The upstream resolvers for names outside the cluster's zones.  Without routes such questions are refused.
-
-    ``timeout`` applies to one resolver, ``deadline`` to all attempts together; ``stale_seconds`` is how long an expired
-    answer may still be served while no upstream resolver answers.
-    """
-
-    routes: tuple[Route, ...] = ()
-    timeout: float = 2.0
-    deadline: float = 5.0
-    most_failures: int = 2
-    probe_seconds: float = 0.5
-    most_concurrent: int = 1000
-    cache_entries: int = 10_000
-    longest_ttl: int = 3600
-    longest_negative_ttl: int = 1800
-    stale_seconds: float = 0.0
+                parse_upstream(address)
 
 
-class DnsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+def _routes(words: Sequence[str]) -> tuple[Route, ...]:
+    """``[ZONE=]HOST:PORT,…`` for each route; ``none`` for none."""
+    given = [word.rpartition("=") for text in words for word in text.split() if word != "none"]
+    return tuple(Route(zone=zone or ".", to=_listed([addresses])) for zone, _, addresses in given)
+
+
+class ForwardConfig(Section, frozen=True):
+    """The resolvers that are asked about other names."""
+
+    routes: Annotated[
+        tuple[Route, ...],
+        setting(
+            "Resolvers for other names, by zone; a path is a resolv.conf, by default that of the machine. Without any, "
+            "such questions are refused.",
+            "--forward [ZONE=]HOST:PORT,…|none",
+            _routes,
+        ),
+    ] = (Route(),)
+    timeout: Annotated[float, setting("Seconds that one resolver has to answer.")] = 2.0
+    deadline: Annotated[float, setting("Seconds that all resolvers together have to answer.")] = 5.0
+    most_failures: Annotated[
+        int, setting("Failures in a row after which a resolver is not used until it answers a probe.")
+    ] = 2
+    probe_seconds: Annotated[float, setting("Seconds between such probes.")] = 0.5
+    most_concurrent: Annotated[int, setting("Questions in progress at once.")] = 1000
+    cache_entries: Annotated[int, setting("Answers of resolvers that are kept; 0 for none.", "--cache N")] = 10_000
+    longest_ttl: Annotated[int, setting("Seconds that an answer of a resolver is kept at most.")] = 3600
+    longest_negative_ttl: Annotated[int, setting("The same for an answer that a name does not exist.")] = 1800
+    stale_seconds: Annotated[
+        float,
+        setting("Seconds that an expired answer may be served while no resolver answers.", "--stale SECONDS"),
+    ] = 0.0
+
+
+def _lines(words: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return tuple(Path(words[-1]).read_text().splitlines())
+    except OSError as error:
+        raise ValueError(f"cannot read it: {error.strerror}") from error
+
+
+class DnsConfig(Section, frozen=True):
     """A DNS server.
 
-    ``hosts`` are lines as in a hosts file; ``transfer_to`` lists the addresses and networks that may transfer zones.
-    At the start, queries wait up to ``sync_patience`` seconds for the cluster's state; after that they get SERVFAIL.
-    ``ready_policy`` says whether the server stays ready when it has been disconnected from the API for longer than
-    ``lost_after`` seconds; it keeps answering from the last known state in either case.
+    It answers from what it knows even if it has lost sight of the API; ``ready_policy`` only decides whether it then
+    still calls itself ready.
     """
 
-    listen: tuple[str, ...] = (":53",)
-    status: str = ""
-    workers: int = 1
+    listen: Annotated[
+        tuple[str, ...],
+        setting(
+            "Addresses and ports to answer on; default `:53`, of `seamark up` `dns_host` and `dns_port`.",
+            "--listen HOST:PORT",
+        ),
+    ] = (":53",)
+    status: Annotated[
+        str,
+        setting("Where to serve `/health`, `/ready` and `/metrics` of DNS; empty: nowhere.", "--status HOST:PORT"),
+    ] = ""
+    workers: Annotated[int, setting("Processes of `seamark dns` that share the port.", "--workers N")] = 1
     zone: ZoneConfig = ZoneConfig()
     forward: ForwardConfig = ForwardConfig()
-    hosts: tuple[str, ...] = ()
-    transfer_to: tuple[str, ...] = ()
-    shuffle: bool = True
-    sync_patience: float = 5.0
-    ready_policy: ReadyPolicy = "synced"
-    lost_after: float = 60.0
-    tcp_connections: int = 1000
-    tcp_idle_seconds: float = 10.0
-    ready_answers: int = 20_000
-    ready_octets: int = 64 * 1024 * 1024
+    hosts: Annotated[
+        tuple[str, ...],
+        setting("Static records, lines as in a hosts file, which win; the flag names a file.", "--hosts FILE", _lines),
+    ] = ()
+    transfer_to: Annotated[
+        tuple[str, ...],
+        setting("Addresses and networks that may transfer whole zones (AXFR); `*` for all.", "--transfer-to ADDRESS,…"),
+    ] = ()
+    shuffle: Annotated[bool, setting("Change the order of addresses from answer to answer.", "--shuffle")] = True
+    sync_patience: Annotated[
+        float, setting("Seconds that questions wait for the cluster's state at the start before they get SERVFAIL.")
+    ] = 5.0
+    ready_policy: Annotated[
+        ReadyPolicy,
+        setting(
+            "`synced`: ready once the state is known; `connected`: only while the API was seen within `lost_after`.",
+            "--ready-policy POLICY",
+        ),
+    ] = "synced"
+    lost_after: Annotated[float, setting("Seconds; see `ready_policy`.", "--lost-after SECONDS")] = 60.0
+    tcp_connections: Annotated[
+        int, setting("How many TCP connections there may be at once.", "--tcp-connections N")
+    ] = 1000
+    tcp_idle_seconds: Annotated[
+        float, setting("Seconds after which a silent TCP connection is closed.", "--tcp-idle SECONDS")
+    ] = 10.0
+    ready_answers: Annotated[int, setting("Answers kept ready as bytes.")] = 20_000
+    ready_octets: Annotated[int, setting("Bytes that these may take.")] = 64 * 1024 * 1024
 
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise ValueError(f"at least one worker is needed, not {self.workers}")
         if not self.listen:
             raise ValueError("nowhere to listen: name at least one HOST:PORT")
+        for text in (*self.listen, *([self.status] if self.status else [])):
+            parse_listen(text)
         for network in self.transfer_to:
             if network != "*":
                 ipaddress.ip_network(network, strict=False)

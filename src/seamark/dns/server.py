@@ -19,7 +19,7 @@ from seamark.dns.forwarding.forward import Forwarder
 from seamark.dns.measures import Measures
 from seamark.dns.ready import ReadyAnswers
 from seamark.dns.responder import Responder
-from seamark.dns.sockets.addresses import Address, own_addresses, parse_listen
+from seamark.dns.sockets.addresses import Address, own_addresses
 from seamark.dns.sockets.tcp import TcpListener, bind_tcp
 from seamark.dns.sockets.udp import UdpListener, bind_udp
 from seamark.dns.wire.transfer import ZoneTransfers
@@ -28,6 +28,7 @@ from seamark.dns.zone.feed import ZoneFeed
 from seamark.dns.zone.state import ClusterZone, Touched
 from seamark.dns.zone.static import StaticRecords
 from seamark.metrics import Registry
+from seamark.settings import parse_listen
 
 log = logging.getLogger(__name__)
 

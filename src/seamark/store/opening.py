@@ -13,11 +13,17 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from seamark.config import store_scheme
 from seamark.store.protocol import Store, StoreError
 
 DEFAULT_HISTORY_SECONDS = 300.0
 ETCD_PORT = 2379
+STORES = ("", "sqlite", "memory", "etcd")  # the schemes there are
+
+
+def store_scheme(url: str) -> str:
+    """``etcd`` of ``etcd://…``; empty for the path of a file."""
+    scheme, colon, _ = url.partition(":")
+    return scheme.lower() if colon and "/" not in scheme else ""
 
 
 def open_store(url: str) -> Store:

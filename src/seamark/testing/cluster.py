@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seamark.config import ApiSettings, Config
+from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon, Part
 
 T = TypeVar("T")
@@ -48,12 +48,14 @@ class TestCluster:
 
     def __init__(self, *, nodes: int = 0, parts: Sequence[Part] = EVERYTHING) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="seamark-"))
-        self._config = Config(
-            data_dir=str(self._folder),
-            ephemeral=True,
-            dns_port=0,
-            api=ApiSettings(port=0),
-            nodes={"count": nodes},
+        self._config = settled(
+            {
+                "data_dir": str(self._folder),
+                "ephemeral": True,
+                "dns_port": 0,
+                "api": {"port": 0},
+                "nodes": {"count": nodes},
+            }
         )
         self._parts = parts
         self._daemon: Daemon

@@ -9,9 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
-from typing import Literal
-
-import msgspec
 
 from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
@@ -21,8 +18,9 @@ from seamark.controllers.discovery.endpoints_controller import EndpointsControll
 from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
 from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.mirroring_controller import MirroringController
+from seamark.controllers.settings import ALL, DiscoverySettings, Name
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER, ENDPOINTS_PER_SLICE
+from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER
 from seamark.metrics import Registry
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -32,29 +30,6 @@ from seamark.rules.objects.service import Service
 from seamark.runtime.loop import Loop
 
 log = logging.getLogger(__name__)
-
-Name = Literal["endpoints", "endpointslices", "endpointslicemirroring"]
-ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring")
-
-
-class DiscoverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the discovery controllers work.
-
-    ``batch`` seconds is how long several changes of Pods of one Service may be gathered to be written together: each is
-    written within that time, if writing does not take half of it by itself; the first of them never waits.
-    """
-
-    workers: int = 5
-    max_endpoints_per_slice: int = ENDPOINTS_PER_SLICE
-    batch: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.max_endpoints_per_slice <= 1000:
-            raise ValueError(f"max_endpoints_per_slice is between 1 and 1000, not {self.max_endpoints_per_slice}")
-        if self.workers < 1:
-            raise ValueError(f"at least one worker is needed, not {self.workers}")
-        if self.batch < 0:
-            raise ValueError(f"batch is a number of seconds, not {self.batch}")
 
 
 class Discovery:

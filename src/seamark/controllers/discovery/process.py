@@ -19,26 +19,15 @@ from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
-from seamark.access.leader import LeaderElection, Timing
-from seamark.controllers.discovery.discovery import ALL, Discovery, DiscoverySettings, Name
+from seamark.access.leader import LeaderElection
+from seamark.controllers.discovery.discovery import Discovery
+from seamark.controllers.settings import ALL, DiscoverySettings, ElectionSettings, Name
 from seamark.kinds.resource import LEASES
 from seamark.metrics import Registry, Value
 
 log = logging.getLogger(__name__)
 
 COMPONENT = "seamark-controllers"
-
-# Not the name that a Seamark with a cluster of its own elects by: the two do different work and may run side by side.
-LEASE = "seamark-discovery"
-
-
-class ElectionSettings(msgspec.Struct, frozen=True):
-    """Which Lease the processes compete for, and how patient they are."""
-
-    namespace: str = "kube-system"
-    name: str = LEASE
-    identity: str = ""  # empty: made up, and certainly nobody else's
-    timing: Timing = Timing()
 
 
 class Readiness(msgspec.Struct, frozen=True):

@@ -13,7 +13,8 @@ from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import NamespaceController
-from seamark.controllers.housekeeping.surroundings import Surroundings, SurroundingsSettings
+from seamark.controllers.housekeeping.surroundings import Surroundings
+from seamark.controllers.settings import SurroundingsSettings
 from seamark.controllers.workloads.controllers import BATCH_SECONDS, Workloads
 from seamark.kinds.table import Kinds
 from seamark.metrics import Registry

@@ -9,43 +9,16 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-import msgspec
-
 from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.address_repair import AddressRepair
 from seamark.controllers.housekeeping.event_expiry import EventExpiry
-from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, check_pool
 from seamark.controllers.housekeeping.loadbalancers import LoadBalancerController
 from seamark.controllers.housekeeping.namespace_contents import DEFAULT_ACCOUNT, NamespaceContents, root_certificate
 from seamark.controllers.housekeeping.service_cidrs import ServiceCIDRController
+from seamark.controllers.settings import SurroundingsSettings
 from seamark.metrics import Registry
-
-
-class SurroundingsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What there is around Services.
-
-    ``namespace_contents``: whether namespaces have a ``default`` ServiceAccount, and with ``root_certificates`` also
-    the CA's certificate.
-    ``load_balancer_pool``: CIDRs and ranges FIRST-LAST for Services of type LoadBalancer; without, those stay pending.
-    ``keep_events_seconds``: how long an Event stays after it last changed.
-    """
-
-    namespace_contents: bool = True
-    root_certificates: bool = True
-    load_balancer_pool: tuple[str, ...] = EXAMPLE_POOL
-    keep_events_seconds: float = 3600.0
-
-    def __post_init__(self) -> None:
-        check_pool(self.load_balancer_pool)
-        if self.keep_events_seconds <= 0:
-            raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
-
-    def bare(self) -> SurroundingsSettings:
-        """For an API server alone: it keeps its books, and leaves the rest to the controllers of whoever runs it."""
-        return msgspec.structs.replace(self, namespace_contents=False, load_balancer_pool=())
-
 
 Controllers = AddressRepair | LoadBalancerController | NamespaceContents | ServiceCIDRController
 

@@ -1,4 +1,4 @@
-"""Parses listen addresses, and finds the server's own addresses."""
+"""Finds the server's own addresses."""
 
 from __future__ import annotations
 
@@ -12,20 +12,6 @@ Address = tuple[str, int]
 
 _GET_INTERFACE_ADDRESS = 0x8915  # SIOCGIFADDR
 _IPV6_INTERFACES = Path("/proc/net/if_inet6")
-
-
-def parse_listen(text: str) -> list[Address]:
-    """``127.0.0.1:53``, ``[::1]:53``, or ``:53`` for every address of both families."""
-    host, _, port = text.rpartition(":")
-    try:
-        number = int(port)
-        if not 0 <= number < 65536:
-            raise ValueError(port)
-        if not host:
-            return [("0.0.0.0", number), ("::", number)]
-        return [(str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), number)]
-    except ValueError:
-        raise ValueError(f"cannot listen on {text!r}: write HOST:PORT, [HOST]:PORT or :PORT, HOST an address") from None
 
 
 def own_addresses(listening: Iterable[str]) -> list[bytes]:

@@ -32,7 +32,7 @@ from seamark.nodes.simulated.lifecycle import Lifecycle
 from seamark.nodes.simulated.orphans import Orphans
 from seamark.nodes.simulated.registration import LEASE_NAMESPACE
 from seamark.nodes.simulated.roster import Roster
-from seamark.nodes.simulated.settings import NodeSettings, check
+from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.work import Work
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Lease, Node
@@ -51,7 +51,6 @@ class Simulation:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = _random.random,
     ) -> None:
-        check(settings)
         clock = clock or WallClock()
         self.ready = asyncio.Event()
         self._cluster = cluster

@@ -1,0 +1,79 @@
+"""The settings of the API server, and the addresses and node ports that Services get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated
+
+from seamark.settings import Section, setting
+
+SMALLEST_RANGE = 8  # addresses
+SHORTEST_IPV6_PREFIX = 64
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class ApiSettings(Section, frozen=True):
+    """Where the API server listens, and which users it knows."""
+
+    host: Annotated[str, setting("The address the API server listens on.", "--api-host HOST")] = "127.0.0.1"
+    port: Annotated[int, setting("The port the API server listens on; 0 takes a free one.", "--api-port PORT")] = 6443
+    plain_http: Annotated[bool, setting("No TLS; allowed on loopback only.", "--plain-http")] = False
+    token_file: Annotated[str, setting('More users: lines of `token,user,uid,"group,…"`.', "--token-file FILE")] = ""
+    advertise: Annotated[
+        str,
+        setting("The address in the Endpoints of `default/kubernetes`; empty: the one listened on, or the machine's."),
+    ] = ""
+    max_in_flight: Annotated[int, setting("Requests in progress at once; further ones are told to retry.")] = 600
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"port {self.port}: a port is between 0 and 65535")
+        if self.plain_http and self.host not in LOOPBACK:
+            raise ValueError("plain_http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
+
+
+def _port_range(words: Sequence[str]) -> tuple[int, int]:
+    low, _, high = words[-1].partition("-")
+    if not low.isdigit() or not high.isdigit():
+        raise ValueError("expected LOW-HIGH, for example 30000-32767")
+    return int(low), int(high)
+
+
+class ServiceNetwork(Section, frozen=True):
+    """The addresses and node ports that Services get."""
+
+    ranges: Annotated[
+        tuple[str, ...],
+        setting(
+            "Addresses for Services, one range per IP family; the first one's family is the default.",
+            "--service-range CIDR[,CIDR]",
+        ),
+    ] = ("10.96.0.0/16", "fd00:96::/112")
+    node_ports: Annotated[
+        tuple[int, int], setting("The first and the last node port.", "--node-port-range LOW-HIGH", _port_range)
+    ] = (30000, 32767)
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.ranges) <= 2:
+            raise ValueError(f"service ranges: one, or one of each IP family, is needed, not {len(self.ranges)}")
+        networks = [_network(text) for text in self.ranges]
+        for network in networks:
+            if network.version == 6 and network.prefixlen < SHORTEST_IPV6_PREFIX:
+                raise ValueError(
+                    f"service range {network}: too large, an IPv6 prefix must have {SHORTEST_IPV6_PREFIX} bits or more"
+                )
+            if network.num_addresses < SMALLEST_RANGE:
+                raise ValueError(f"service range {network}: too small, at least {SMALLEST_RANGE} addresses are needed")
+        if len({network.version for network in networks}) < len(networks):
+            raise ValueError(f"service range {networks[1]}: there is already a range of IPv{networks[1].version}")
+        first, last = self.node_ports
+        if not 1 <= first <= last <= 65535:
+            raise ValueError(f"node ports {first}-{last}: must lie between 1 and 65535, the lower number first")
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"service range {text}: {error}") from None

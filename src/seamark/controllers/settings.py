@@ -1,0 +1,131 @@
+"""The settings of the controllers: discovery, what a cluster of our own has around Services, leader election."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from seamark.access.leader import Timing
+from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, check_pool
+from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
+from seamark.settings import Section, parse_listen, setting
+
+Name = Literal["endpoints", "endpointslices", "endpointslicemirroring"]
+ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring")
+
+
+class DiscoverySettings(Section, frozen=True):
+    """How the discovery controllers work.
+
+    With ``batch``, several changes of the Pods of one Service are gathered and written together, each within that many
+    seconds if writing itself takes less than half of it; the first change is written at once.
+    """
+
+    controllers: Annotated[
+        tuple[Name, ...], setting("Which of the discovery controllers run.", "--controllers NAME,…")
+    ] = ALL
+    workers: Annotated[int, setting("How many Services each controller handles at once.", "--concurrent N")] = 5
+    max_endpoints_per_slice: Annotated[
+        int, setting("How many endpoints one EndpointSlice holds at most, 1 to 1000.", "--max-endpoints-per-slice N")
+    ] = ENDPOINTS_PER_SLICE
+    batch: Annotated[
+        float,
+        setting("Seconds within which further changes of a Service's Pods are written, together.", "--batch SECONDS"),
+    ] = 0.0
+    status: Annotated[
+        str,
+        setting(
+            "Where `seamark controllers` serves `/health`, `/ready` and `/metrics`; empty: nowhere.",
+            "--status HOST:PORT",
+        ),
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if not self.controllers:
+            raise ValueError(f"no controllers: name some of {', '.join(ALL)}")
+        if not 1 <= self.max_endpoints_per_slice <= 1000:
+            raise ValueError(f"max_endpoints_per_slice is between 1 and 1000, not {self.max_endpoints_per_slice}")
+        if self.workers < 1:
+            raise ValueError(f"at least one worker is needed, not {self.workers}")
+        if self.batch < 0:
+            raise ValueError(f"batch is a number of seconds, not {self.batch}")
+        if self.status:
+            parse_listen(self.status)
+
+
+class SurroundingsSettings(Section, frozen=True):
+    """What a cluster of our own has around its Services."""
+
+    namespace_contents: Annotated[
+        bool,
+        setting(
+            "Give namespaces a `default` ServiceAccount (and see `root_certificates`).", "--namespace-contents BOOL"
+        ),
+    ] = True
+    root_certificates: Annotated[
+        bool,
+        setting("Give namespaces the ConfigMap `kube-root-ca.crt`; without nodes the default is false."),
+    ] = True
+    load_balancer_pool: Annotated[
+        tuple[str, ...],
+        setting(
+            "Addresses for Services of type LoadBalancer: CIDRs and ranges `FIRST-LAST`; without any, which is the "
+            "default without nodes, such Services stay pending.",
+            "--load-balancer-pool CIDR,…|none",
+        ),
+    ] = EXAMPLE_POOL
+    keep_events_seconds: Annotated[float, setting("Seconds an Event stays after it last changed.")] = 3600.0
+
+    def __post_init__(self) -> None:
+        check_pool(self.load_balancer_pool)
+        if self.keep_events_seconds <= 0:
+            raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
+
+    def bare(self) -> SurroundingsSettings:
+        """For an API server alone: it only keeps its own books."""
+        return msgspec.structs.replace(self, namespace_contents=False, load_balancer_pool=())
+
+
+class ElectionSettings(Section, frozen=True):
+    """Which Lease the processes compete for, and how long they wait for each other."""
+
+    enabled: Annotated[bool, setting("Elect a leader; if false, this must be the only process.", "--leader-elect")] = (
+        True
+    )
+    namespace: Annotated[str, setting("The namespace of the Lease.", "--leader-elect-namespace NAME")] = "kube-system"
+    name: Annotated[
+        str,
+        setting(
+            "The name of the Lease; API servers that share a store use `seamark-controllers` unless told otherwise.",
+            "--leader-elect-name NAME",
+        ),
+    ] = "seamark-discovery"
+    identity: Annotated[
+        str,
+        setting("The name of this process in the Lease; empty: a unique one.", "--leader-elect-identity TEXT"),
+    ] = ""
+    lease_duration: Annotated[
+        int,
+        setting(
+            "Seconds that others wait for a silent leader before they take over.",
+            "--leader-elect-lease-duration SECONDS",
+        ),
+    ] = 15
+    renew_deadline: Annotated[
+        float,
+        setting(
+            "Seconds without a renewal after which a leader stops working.", "--leader-elect-renew-deadline SECONDS"
+        ),
+    ] = 10.0
+    retry_period: Annotated[
+        float,
+        setting("Seconds between two attempts to take or renew the Lease.", "--leader-elect-retry-period SECONDS"),
+    ] = 2.0
+
+    def __post_init__(self) -> None:
+        _ = self.timing  # which checks the three times against each other
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.lease_duration, self.renew_deadline, self.retry_period)
