@@ -1,25 +1,25 @@
-"""``seamark completion``: scripts for shells, and the words those scripts ask for."""
+"""``seamark completion``: completion scripts for shells.
+
+The scripts are argcomplete's.  On TAB they start this program with ``_ARGCOMPLETE`` in the environment, and
+:func:`complete` answers from the parser of the verb on the line, so that completion is never out of date.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import importlib
-import sys
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable
 
 from seamark.cli.parsing import verb_parser
-
-if TYPE_CHECKING:
-    from seamark.cli.completion_model import Verb
-    from seamark.cli.completion_words import Wanted, Word
 
 EXAMPLES = """\
 source <(seamark completion bash)                                   # in ~/.bashrc
 source <(seamark completion zsh)                                    # in ~/.zshrc, after compinit
 seamark completion fish > ~/.config/fish/completions/seamark.fish
 """
-PATIENCE = 3.0  # seconds somebody who pressed TAB waits
+PATIENCE = 3.0  # seconds for the cluster to answer: a person waits for the TAB
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,73 +34,94 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["words"]:
-        return _print_words(arguments[1:] or [""])
+    from argcomplete.shell_integration import shellcode
 
-    from seamark.cli.completion_shells import SHELLS
-
-    print(SHELLS[parser().parse_args(arguments).shell], end="")
+    print(shellcode(["seamark"], shell=parser().parse_args(arguments).shell))
     return 0
 
 
-def _print_words(typed: list[str]) -> int:
-    """What the scripts ask for.  Nobody reads an error behind a TAB, but who looks for one finds it."""
-    from seamark.access.kubeconfig_file import KubeconfigError
+def complete() -> None:
+    """Answer the shell with the words that can stand at the cursor, and exit."""
+    import argcomplete
+
     from seamark.cli import VERBS
-    from seamark.cli.completion_words import wanted
-    from seamark.cli.failure import Failure
 
-    asked = wanted(typed, {verb: about for verb, (_, about) in VERBS.items()}, _loaded)
-    if asked.source in ("files", "directories"):
-        print(asked.source)
-        return 0
-    try:
-        words = _words(asked)
-    except (Failure, KubeconfigError, TimeoutError) as error:
-        print(f"seamark: {error}", file=sys.stderr)
-        return 1
-    print("words")
-    for word, about in words:
-        if word.startswith(asked.typed):
-            print(f"{asked.lead}{word}\t{about}" if about else f"{asked.lead}{word}")
-    return 0
+    whole = argparse.ArgumentParser(prog="seamark")
+    whole.add_argument("--version", action="store_true", help="which Seamark this is")
+    verbs = whole.add_subparsers()
+    typed = os.environ["COMP_LINE"].split()[1:2]
+    for verb, (module, about) in VERBS.items():
+        verbs.add_parser(verb, help=about)
+        if typed == [verb]:
+            verbs.choices[verb] = _with_completers(importlib.import_module(module).parser())
+    argcomplete.autocomplete(
+        whole, always_complete_options=False, default_completer=argcomplete.completers.SuppressCompleter()
+    )
 
 
-def _loaded(verb: str) -> Verb:
-    from seamark.cli import VERBS
-    from seamark.cli.completion_model import verb_of
+def _with_completers(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
-    module, about = VERBS[verb]
-    return verb_of(verb, about, importlib.import_module(module).parser())
+    by_metavar: dict[str, Callable[..., object]] = {
+        "FILE": FilesCompleter(),
+        "FILE|DIR|-": FilesCompleter(),
+        "DIR": DirectoriesCompleter(),
+        "CONTEXT": _contexts,
+        "NAMESPACE": _named("namespaces"),
+        "NODE": _named("nodes"),
+        "KIND": _targets,
+        "TARGET": _targets,
+    }
+    for action in parser._actions:  # argparse has no public way to ask a parser for its arguments
+        if isinstance(action.metavar, str) and action.metavar in by_metavar:
+            action.completer = by_metavar[action.metavar]  # type: ignore[attr-defined]  # argcomplete looks for it
+    return parser
 
 
-def _words(asked: Wanted) -> list[Word]:
-    if asked.source in ("", "words"):
-        return list(asked.words)
-    if asked.source == "contexts":
-        from seamark.access.kubeconfig import contexts
+def _contexts(parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from seamark.access.kubeconfig import contexts
 
-        return [(name, "") for name in contexts(asked.given.get("--kubeconfig"))]
-    return [(name, "") for name in asyncio.run(_of_cluster(asked))]
+    return contexts(_kubeconfig(parsed_args))
 
 
-async def _of_cluster(asked: Wanted) -> list[str]:
-    from seamark.cli.cluster_options import connected
+def _kubeconfig(options: argparse.Namespace) -> str | None:
+    """The kubeconfig that the line names so far; ``seamark node`` falls back to that of the data directory."""
+    named = getattr(options, "kubeconfig", None) or getattr(options, "cluster.kubeconfig", None)
+    if named or not hasattr(options, "data_dir"):
+        return named
+
     from seamark.cli.data_dir import data_dir_of
-    from seamark.cli.targets import parse_targets
 
-    kubeconfig = asked.given.get("--kubeconfig")
-    if asked.source == "nodes" and not kubeconfig:
-        kubeconfig = str(data_dir_of(asked.given.get("--data-dir")) / "kubeconfig")
-    whom = argparse.Namespace(kubeconfig=kubeconfig, context=asked.given.get("--context", ""))
-    async with asyncio.timeout(PATIENCE), connected(whom) as server:
+    return str(data_dir_of(options.data_dir) / "kubeconfig")
+
+
+def _named(kind: str) -> Callable[..., list[str]]:
+    return lambda parsed_args, **_: asyncio.run(_names(kind, parsed_args))
+
+
+def _targets(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """``KIND``, ``NAME`` behind a kind, or ``KIND/NAME``."""
+    kind, slash, _name = prefix.partition("/")
+    if slash:
+        return [f"{kind}/{name}" for name in asyncio.run(_names(kind, parsed_args))]
+    if hasattr(parsed_args, "target"):
+        return ["svc/", "pod/", "dns"]
+    words = getattr(parsed_args, "what", None) or []
+    return asyncio.run(_names(words[0] if words and "/" not in words[0] else "", parsed_args))
+
+
+async def _names(kind: str, options: argparse.Namespace) -> list[str]:
+    """The names of all objects of a kind in the cluster that the line names so far; without a kind, all kinds."""
+    from seamark.cli.clusters import connected
+
+    where = argparse.Namespace(kubeconfig=_kubeconfig(options), context=getattr(options, "context", ""))
+    async with asyncio.timeout(PATIENCE), connected(where) as server:
         kinds = await server.kinds()
-        if asked.source == "kinds":
-            return sorted({kind.resource.plural for kind in kinds.all if "list" in kind.verbs})
+        if not kind:
+            return sorted({each.resource.plural for each in kinds.all if "list" in each.verbs})
         found: list[str] = []
-        for target in parse_targets([asked.kind or asked.source], kinds):
-            namespace = asked.given.get("--namespace") or server.namespace
-            namespace = namespace if target.kind.resource.namespaced else ""
+        for target in kinds.targets([kind]):
+            namespace = getattr(options, "namespace", None) or server.namespace
             async for page in server.pages(target.kind.resource, namespace=namespace, query={}):
                 found += [item["metadata"]["name"] for item in page.get("items") or ()]
         return found
