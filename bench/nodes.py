@@ -21,8 +21,8 @@ import uvloop
 from seamark.access.cluster import Cluster, Receipt
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
-from seamark.cli.serving import collect_less
-from seamark.config import ServiceNetwork
+from seamark.api.settings import ServiceNetwork
+from seamark.cli.running.serving import collect_less
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.metrics import Registry

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, unknown words, failures, completion scripts, logs."""
+"""The command line as a whole: help, unknown words, failures, logs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 
 from seamark import cli
 from seamark.cli import VERBS, main
-from seamark.cli.background import in_front
 from seamark.cli.failure import Failure
-from seamark.cli.logging_setup import JsonFormatter, level_of, set_up
-from seamark.cli.up import announce, own_command
+from seamark.cli.logging_setup import JsonFormatter, set_up
+from seamark.cli.running.up import announce, in_front, own_command
 from seamark.config import LogSettings
 from seamark.presence import Presence
 
@@ -43,7 +42,9 @@ def test_the_list_of_commands_names_all_of_them(capsys: pytest.CaptureFixture[st
 def test_help_needs_next_to_nothing() -> None:
     program = "import sys, seamark.cli; seamark.cli.main(['--help']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"argparse", "asyncio", "msgspec", "logging", "aiohttp", "yaml"} & set(done.stderr.split())
+    assert not {"argparse", "argcomplete", "asyncio", "msgspec", "logging", "aiohttp", "yaml"} & set(
+        done.stderr.split()
+    )
 
 
 def test_unknown_words_are_pointed_at(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,21 +54,6 @@ def test_unknown_words_are_pointed_at(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no option --nope" in capsys.readouterr().err
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("seamark ")
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("get svc", "get svc"),
-        ("-n shop get svc", "get -n shop svc"),
-        ("--namespace=shop --context c get svc -o wide", "get --namespace=shop --context c svc -o wide"),
-        ("--kubeconfig k", "--kubeconfig k"),
-        ("-n", "-n"),
-        ("--nope get", "--nope get"),
-    ],
-)
-def test_options_that_kubectls_users_put_before_the_verb(typed: str, meant: str) -> None:
-    assert cli.verb_first(typed.split()) == meant.split()
 
 
 def test_commands_to_try_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -119,10 +105,6 @@ def test_up_in_the_background_is_the_same_command_in_front() -> None:
 
 
 # --- logs ------------------------------------------------------------------------------------------
-
-
-def test_verbosity_is_counted() -> None:
-    assert [level_of(number) for number in range(4)] == ["warning", "info", "debug", "debug"]
 
 
 def test_json_lines_have_everything() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import socket
 from pathlib import Path
 
 import pytest
 
 from seamark.cli import main
-from seamark.cli.controllers import add_options, settings_of
+from seamark.cli.running.controllers import parser
+from seamark.cli.settings import config_of
+from seamark.config import Config
+from seamark.controllers.settings import DiscoverySettings, ElectionSettings
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -20,49 +22,57 @@ current-context: c
 """
 
 
-def parsed(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    return parser.parse_args(arguments)
+def config(*arguments: str) -> Config:
+    return config_of(parser().parse_args(arguments), "controllers")
 
 
 def test_by_default_the_three_discovery_controllers_run_elected() -> None:
-    which, settings, election = settings_of(parsed())
-    assert which == ("endpoints", "endpointslices", "endpointslicemirroring")
-    assert (settings.workers, settings.max_endpoints_per_slice, settings.batch) == (5, 100, 0.0)
-    assert election is not None
-    assert (election.namespace, election.name) == ("kube-system", "seamark-discovery")
-    assert (election.timing.duration, election.timing.renew_deadline, election.timing.retry_period) == (15, 10.0, 2.0)
+    made = config()
+    assert made.discovery == DiscoverySettings()
+    assert made.discovery.controllers == ("endpoints", "endpointslices", "endpointslicemirroring")
+    assert made.election == ElectionSettings()
+    assert (made.election.namespace, made.election.name) == ("kube-system", "seamark-discovery")
 
 
 def test_flags_become_settings() -> None:
-    which, settings, election = settings_of(
-        parsed(
-            *("--controllers", "endpointslices, endpoints", "--concurrent", "9", "--batch", "0.5"),
-            *("--max-endpoints-per-slice", "1000", "--leader-elect-namespace", "here", "--leader-elect-name", "lock"),
-            *("--leader-elect-identity", "me", "--leader-elect-lease-duration", "60"),
-        )
+    made = config(
+        *("--controllers", "endpointslices, endpoints", "--concurrent", "9", "--batch", "0.5"),
+        *("--max-endpoints-per-slice", "1000", "--leader-elect-namespace", "here", "--leader-elect-name", "lock"),
+        *("--leader-elect-identity", "me", "--leader-elect-lease-duration", "60", "--kubeconfig", "k", "-v"),
     )
-    assert which == ("endpoints", "endpointslices")
-    assert (settings.workers, settings.max_endpoints_per_slice, settings.batch) == (9, 1000, 0.5)
-    assert election is not None
-    assert (election.namespace, election.name, election.identity) == ("here", "lock", "me")
-    assert election.timing.duration == 60
+    assert made.discovery == DiscoverySettings(
+        controllers=("endpointslices", "endpoints"), workers=9, batch=0.5, max_endpoints_per_slice=1000
+    )
+    assert made.election == ElectionSettings(namespace="here", name="lock", identity="me", lease_duration=60)
+    assert (made.cluster.kubeconfig, made.log.level) == ("k", "info")
 
 
-def test_without_election_there_is_none() -> None:
-    assert settings_of(parsed("--no-leader-elect"))[2] is None
+def test_a_file_and_variables_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "seamark.toml").write_text("[discovery]\nbatch = 0.5\nworkers = 2\n[nodes]\ncount = 1\n")
+    monkeypatch.setenv("SEAMARK_CONFIG", str(tmp_path / "seamark.toml"))
+    monkeypatch.setenv("SEAMARK_CONCURRENT", "3")
+    monkeypatch.setenv("SEAMARK_LEADER_ELECT", "false")
+    monkeypatch.setenv("SEAMARK_NODES", "nonsense, but of another command")
+    made = config("--max-endpoints-per-slice", "7")
+    assert made.discovery == DiscoverySettings(workers=3, batch=0.5, max_endpoints_per_slice=7)
+    assert made.election.enabled is False
+    assert config("--leader-elect").election.enabled is True
+
+
+@pytest.mark.parametrize("flag", ["--no-leader-elect", "--leader-elect=false"])
+def test_without_election(flag: str) -> None:
+    assert config(flag).election.enabled is False
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--controllers", "endpoints,garbage"), "no such controller: garbage; there are endpoints, endpointslices"),
-        (("--controllers", ","), "which controllers?"),
+        (("--controllers", "endpoints,garbage"), "controllers: 'garbage' is not one of endpoints, endpointslices"),
+        (("--controllers", ","), "no controllers: name some of endpoints"),
         (("--max-endpoints-per-slice", "1001"), "between 1 and 1000, not 1001"),
         (("--concurrent", "0"), "at least one worker"),
         (("--batch", "-1"), "a number of seconds"),
-        (("--status", "nowhere"), "--status: cannot listen on 'nowhere'"),
+        (("--status", "nowhere"), "[discovery] cannot listen on 'nowhere'"),
         (("--leader-elect-renew-deadline", "20"), "renew_deadline < duration"),
     ],
 )

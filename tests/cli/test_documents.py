@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seamark.cli import VERBS, verb_first
+from seamark.cli import VERBS
 from seamark.nodes.simulated import orders
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def check(words: list[str]) -> None:
-    verb, *arguments = verb_first(words)
+    verb, *arguments = words
     if verb in ("--help", "--version", "help", "VERB", "COMMAND"):
         return
     parser = importlib.import_module(VERBS[verb][0]).parser()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from seamark.cli.failure import Failure
-from seamark.cli.kubeconfig_merge import entries_of, merge_for_user, merged, users_kubeconfig
+from seamark.cli.running.kubeconfig_merge import entries_of, merge_for_user, merged, users_kubeconfig
 
 OURS = {
     "clusters": [
@@ -172,7 +172,7 @@ def test_the_file_is_private_written_whole_and_found_as_kubectl_finds_it(
 
 def test_somebody_elses_change_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    monkeypatch.setattr("seamark.cli.kubeconfig_merge.LOCK_PATIENCE", 0.0)
+    monkeypatch.setattr("seamark.cli.running.kubeconfig_merge.LOCK_PATIENCE", 0.0)
     (tmp_path / "config").write_text(FOREIGN)
     (tmp_path / "config.lock").touch()
     source = tmp_path / "source"

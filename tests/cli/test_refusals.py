@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seamark import errors
-from seamark.cli.cluster_options import default_kubeconfig, refusal
+from seamark.cli.clusters import default_kubeconfig, refusal
 from seamark.errors import Cause
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ import yaml
 from recording_cluster import RecordingCluster
 from seamark import __version__
 from seamark.access.cluster import Listing
-from seamark.cli import dns as dns_command
+from seamark.cli.running import dns as dns_command
+from seamark.cli.settings import config_of
 from seamark.dns.server import DnsServer
 from seamark.kinds.resource import Resource
 
@@ -107,13 +107,10 @@ async def test_the_role_of_dns_is_what_dns_calls() -> None:
     (container,) = of_kind(documents, "Deployment")["spec"]["template"]["spec"]["containers"]
     verb, *arguments = container["args"]
     assert verb == "dns"
-    parser = argparse.ArgumentParser()
-    dns_command.add_zone_options(parser)
-    dns_command.add_server_options(parser)
     elsewhere = {"--listen=:53": "--listen=127.0.0.1:0", "--status=:8181": "--status=127.0.0.1:0"}
-    options = parser.parse_args([elsewhere.get(each, each) for each in arguments] + ["--forward", "none"])
+    options = dns_command.parser().parse_args([elsewhere.get(each, each) for each in arguments] + ["--forward", "none"])
     recorder = RecordingCluster(EmptyCluster())
-    server = DnsServer(dns_command.config_of(options), recorder)
+    server = DnsServer(config_of(options, "dns").dns, recorder)
     async with server.running():
         await server.synced()
     granted = {

@@ -8,8 +8,6 @@ from running import running
 from scenery import flip, node, pod, put, service
 
 from seamark import errors
-from seamark.cli.failure import Failure
-from seamark.cli.why_history import seconds_of
 from seamark.kinds.resource import PODS, SERVICES
 from seamark.kinds.values import times
 from seamark.why.chronicle import chronicle, render
@@ -148,15 +146,6 @@ async def test_shown_in_eighty_columns():
     text = render(await told(cluster), Style())
     assert "because Pod web-1 became not ready" in " ".join(text.split())
     assert all(len(line) <= 80 for line in text.splitlines())
-
-
-def test_durations():
-    assert seconds_of("90s") == 90
-    assert seconds_of("1h30m") == 5400
-    assert seconds_of("2d") == 172800
-    for wrong in ("", "1", "h", "1x", "-1h", "1 h"):
-        with pytest.raises(Failure):
-            seconds_of(wrong)
 
 
 async def test_recalling_leaves_no_watch_open():

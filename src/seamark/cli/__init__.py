@@ -1,39 +1,54 @@
 """The command line: one module per verb, imported only when its verb is used.
 
-A verb's module has ``parser()``, which imports nothing heavy, and ``main(arguments)``, which returns the exit code.  An
-expected failure is one line on stderr and an exit code, never a traceback.
+A verb's module has ``parser()`` and ``main(arguments)``, which returns the exit code.  An expected failure is one line
+on stderr and an exit code, never a traceback.
+
+- ``running``: the verbs that run Seamark or parts of it
+- ``objects``: ``get``, ``apply`` and ``delete``
+- ``asking``: ``why``, ``audit`` and ``resolve``
+- ``config``: the effective settings, and a ``reference`` of all of them; ``toml_text`` writes TOML
+- ``completion``: completion scripts for shells
+
+Shared by the verbs:
+
+- ``parsing``: what all parsers have in common
+- ``settings``: from flags to a configuration
+- ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
+- ``failure``: an expected failure
+- ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 # heading → verb → (module, one line for the list of commands)
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "run it": {
-        "up": ("seamark.cli.up", "everything in one process: API server, controllers, DNS, simulated nodes"),
-        "status": ("seamark.cli.status", "whether it runs, since when, where, and what it holds"),
-        "logs": ("seamark.cli.logs", "what it said in the background"),
-        "down": ("seamark.cli.down", "stop it"),
-        "node": ("seamark.cli.node", "switch a simulated node off and on"),
-        "demo": ("seamark.cli.demo", "the scenes of service discovery, played step by step"),
+        "up": ("seamark.cli.running.up", "everything in one process: API server, controllers, DNS, simulated nodes"),
+        "status": ("seamark.cli.running.status", "whether it runs, since when, where, and what it holds"),
+        "logs": ("seamark.cli.running.logs", "what it said in the background"),
+        "down": ("seamark.cli.running.down", "stop it"),
+        "node": ("seamark.cli.running.node", "switch a simulated node off and on"),
+        "demo": ("seamark.cli.running.demo", "the scenes of service discovery, played step by step"),
     },
     "everyday, as with kubectl": {
-        "apply": ("seamark.cli.apply", "make objects be as files say"),
-        "get": ("seamark.cli.get", "what there is: tables, YAML, JSON, names; -w follows"),
-        "delete": ("seamark.cli.delete", "by name, by labels, or what files describe"),
+        "apply": ("seamark.cli.objects.apply", "create or change objects to be as files say"),
+        "get": ("seamark.cli.objects.get", "objects as tables, YAML, JSON or names; -w follows changes"),
+        "delete": ("seamark.cli.objects.delete", "delete objects by name, by labels, or as files describe them"),
     },
     "parts of it, on their own": {
-        "apiserver": ("seamark.cli.apiserver", "the API server alone, over SQLite or etcd"),
-        "controllers": ("seamark.cli.controllers", "the discovery controllers for any Kubernetes API"),
-        "dns": ("seamark.cli.dns", "cluster DNS for any Kubernetes API"),
+        "apiserver": ("seamark.cli.running.apiserver", "the API server alone, over SQLite or etcd"),
+        "controllers": ("seamark.cli.running.controllers", "the discovery controllers for any Kubernetes API"),
+        "dns": ("seamark.cli.running.dns", "cluster DNS for any Kubernetes API"),
     },
     "ask it": {
-        "why": ("seamark.cli.why", "why a Service has no endpoints, and what to do about it"),
-        "audit": ("seamark.cli.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
-        "resolve": ("seamark.cli.resolve", "look a name up as a Pod would, and why"),
+        "why": ("seamark.cli.asking.why", "why a Service has no endpoints, and what to do about it"),
+        "audit": ("seamark.cli.asking.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
+        "resolve": ("seamark.cli.asking.resolve", "look a name up as a Pod would, and why"),
     },
     "set it up": {
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
@@ -41,8 +56,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
-
-BEFORE_THE_VERB = ("-n", "--namespace", "--context", "--kubeconfig")
 
 EXAMPLES = """\
   seamark up                               # a cluster for service discovery, ready in a moment
@@ -53,15 +66,15 @@ EXAMPLES = """\
 
 EXIT_CODES = """\
   0    done
-  1    it failed, or what was asked about is not as it should be; the reason is on stderr
+  1    it failed, or a check found something wrong; the reason is on stderr
   2    the command line or the configuration is wrong
   130  interrupted (Ctrl-C)
-  141  nobody reads the output any more (| head)
+  141  the reader of the output is gone (| head)
 """
 
 
 def help_text() -> str:
-    """What ``seamark --help`` says; made by hand, because argparse takes longer to load than all of this to run."""
+    """The text of ``seamark --help``; not by argparse, which takes longer to load than all of this to run."""
     from seamark.cli.terminal import colourful, styled
 
     colour = colourful(sys.stdout)
@@ -79,13 +92,16 @@ def help_text() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The entry point; returns the exit code."""
+    if "_ARGCOMPLETE" in os.environ:
+        from seamark.cli.completion import complete
+
+        complete()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(help_text())
         return 0
-    arguments = verb_first(arguments)
     verb = arguments[0]
     if verb in VERBS:
         module = importlib.import_module(VERBS[verb][0])
@@ -97,14 +113,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     print(f"seamark: {_unknown(verb)}; see `seamark --help`", file=sys.stderr)
     return 2
-
-
-def verb_first(arguments: list[str]) -> list[str]:
-    """``-n shop get svc`` is ``get -n shop svc``: kubectl's users may put these options before the verb."""
-    position = 0
-    while position < len(arguments) and arguments[position].partition("=")[0] in BEFORE_THE_VERB:
-        position += 1 if "=" in arguments[position] else 2
-    return arguments[position : position + 1] + arguments[:position] + arguments[position + 1 :]
 
 
 def _unknown(verb: str) -> str:
@@ -120,7 +128,7 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
 
     try:
         code = run(arguments)
-        sys.stdout.flush()  # here and not at the very end, where nobody could catch what comes of it
+        sys.stdout.flush()  # at the very end of the program, a BrokenPipeError could not be caught
         return code
     except Failure as failure:
         print(failure.line, file=sys.stderr)
@@ -128,8 +136,6 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Somebody closed the pipe (| head): that is their right.  What is still to be written goes nowhere.
-        import os
-
+        # The reader closed the pipe (| head).  What Python still flushes at its end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

@@ -1,67 +1,80 @@
-"""``seamark config``: the settings that would be used, or all there are."""
+"""``seamark config``: the settings that a command would use, or a reference of all settings."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
-from seamark.cli.serving import ENVIRONMENT, add_up_options, config_of
-
-if TYPE_CHECKING:
-    from seamark.config import Config
+from seamark.cli.settings import ENVIRONMENT, SCOPES, add_settings, given_by
 
 EXAMPLES = """\
 seamark config                               # what `seamark up` would use here
 seamark config --nodes 5 > seamark.toml      # the same with another setting, as a file
 seamark up --config seamark.toml
+seamark config dns --ttl 30                  # the same for `seamark dns`
 seamark config --reference                   # every setting, its default, flag and variable
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(verb: str = "up") -> argparse.ArgumentParser:
+    """The parser, with the flags of one command."""
     made = verb_parser(
         "config",
-        "Print the configuration that defaults, file, environment and flags make, as TOML that can be used as a file.",
+        "Print the configuration that defaults, file, environment and flags make for a command (default up), as\n"
+        "TOML that can be used as a file.  The flags are those of the command: see `seamark config COMMAND --help`.",
         examples=EXAMPLES,
         environment=ENVIRONMENT,
     )
-    add_up_options(made)
+    made.add_argument("verb", metavar="COMMAND", nargs="?", choices=tuple(SCOPES), default="up", help=", ".join(SCOPES))
+    add_settings(made, verb)
     add_switch(made, "--reference", help="every setting there is, as Markdown, instead")
     return made
 
 
 def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+    verb = next((word for word in arguments[:1] if word in SCOPES), "up")
+    options = parser(verb).parse_args(arguments)
+    if options.verb != verb:
+        raise Failure(f"the command comes first: seamark config {options.verb} …", 2)
     if options.reference:
         from seamark.cli.reference import reference
 
         print(reference(), end="")
-        return 0
-    print(effective(config_of(options)), end="")
+    else:
+        print(effective(given_by(options, verb), verb), end="")
     return 0
 
 
-def effective(config: Config) -> str:
-    """All settings as TOML.  What follows from others is a comment, so that changing those still changes it."""
+def effective(given: Mapping[str, Any], verb: str = "up") -> str:
+    """The settings of a command as TOML.  Those that follow from others are comments, so that they go on following."""
     import msgspec
 
-    from seamark import sections
     from seamark.cli.toml_text import toml_text, toml_value
-    from seamark.config import ConfigError
+    from seamark.config import ConfigError, derived, find, settings, settled
 
+    scope = SCOPES[verb]
     try:
-        parts = {name: section(config) for name, section in sections.SECTIONS.items()}
+        config = settled(given, own_cluster=scope.own_cluster)
     except ConfigError as error:
         raise Failure(str(error), 2) from error
-    values: dict[str, Any] = {**msgspec.to_builtins(config), **msgspec.to_builtins(parts)}
-    notes = {} if config.store else {"store": config.store_url}
-    derived = {"dns": ("listen",), "dns.zone": ("zones",)}
-    given: dict[str, Any] = {"dns": config.dns, "dns.zone": config.dns.get("zone", {})}
-    for section, names in derived.items():
-        where = values["dns"] if section == "dns" else values["dns"]["zone"]
-        for name in names:
-            if name not in given[section]:
-                notes[f"{section}.{name}"] = toml_value(where.pop(name))
+    following = {name for name in derived(config, own_cluster=scope.own_cluster) if find(given, name) is None}
+    builtins = msgspec.to_builtins(config)
+    values: dict[str, Any] = {}
+    notes = {}
+    for setting in settings():
+        if not scope.uses(setting):
+            continue
+        *path, name = setting.name.split(".")
+        table = values
+        for part in path:
+            table = table.setdefault(part, {})
+        if setting.name in following:
+            notes[setting.name] = toml_value(find(builtins, setting.name))
+        else:
+            table[name] = find(builtins, setting.name)
+    if "store" in values and not config.store:
+        notes["store"] = config.store_url
     return toml_text(values, notes)

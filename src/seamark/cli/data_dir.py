@@ -1,4 +1,4 @@
-"""The Seamark of a data directory, for the commands that look after it."""
+"""The data directory, which tells ``status``, ``logs``, ``down``, ``node`` and ``demo`` which Seamark is meant."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ def add_data_dir_option(parser: argparse.ArgumentParser) -> None:
 
 
 def data_dir_of(given: str | None) -> Path:
-    """The directory meant by an option that may not have been given."""
-    from seamark.config import default_data_dir
+    """The directory that the option, the environment or the file of ``SEAMARK_CONFIG`` names, or the default."""
+    from seamark.presence import default_data_dir
 
-    return Path(given or os.environ.get("SEAMARK_DATA_DIR") or default_data_dir()).absolute()
+    named = given or os.environ.get("SEAMARK_DATA_DIR")
+    if not named and os.environ.get("SEAMARK_CONFIG"):
+        from seamark.config import ConfigError, gathered
+
+        try:
+            named = gathered({}).get("data_dir")
+        except ConfigError as error:
+            raise Failure(str(error), 2) from error
+    return Path(named or default_data_dir()).absolute()
 
 
 def running_in(directory: Path) -> Presence | None:

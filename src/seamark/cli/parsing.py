@@ -1,9 +1,8 @@
-"""How every verb's parser looks: a sentence, the options, examples, what the exit code means."""
+"""The parsers of all verbs: a sentence, the options, examples, the meaning of exit codes."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -18,7 +17,7 @@ EXIT_CODES: Mapping[int, str] = {
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Texts as they are written, headings in bold on a terminal."""
+    """Keeps line breaks; headings are bold on a terminal."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
@@ -29,7 +28,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Headings of the epilogue are bold like those argparse makes; what is wrong is said in one line."""
+    """Makes the headings of the epilogue bold, too, and prints an error as one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
@@ -77,29 +76,29 @@ def _listed(entries: Mapping[str, str]) -> str:
     return "\n".join(f"  {name:<{room}}{text}" for name, text in entries.items())
 
 
-# How a truth value may be written behind a switch: as Go reads one, because kubectl's users write it so.
+# The spellings of true and false that Go accepts, because kubectl's users write them.
 _SPELLINGS = {
     True: ("true", "True", "TRUE", "t", "T", "1"),
     False: ("false", "False", "FALSE", "f", "F", "0"),
 }
-_MEANINGS = {word: value for value, words in _SPELLINGS.items() for word in words}
 
 
-def truth(text: str) -> bool:
-    """A truth value, for ``type=``."""
-    try:
-        return _MEANINGS[text]
-    except KeyError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false") from None
+def add_switch(
+    parser: argparse.ArgumentParser,
+    *flags: str,
+    help: str,
+    default: bool | None = False,
+    dest: str | None = None,
+    negated: bool = False,
+) -> None:
+    """A switch that is turned on by ``--flag`` or set by ``--flag=false``; ``negated`` adds ``--no-flag``.
 
-
-def add_switch(parser: argparse.ArgumentParser, *flags: str, help: str, default: bool | None = False) -> None:
-    """A switch that can be turned on (``--flag``) or set (``--flag=false``).
-
-    A value behind it would be ambiguous (``delete --wait pod``), and argparse would take it: so what is set is an
-    option of its own, one of each spelling, that no help mentions.
+    A separate word behind it would be ambiguous (``delete --wait pod``), and argparse would take it.  So each spelling
+    of ``--flag=value`` is an option of its own, which the help does not show.
     """
-    switch = parser.add_argument(*flags, action="store_true", default=default, help=help)
+    more: dict[str, Any] = {"dest": dest} if dest else {}
+    action: Any = argparse.BooleanOptionalAction if negated else "store_true"
+    switch = parser.add_argument(*flags, action=action, default=default, help=help, **more)
     for value, words in _SPELLINGS.items():
         parser.add_argument(
             *(f"{flag}={word}" for flag in flags for word in words),
@@ -111,13 +110,11 @@ def add_switch(parser: argparse.ArgumentParser, *flags: str, help: str, default:
         )
 
 
-_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|m|s))+|\d+(?:\.\d*)?")
-_PARTS = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s)?")
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
-
-
 def duration(text: str) -> float:
-    """Seconds: as a number, or as Go writes them (``1m30s``); for ``type=``."""
-    if not _DURATION.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration, such as 30, 30s or 1m30s")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(text))
+    """Seconds, from a number of seconds or a duration with units (``1m30s``); for ``type=``."""
+    from seamark.kinds.values import times
+
+    try:
+        return float(text) if text.replace(".", "", 1).isdecimal() else times.parse_duration(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration, such as 30, 30s or 1m30s") from None

@@ -1,6 +1,6 @@
-"""What a terminal shows and a pipe must not: colours, and progress that is overwritten.
+"""Output for terminals that must not go into pipes: colours, and a line of progress that is overwritten.
 
-Colour is for terminals only, and not for those whose owner has set ``NO_COLOR`` (https://no-color.org) or TERM=dumb.
+``NO_COLOR`` (https://no-color.org) and TERM=dumb turn colours off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self, TextIO
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
-PATIENCE = 1.0  # seconds of silence that need no explanation
+PATIENCE = 1.0  # seconds before progress is shown
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -44,7 +44,7 @@ def width(text: str) -> int:
 
 
 class Progress:
-    """``with Progress("waiting …"):`` says what is going on if it takes longer than a moment.
+    """``with Progress("waiting …"):`` shows the text while the block takes longer than a moment.
 
     On a terminal it is a line that is overwritten and goes away again.  In a pipe it is nothing.
     """
@@ -65,14 +65,10 @@ class Progress:
         self.done()
 
     def done(self) -> None:
-        """It is over; the line goes away."""
+        """Remove the line."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-
-    def say(self, text: str) -> None:
-        """What is going on now."""
-        self._text = text
 
     def _turn(self) -> None:
         if self._ended.wait(PATIENCE):

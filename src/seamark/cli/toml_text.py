@@ -1,4 +1,4 @@
-"""Settings as TOML, which Python can read but not write.  Pure."""
+"""Values as TOML, which the standard library can read but not write.  Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(values: Mapping[str, Any], notes: Mapping[str, str]) -> str:
-    """The values as a document; ``notes`` are comments by dotted name, also of settings that have no value here."""
+    """A TOML document.  ``notes``, by dotted name, are comments behind a value, or instead of a missing one."""
     return "\n".join(_table(values, notes, ())).strip() + "\n"
 
 
@@ -24,7 +24,7 @@ def _table(values: Mapping[str, Any], notes: Mapping[str, str], path: tuple[str,
     for dotted, note in notes.items():
         *parents, name = dotted.split(".")
         if tuple(parents) == path and name not in values:
-            lines.append(f"# {name}: {note}")
+            lines.append(f"# {name} = {note}")
     lines.append("")
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -37,7 +37,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for one character that TOML wants escaped.
+        # A JSON string is a TOML string, except that TOML wants one more character escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(name)} = {toml_value(each)}" for name, each in value.items()) + "}"

@@ -1,0 +1,79 @@
+"""``seamark why dns NAME``: look a name up as a Pod would, and explain the Service behind it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from seamark.cli.asking.why import told, with_cluster
+from seamark.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from seamark.access.cluster import Cluster
+    from seamark.access.kubeconfig import Connection
+    from seamark.dns.resolve import Walk
+    from seamark.why.explain_name import Step
+    from seamark.why.report import Report
+
+_PATIENCE = 30.0  # seconds to read the Services of a whole cluster
+
+
+def explain_name(options: argparse.Namespace, name: str) -> int:
+    from seamark.why.observe import CannotLook
+
+    if options.watch or options.since is not None:
+        raise Failure("--watch and --since are for Services", 2)
+    try:
+        return asyncio.run(with_cluster(options, lambda *where: _explain(options, name, *where)))
+    except CannotLook as problem:
+        raise Failure(str(problem), 2) from problem
+
+
+async def _explain(options: argparse.Namespace, name: str, cluster: Cluster, connection: Connection) -> int:
+    from seamark.why import explain_name as pure
+    from seamark.why.look import look_at_service
+    from seamark.why.observe import observe_services
+
+    namespace = options.namespace or connection.namespace
+    zone = options.cluster_domain.strip(".")
+    services = await observe_services(cluster)
+    walked = await _walk(cluster, name, namespace, zone)
+    known = {service.key for service in services}
+    behind: Report | None = None
+    meant = next((key for key in pure.services_meant(name, namespace, zone) if key in known), None)
+    if meant is not None:
+        behind = await look_at_service(cluster, meant)
+    report = pure.explain_name(name, _steps(walked), namespace=namespace, zone=zone, services=services, behind=behind)
+    text, code = told(report, options)
+    print(text)
+    return code
+
+
+async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
+    from seamark.dns.config import REVERSE_ZONES, ForwardConfig, Route, ZoneConfig
+    from seamark.dns.resolve import asking, search_path, walk
+    from seamark.why.observe import CannotLook
+
+    config = ZoneConfig(zones=(zone, *REVERSE_ZONES), pods="verified")
+    try:
+        async with (
+            asyncio.timeout(_PATIENCE),
+            asking(cluster, config, ForwardConfig(routes=(Route(),))) as ask,
+        ):
+            return await walk(name, ("A", "AAAA"), search_path(namespace, zone), ask)
+    except TimeoutError as error:
+        raise CannotLook(f"the cluster's names could not be read within {_PATIENCE:.0f} s") from error
+    except ValueError as error:
+        raise Failure(str(error), 2) from error
+
+
+def _steps(walked: Walk) -> list[Step]:
+    from seamark.why.explain_name import Step
+
+    shown = {"answer": "found", "nodata": "NODATA"}
+    return [
+        Step(tried.name, kind, shown.get(told.outcome, told.rcode), told.why, told.records)
+        for tried in walked.tries
+        for kind, told in tried.told.items()
+    ]

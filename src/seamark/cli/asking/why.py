@@ -1,0 +1,292 @@
+"""``seamark why``, also ``kubectl why``: why a Service has the endpoints it has, or none.
+
+One look at a cluster, a look at every change (``--watch``), the history of a Service (``--since``), or a look at
+manifests (``-f``).  ``why dns NAME`` is in ``names``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from seamark.cli.clusters import (
+    ENVIRONMENT,
+    WHICH_CLUSTER,
+    add_cluster_options,
+    add_namespace_options,
+    connection_of,
+    default_kubeconfig,
+)
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import add_switch, duration, verb_parser
+from seamark.cli.terminal import colourful
+
+if TYPE_CHECKING:
+    from seamark.access.cluster import Cluster
+    from seamark.access.kubeconfig import Connection
+    from seamark.why.look import Survey
+    from seamark.why.render import Style
+    from seamark.why.report import Report
+
+EXAMPLES = """\
+seamark why svc/web                  # the cause, the fix and the evidence; also: kubectl why svc/web
+seamark why -A                       # every Service that needs attention
+seamark why pod/web-0                # which Services take it, which do not and why
+seamark why dns web.shop             # the search path walked, with reasons
+seamark why svc/web --since 1h       # when each address came and went, and what caused it
+helm template . | seamark why -f -   # before anything is deployed
+"""
+
+_SETTLE = 0.3  # seconds: changes come in bursts
+_SAFETY_NET = 30.0  # seconds after which --watch looks again, whatever changed
+
+_KINDS = {
+    **dict.fromkeys(("svc", "service", "services", "ep", "endpoints"), "service"),
+    **dict.fromkeys(("po", "pod", "pods"), "pod"),
+    "dns": "dns",
+}
+
+
+def add_scope_options(parser: argparse.ArgumentParser) -> None:
+    """Which cluster, which namespaces."""
+    add_namespace_options(parser)
+    add_switch(parser, "-A", "--all-namespaces", help="every namespace")
+    add_cluster_options(parser)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "why",
+        f"Say why a Service has no endpoints, or not those it should have, and what to do about it.\n\n{WHICH_CLUSTER}",
+        examples=EXAMPLES,
+        environment=ENVIRONMENT,
+        codes={0: "healthy", 1: "something is wrong", 2: "could not look, or the command line is wrong"},
+    )
+    made.add_argument(
+        "target", metavar="TARGET", nargs="*", help="svc/NAME, pod/NAME or dns NAME; default all Services"
+    )
+    add_scope_options(made)
+    made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="manifests, not a cluster")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_switch(made, "-w", "--watch", help="go on, and tell when something changes")
+    made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
+    made.add_argument("--since", metavar="DURATION", type=duration, help="history of a Service: 30m, 1h, 2d")
+    return made
+
+
+def kubectl_plugin() -> int:
+    """The entry point ``kubectl-why``, which kubectl finds on the PATH."""
+    from seamark import cli
+
+    return cli.main(["why", *sys.argv[1:]])
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    kind, name = _target(options)
+    if options.filename:
+        return _explain_files(options, kind, name)
+    if kind == "dns":
+        from seamark.cli.asking.names import explain_name
+
+        return explain_name(options, name)
+    return _run(options, kind, name)
+
+
+def _target(options: argparse.Namespace) -> tuple[str, str]:
+    """The kind and the name asked about; no name for all Services."""
+    words: list[str] = options.target
+    if not words:
+        return "service", ""
+    if options.all_namespaces:
+        raise Failure("-A is for all Services; leave it out, or the name", 2)
+    if len(words) == 1 and "/" in words[0]:
+        words = words[0].split("/", 1)
+    if len(words) == 1 and words[0] not in _KINDS:
+        words = ["service", words[0]]
+    if len(words) != 2 or not words[1]:
+        raise Failure(f"what is {' '.join(options.target)!r}? Ask for svc/NAME, pod/NAME or dns NAME", 2)
+    kind = _KINDS.get(words[0].lower())
+    if kind is None:
+        raise Failure(f"there is no answer for {words[0]!r}; ask for svc/NAME, pod/NAME or dns NAME", 2)
+    return kind, words[1]
+
+
+# --- looking ---------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace, kind: str, name: str) -> int:
+    from seamark.why.observe import CannotLook
+
+    try:
+        return asyncio.run(
+            with_cluster(options, lambda cluster, connection: _look(options, kind, name, cluster, connection))
+        )
+    except CannotLook as problem:
+        raise Failure(str(problem), 2) from problem
+
+
+async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Connection], Awaitable[int]]) -> int:
+    """Connect as kubectl would, and run ``work`` with the connection."""
+    from seamark.access.remote import RemoteCluster
+    from seamark.errors import ApiError
+
+    try:
+        connection = connection_of(options)
+    except Failure as failure:
+        raise Failure(str(failure), 2) from failure
+    async with RemoteCluster(connection, agent="seamark-why") as cluster:
+        try:
+            return await work(cluster, connection)
+        except ApiError as error:
+            raise Failure(error.message, 2) from error
+
+
+async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, connection: Connection) -> int:
+    from seamark.why.look import look_at_all, look_at_pod, look_at_service
+
+    namespace = options.namespace or connection.namespace
+    if options.since is not None:
+        return await _print_history(options, kind, name, cluster, namespace)
+    if name:
+        look = look_at_pod if kind == "pod" else look_at_service
+
+        async def once() -> tuple[str, int]:
+            return told(await look(cluster, (namespace, name)), options)
+    else:
+        scope = "" if options.all_namespaces else namespace
+
+        async def once() -> tuple[str, int]:
+            return _many(await look_at_all(cluster, scope), scope, options)
+
+    if options.watch:
+        await _print_changes(cluster, "" if options.all_namespaces else namespace, once)
+    text, code = await once()
+    print(text)
+    return code
+
+
+async def _print_changes(cluster: Cluster, namespace: str, look: Callable[[], Awaitable[tuple[str, int]]]) -> NoReturn:
+    """Look again whenever something changes, and print each new answer under the time of day; until interrupted."""
+    from seamark.why.follow import following
+
+    before = ""
+    async with following(cluster, namespace) as changed:
+        while True:
+            changed.clear()
+            text, _ = await look()
+            if text != before:
+                print(f"{'' if not before else chr(10)}--- {time.strftime('%H:%M:%S')}\n{text}", flush=True)
+                before = text
+            try:
+                await asyncio.wait_for(changed.wait(), _SAFETY_NET)
+            except TimeoutError:
+                continue
+            await asyncio.sleep(_SETTLE)
+
+
+async def _print_history(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, namespace: str) -> int:
+    """When each address of a Service came and went, and what caused it."""
+    from seamark.why import machine
+    from seamark.why.chronicle import chronicle, render, to_builtins
+    from seamark.why.observe import observe_service
+    from seamark.why.recall import recall
+
+    if kind != "service" or not name or options.watch:
+        raise Failure("--since is for the history of one Service: svc/NAME", 2)
+    world = await observe_service(cluster, (namespace, name), clock=time.time)
+    memory = await recall(cluster, (namespace, name))
+    history = chronicle(world, (namespace, name), memory, since=options.since)
+    print(machine.text(to_builtins(history)) if options.output == "json" else render(history, style_of(options)))
+    return 0 if history.found else 1
+
+
+def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
+    """Report on the Services of manifests, or on one object of them."""
+    from seamark.why import machine, render
+    from seamark.why.explain import explain
+    from seamark.why.explain_pod import explain_pod
+    from seamark.why.offline import ManifestError, documents, world_of
+
+    if kind == "dns" or options.watch or options.since is not None:
+        raise Failure("manifests have no DNS and no history: -f goes with svc/NAME, pod/NAME or nothing", 2)
+    namespace = options.namespace or "default"
+    try:
+        world = world_of(documents(options.filename), namespace=namespace)
+    except ManifestError as error:
+        raise Failure(str(error), 2) from error
+    if name:
+        reports = [(explain_pod if kind == "pod" else explain)(world, (namespace, name))]
+    else:
+        chosen = [key for key in world.services if not options.namespace or key[0] == namespace]
+        reports = [explain(world, key) for key in sorted(chosen)]
+    if options.output == "json":
+        print(machine.text({"reports": [machine.report(each) for each in reports]}))
+    elif reports:
+        style = style_of(options)
+        wrong = [render.report(each, style) for each in render.worst_first(reports) if not each.healthy]
+        fine = [render.report(each, style) for each in reports if each.healthy]
+        print("\n\n".join([*wrong, *(["\n".join(fine)] if fine else [])]))
+    else:
+        print("no Services in these manifests")
+    return 0 if all(each.healthy for each in reports) else 1
+
+
+# --- telling ---------------------------------------------------------------------------------------
+
+
+def told(report: Report, options: argparse.Namespace) -> tuple[str, int]:
+    """A report as asked for, and the exit code."""
+    from seamark.why import machine, render
+
+    code = 0 if report.healthy else 1
+    if options.output == "json":
+        return machine.text(machine.report(report, kubectl_options(options))), code
+    return render.report(report, style_of(options)), code
+
+
+def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str, int]:
+    from seamark.why import machine, render
+
+    code = 1 if survey.reports else 0
+    if options.output == "json":
+        document: dict[str, Any] = {
+            "services": survey.total,
+            "healthy": survey.total - len(survey.reports),
+            "reports": [machine.report(each, kubectl_options(options)) for each in survey.reports],
+            "notes": list(survey.notes),
+        }
+        return machine.text(document), code
+    where = f"in namespace {scope}" if scope else "in all namespaces"
+    text = render.summary(survey.reports, survey.total, style_of(options), where=where)
+    if survey.reports:
+        text += "\n\n" + f"{options_line(options)} svc/NAME -n NAMESPACE says what to do."
+    return "\n".join([text, *(f"note   {note}" for note in survey.notes)]), code
+
+
+def options_line(options: argparse.Namespace) -> str:
+    return " ".join(["seamark why", *kubectl_options(options)])
+
+
+def kubectl_options(options: argparse.Namespace) -> list[str]:
+    """The options that make kubectl talk to the same cluster as this command."""
+    more = [f"--context={options.context}"] if options.context else []
+    path = options.kubeconfig or default_kubeconfig(os.environ, Path.home())
+    return [*more, f"--kubeconfig={path}"] if path else more
+
+
+def style_of(options: argparse.Namespace) -> Style:
+    """Colours on a terminal only, unless NO_COLOR is set; 80 columns in a pipe."""
+    from seamark.why.render import COLUMNS, Style
+
+    columns = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
+    return Style(
+        columns=columns, colour=colourful(sys.stdout), kubectl=kubectl_options(options), planned=bool(options.filename)
+    )

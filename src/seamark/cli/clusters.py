@@ -1,0 +1,110 @@
+"""Which cluster a command talks to, and how the refusals of its API server are printed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seamark.cli.data_dir import data_dir_of
+from seamark.cli.failure import Failure, ServerFailure
+
+if TYPE_CHECKING:
+    from seamark.access.kubeconfig import Connection
+    from seamark.cli.objects.server import Server
+    from seamark.errors import ApiError
+
+ENVIRONMENT = {
+    "KUBECONFIG": "kubeconfig files, as for kubectl",
+    "SEAMARK_DATA_DIR": "the data directory with the kubeconfig to use if none is configured",
+    "NO_COLOR": "no colours on the terminal either",
+}
+WHICH_CLUSTER = (
+    "The cluster is the one kubectl would use: --kubeconfig, $KUBECONFIG, ~/.kube/config.  If none of these\n"
+    "is there, it is the Seamark of this user (`seamark up`), through the kubeconfig in its data directory."
+)
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster (default: see above)")
+    parser.add_argument("--context", metavar="CONTEXT", default="", help="the kubeconfig's context to use")
+
+
+def add_namespace_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="default: the context's, or default")
+
+
+def connection_of(options: argparse.Namespace) -> Connection:
+    """The connection that options and environment name; ``Failure`` if there is none."""
+    from seamark.access.kubeconfig import load
+    from seamark.access.kubeconfig_file import KubeconfigError
+
+    path = options.kubeconfig or default_kubeconfig(os.environ, Path.home())
+    try:
+        return load(path, context=options.context)
+    except KubeconfigError as error:
+        nothing = path is None and str(error).startswith("no cluster to talk to")
+        raise Failure(f"{error}, or start one with `seamark up`" if nothing else str(error)) from error
+
+
+def default_kubeconfig(environ: Mapping[str, str], home: Path) -> Path | None:
+    """The kubeconfig of this user's Seamark if nothing else is configured; None for kubectl's rules."""
+    configured = environ.get("KUBECONFIG") or environ.get("KUBERNETES_SERVICE_HOST")
+    if configured or (home / ".kube" / "config").exists():
+        return None
+    own = data_dir_of(None) / "kubeconfig"
+    return own if own.exists() else None
+
+
+@asynccontextmanager
+async def connected(options: argparse.Namespace) -> AsyncIterator[Server]:
+    """The server inside the block; what it refuses becomes a ``Failure``, what it warns of is printed once."""
+    from seamark.access.transport import Transport
+    from seamark.cli.objects.server import Server
+    from seamark.errors import ApiError
+
+    warned: set[str] = set()
+
+    def warn(text: str) -> None:
+        if text not in warned:
+            warned.add(text)
+            print(f"Warning: {text}", file=sys.stderr)
+
+    transport = Transport(connection_of(options), agent="seamark", warn=warn)
+    try:
+        yield Server(transport)
+    except ApiError as error:
+        if error.__cause__ is not None and not options.kubeconfig and default_kubeconfig(os.environ, Path.home()):
+            raise Failure(f"{error.message}; start your Seamark with `seamark up`") from error
+        raise refusal(error) from error
+    finally:
+        await transport.close()
+
+
+def refusal(error: ApiError, doing: str = "") -> Failure:
+    """An error of the API server, in kubectl's words; ``doing`` says what was attempted."""
+    if error.__cause__ is not None:
+        return Failure(error.message)  # the server did not answer: the words are our own
+    if error.reason == "Invalid":
+        return ServerFailure(_invalid(error))
+    reason = f" ({error.reason})" if error.reason else ""
+    return ServerFailure(f"Error from server{reason}: {doing}{error.message}")
+
+
+def _invalid(error: ApiError) -> str:
+    details = error.details or {}
+    text = "The request is invalid"
+    if details.get("kind") or details.get("name"):
+        text = f'The {details.get("kind", "")} "{details.get("name", "")}" is invalid'
+    elif not error.causes:
+        return f"{text}: {error.message}"
+    sentences = list(
+        dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
+    )
+    if len(sentences) > 1:
+        return "\n".join([f"{text}: ", *(f"* {sentence}" for sentence in sentences)])
+    return f"{text}: {sentences[0]}" if sentences else text

@@ -1,0 +1,8 @@
+"""The verbs that run Seamark, or parts of it.
+
+- ``up``: everything in one process; ``apiserver``: the API server alone; ``serving`` is what the two share
+- ``kubeconfig_merge``: the context that ``up --merge-kubeconfig`` adds to the user's kubeconfig
+- ``status``, ``logs``, ``down``, ``node``: look after the Seamark of a data directory
+- ``demo``: plays the ``scenes`` of service discovery
+- ``controllers``, ``dns``: the same controllers and DNS for any Kubernetes API
+"""

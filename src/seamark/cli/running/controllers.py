@@ -1,0 +1,120 @@
+"""``seamark controllers``: the discovery controllers against any Kubernetes API."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import verb_parser
+from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+
+if TYPE_CHECKING:
+    from seamark.access.kubeconfig import Connection
+    from seamark.config import Config
+    from seamark.controllers.discovery.process import ControllerProcess
+
+EXAMPLES = """\
+seamark controllers --kubeconfig data/kubeconfig --no-leader-elect
+seamark controllers --controllers endpointslices --max-endpoints-per-slice 500
+seamark controllers --status :8080 --leader-elect-namespace seamark-system      # in a Pod, see deploy/controllers
+
+The cluster's own must not run at the same time: in kube-controller-manager they are switched off by
+  --controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "controllers",
+        "Keep Endpoints and EndpointSlices of any cluster; nothing else is touched.",
+        examples=EXAMPLES,
+        environment=ENVIRONMENT,
+    )
+    add_settings(made, "controllers")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    config = config_of(parser().parse_args(arguments), "controllers")
+
+    import uvloop
+
+    from seamark.access.kubeconfig import load
+    from seamark.access.kubeconfig_file import KubeconfigError
+    from seamark.cli.logging_setup import set_up
+
+    set_up(config.log)
+    try:
+        connection = load(config.cluster.kubeconfig or None, context=config.cluster.context)
+    except KubeconfigError as error:
+        raise Failure(str(error)) from error
+    uvloop.run(_run(connection, config))
+    return 0
+
+
+async def _run(connection: Connection, config: Config) -> None:
+    from seamark.access.remote import RemoteCluster
+    from seamark.access.status import StatusServer
+    from seamark.controllers.discovery.process import ControllerProcess
+    from seamark.settings import parse_listen
+
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    settings = config.discovery
+    async with RemoteCluster(connection, agent="seamark-controllers") as cluster:
+        process = ControllerProcess(
+            cluster,
+            which=settings.controllers,
+            settings=settings,
+            election=config.election if config.election.enabled else None,
+        )
+        status = StatusServer(ready=lambda: _ready(process), metrics=lambda: _metrics(process))
+        if settings.status:
+            listen = parse_listen(settings.status)
+            try:
+                await status.start([host for host, _ in listen], listen[0][1])
+            except OSError as error:
+                raise Failure(f"cannot serve the status on {settings.status}: {error.strerror or error}") from error
+        try:
+            print(f"cluster      {connection.server}")
+            if settings.status:
+                host, port = status.address
+                print(f"status       http://{f'[{host}]' if ':' in host else host}:{port}")
+            print("running", flush=True)
+            await _until(ended, process)
+        finally:
+            await status.close()
+
+
+async def _until(ended: asyncio.Event, process: ControllerProcess) -> None:
+    """Run the process until it is told to end; then it finishes its current work and gives its lease back."""
+    working = asyncio.create_task(process.run(), name="controllers")
+    announcing = asyncio.create_task(_announce(process), name="announcement")
+    ending = asyncio.create_task(ended.wait(), name="signals")
+    try:
+        await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        for task in (working, announcing, ending):
+            task.cancel()
+        await asyncio.gather(working, announcing, ending, return_exceptions=True)
+
+
+async def _announce(process: ControllerProcess) -> None:
+    await process.settled.wait()
+    print(f"role         {process.readiness.text}")
+    print("ready", flush=True)
+
+
+async def _ready(process: ControllerProcess) -> tuple[int, str]:
+    now = process.readiness
+    return (200 if now.ready else 503), f"{now.text}\n"
+
+
+async def _metrics(process: ControllerProcess) -> str:
+    return process.metrics_text()

@@ -1,0 +1,234 @@
+"""``seamark demo``: the scenes of service discovery, played with real commands against a real Seamark."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import add_switch, verb_parser
+from seamark.cli.terminal import Progress, colourful, styled
+from seamark.errors import Object
+
+EXAMPLES = """\
+seamark demo                     # on the Seamark that runs, else on one of its own
+seamark demo --ephemeral --pause
+seamark demo --kubeconfig data/kubeconfig --keep
+"""
+PATIENCE = 30.0  # seconds a cluster may take until it shows what a scene is about
+LOOK_AGAIN = 0.1
+WIDTH = 100
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "demo",
+        "Play the scenes of service discovery step by step: a sentence, the command, its real output.\n"
+        "It uses the Seamark that runs in the data directory; if none does, one of its own that is gone afterwards.",
+        examples=EXAMPLES,
+        codes={0: "every scene came out as it should", 1: "a scene did not; the reason is on stderr"},
+    )
+    add_data_dir_option(made)
+    add_switch(made, "--ephemeral", help="on one of its own in any case")
+    made.add_argument("--kubeconfig", metavar="FILE", help="on this one, which must be a Seamark")
+    made.add_argument("--nodes", metavar="N", type=int, default=3, help="simulated nodes of one of its own (default 3)")
+    made.add_argument("-n", "--namespace", metavar="NAME", default="demo", help="where to play (default demo)")
+    add_switch(made, "--pause", help="wait for Enter after each scene")
+    add_switch(made, "--keep", help="leave the namespace as it is at the end")
+    return made
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A cluster to play on; ``dns`` is empty if its address is not known."""
+
+    kubeconfig: Path
+    dns: str
+    told: str
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+
+    from seamark.cli.logging_setup import set_up
+    from seamark.cli.running.scenes import node_name
+    from seamark.config import LogSettings
+
+    # The log of a Seamark of our own would be taken for the output of a command.
+    set_up(LogSettings(level="error"))
+    with _place(options) as place, _kubeconfig(place.kubeconfig):
+        stage = TerminalStage(options.namespace, place, pause=options.pause)
+        stage.say(place.told)
+        stage.shown(f"export KUBECONFIG={place.kubeconfig}")
+        if not stage.nodes:
+            stage.say("It has no simulated nodes.")
+        _prepare(stage)
+        try:
+            _play(stage)
+        finally:
+            if not options.keep:
+                stage.heading("Tidying up")
+                stage.run(f"seamark delete namespace {options.namespace}", until="deleted")
+                if not stage.nodes:
+                    stage.run(f"seamark delete node {node_name(stage)} --ignore-not-found")
+    return 0
+
+
+def _play(stage: TerminalStage) -> None:
+    from seamark.cli.running.scenes import SCENES
+
+    for number, (title, scene) in enumerate(SCENES, 1):
+        stage.heading(f"{number}. {title}")
+        scene(stage)
+        stage.rest()
+
+
+# --- where -----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _place(options: argparse.Namespace) -> Iterator[Place]:
+    if options.kubeconfig:
+        path = Path(options.kubeconfig).absolute()
+        yield Place(path, "", f"On the cluster of {path}.")
+        return
+    found = None if options.ephemeral else running_in(data_dir_of(options.data_dir))
+    if found is not None and found.ready:
+        dns = found.dns[0] if found.dns else ""
+        yield Place(Path(found.kubeconfig), dns, f"On the Seamark that runs in {Path(found.kubeconfig).parent}.")
+        return
+
+    from seamark.daemon import StartError
+    from seamark.testing.cluster import TestCluster
+
+    began = time.perf_counter()
+    try:
+        with Progress("starting a Seamark …"):
+            cluster = TestCluster(nodes=options.nodes).start()
+    except StartError as error:
+        raise Failure(str(error)) from error
+    try:
+        host, port = cluster.dns
+        took = time.perf_counter() - began
+        yield Place(cluster.kubeconfig, f"{host}:{port}", f"On a Seamark of its own, which took {took:.2f} s to start.")
+    finally:
+        cluster.stop()
+
+
+@contextlib.contextmanager
+def _kubeconfig(path: Path) -> Iterator[None]:
+    """Set KUBECONFIG inside the block, as a person who types the commands would."""
+    before = os.environ.get("KUBECONFIG")
+    os.environ["KUBECONFIG"] = str(path)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["KUBECONFIG"]
+        else:
+            os.environ["KUBECONFIG"] = before
+
+
+def _simulated(nodes: list[Object]) -> bool:
+    """Whether there are simulated nodes; on real ones, whose kubelets would look for the demo's images, it fails."""
+    from seamark.kinds.wellknown import SIMULATED_ANNOTATION
+
+    real = [
+        node["metadata"]["name"]
+        for node in nodes
+        if SIMULATED_ANNOTATION not in node["metadata"].get("annotations", {})
+    ]
+    if real:
+        raise Failure(f"this is no Seamark: {real[0]} is a real Node, and the demo's Pods are only played")
+    return bool(nodes)
+
+
+def _prepare(stage: TerminalStage) -> None:
+    """Make the namespace, which must not exist yet, because it is deleted at the end."""
+    namespace = stage.namespace
+    if stage.output(f"seamark get namespace {namespace} -o name")[0]:
+        raise Failure(f"there is a namespace {namespace} already; delete it, or choose another with --namespace")
+    given = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"
+    stage.run("seamark apply -f -", given=given, until="created")
+
+
+# --- how -------------------------------------------------------------------------------------------
+
+
+class TerminalStage:
+    """Plays on the terminal: shows every command and exactly what it printed."""
+
+    def __init__(self, namespace: str, place: Place, *, pause: bool) -> None:
+        self.namespace = namespace
+        self.resolver = f"--server {place.dns}" if place.dns else ""
+        self._pause = pause and sys.stdin.isatty()
+        self._colour = colourful(sys.stdout)
+        self._warned: set[str] = set()
+        self._nodes: bool | None = None
+
+    @property
+    def nodes(self) -> bool:
+        if self._nodes is None:
+            self._nodes = _simulated(json.loads(self.output("seamark get nodes -o json")[0])["items"])
+        return self._nodes
+
+    def heading(self, text: str) -> None:
+        print(f"\n{styled(text, 'bold', colour=self._colour)}\n")
+
+    def say(self, text: str) -> None:
+        print(textwrap.fill(text, WIDTH) + "\n")
+
+    def shown(self, command: str) -> None:
+        print(styled(f"$ {command}", "cyan", colour=self._colour))
+
+    def rest(self) -> None:
+        if self._pause:
+            input(styled("Enter goes on … ", "dim", colour=self._colour))
+
+    def run(self, command: str, *, given: str = "", until: str = "") -> str:
+        """Show the command, run it until its output is what it should be, show that."""
+        self.shown(f"{command} <<EOF\n{given}EOF" if given else command)
+        out, err = self._until(command, given, until)
+        for line in err.splitlines():
+            if not line.startswith("Warning:") or line not in self._warned:
+                print(line)
+            self._warned.add(line)
+        print(out, flush=True)
+        return out
+
+    def _until(self, command: str, given: str, until: str) -> tuple[str, str]:
+        patience = time.monotonic() + PATIENCE
+        with Progress("waiting until the cluster has seen it …"):
+            while True:
+                out, err = self.output(command, given)
+                if re.search(until, out + err):
+                    return out, err
+                if given or time.monotonic() > patience:
+                    raise Failure(f"`{command}` did not print what it should ({until}), but: {out}{err}".strip())
+                time.sleep(LOOK_AGAIN)
+
+    def output(self, command: str, given: str = "") -> tuple[str, str]:
+        """What a command prints on stdout and stderr, run in this process by the code that a shell would start."""
+        from seamark.cli import main as seamark
+
+        _, *arguments = shlex.split(command)
+        out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
+        sys.stdin = io.StringIO(given)
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                seamark(arguments)
+        finally:
+            sys.stdin = stdin
+        return out.getvalue(), err.getvalue()

@@ -1,0 +1,110 @@
+"""``seamark dns``: cluster DNS for any Kubernetes API."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import verb_parser
+from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+
+if TYPE_CHECKING:
+    from seamark.config import ClusterSettings
+    from seamark.dns.config import DnsConfig
+
+EXAMPLES = """\
+seamark dns --kubeconfig data/kubeconfig --listen 127.0.0.1:10053
+seamark dns --listen :53 --pods insecure --ttl 30 --fallthrough in-addr.arpa,ip6.arpa   # as kubeadm sets it up
+seamark dns --listen :53 --forward 1.1.1.1,9.9.9.9 --forward corp.example=10.0.0.53 --workers 2
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "dns", "Serve the cluster's names from its own state.", examples=EXAMPLES, environment=ENVIRONMENT
+    )
+    add_settings(made, "dns")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    config = config_of(parser().parse_args(arguments), "dns")
+
+    import uvloop
+
+    from seamark.access.kubeconfig_file import KubeconfigError
+    from seamark.cli.logging_setup import set_up
+    from seamark.dns.server import ListenError
+
+    set_up(config.log)
+    serving = _serve_in_workers if config.dns.workers > 1 else _serve_here
+    try:
+        uvloop.run(serving(config.dns, config.cluster))
+    except* (ListenError, KubeconfigError) as group:
+        raise Failure(str(group.exceptions[0])) from group
+    return 0
+
+
+def _until_signalled() -> asyncio.Event:
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    return ended
+
+
+def _announce(addresses: list[tuple[str, int]], status: tuple[str, int]) -> None:
+    for host, port in addresses:
+        print(f"DNS          {f'[{host}]' if ':' in host else host}:{port}")
+    if status[1]:
+        print(f"status       http://{status[0]}:{status[1]}")
+    print("listening", flush=True)
+
+
+async def _serve_here(config: DnsConfig, where: ClusterSettings) -> None:
+    from seamark.access.kubeconfig import load
+    from seamark.access.remote import RemoteCluster
+    from seamark.dns.server import DnsServer
+    from seamark.dns.worker import freeze_when_synced
+
+    ended = _until_signalled()
+    async with RemoteCluster(load(where.kubeconfig or None, context=where.context), agent="seamark-dns") as cluster:
+        server = DnsServer(config, cluster)
+        async with server.running():
+            _announce(server.addresses, server.status.address)
+            waiting = [asyncio.ensure_future(freeze_when_synced(server)), asyncio.ensure_future(ended.wait())]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.is_set():
+                print("ready", flush=True)
+            await ended.wait()
+            waiting[0].cancel()
+
+
+async def _serve_in_workers(config: DnsConfig, where: ClusterSettings) -> None:
+    from seamark.access.kubeconfig import load
+    from seamark.dns.workers import WorkerPool
+
+    load(
+        where.kubeconfig or None, context=where.context
+    )  # so that a mistake in it is reported once, not by every worker
+    ended = _until_signalled()
+    pool = WorkerPool(config, kubeconfig=where.kubeconfig, context=where.context)
+    async with pool.running():
+        _announce(pool.addresses, pool.status.address)
+        while not ended.is_set():
+            code, _ = await pool.ready()
+            if code == 200:
+                print("ready", flush=True)
+                await ended.wait()
+            else:
+                await _wait_a_little(ended)
+
+
+async def _wait_a_little(ended: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(0.1):
+            await ended.wait()
+    except TimeoutError:
+        return

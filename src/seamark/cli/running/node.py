@@ -1,0 +1,92 @@
+"""``seamark node stop`` and ``start``: switch a simulated node off and on."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from seamark.cli.clusters import refusal
+from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import add_switch, duration, verb_parser
+from seamark.cli.terminal import Progress
+
+if TYPE_CHECKING:
+    from seamark.access.kubeconfig import Connection
+
+EXAMPLES = """\
+seamark node stop node-2         # NotReady, and its Pods are no longer endpoints
+seamark get nodes
+seamark node start node-2
+"""
+
+DONE = {"stop": "stopped", "start": "started"}
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "node",
+        "Stop a simulated node as if it lost its power, or start it again, and wait until the cluster knows.\n"
+        "Real Nodes are refused.",
+        examples=EXAMPLES,
+    )
+    made.add_argument("action", choices=("stop", "start"))
+    made.add_argument("name", metavar="NODE", help="its name, as `seamark get nodes` lists it")
+    add_data_dir_option(made)
+    made.add_argument("--kubeconfig", metavar="FILE", help="instead: any cluster with simulated nodes")
+    made.add_argument("--context", metavar="CONTEXT", default="", help="the kubeconfig's context to use")
+    add_switch(made, "--wait", default=True, help="until the node is as it should be (default true)")
+    made.add_argument("--timeout", metavar="DURATION", type=duration, default=60.0, help="give up waiting (default 60)")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+
+    from seamark.errors import ApiError
+    from seamark.nodes.simulated.control import NotSimulated
+
+    try:
+        asyncio.run(_switch(options))
+    except NotSimulated as error:
+        raise Failure(str(error)) from error
+    except ApiError as error:
+        raise refusal(error) from error
+    print(f"node/{options.name} {DONE[options.action]}")
+    return 0
+
+
+async def _switch(options: argparse.Namespace) -> None:
+    from seamark.access.remote import RemoteCluster
+    from seamark.nodes.simulated import control
+
+    async with RemoteCluster(_connection(options), agent="seamark") as cluster:
+        await (control.stop if options.action == "stop" else control.start)(cluster, options.name)
+        if not options.wait:
+            return
+        with Progress(f"waiting for {options.name} …"):
+            try:
+                async with asyncio.timeout(options.timeout):
+                    await control.settled(cluster, options.name)
+            except TimeoutError as error:
+                done = DONE[options.action]
+                raise Failure(f"node {options.name} has not {done} within {options.timeout:g} s") from error
+
+
+def _connection(options: argparse.Namespace) -> Connection:
+    """The Seamark of a data directory, or the cluster of ``--kubeconfig``; never the one that kubectl is set to."""
+    from seamark.access.kubeconfig import load
+    from seamark.access.kubeconfig_file import KubeconfigError
+
+    path = options.kubeconfig
+    if not path:
+        directory = data_dir_of(options.data_dir)
+        found = running_in(directory)
+        if found is None or not found.ready:
+            raise Failure(f"no Seamark runs in {directory}; start one with `seamark up`, or name a --kubeconfig")
+        path = found.kubeconfig
+    try:
+        return load(path, context=options.context)
+    except KubeconfigError as error:
+        raise Failure(str(error)) from error

@@ -1,0 +1,51 @@
+"""Running a daemon in the foreground, for ``up`` and ``apiserver``."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING
+
+from seamark.cli.failure import Failure
+from seamark.cli.terminal import Progress
+
+if TYPE_CHECKING:
+    from seamark.config import Config
+    from seamark.daemon import Daemon, Part
+
+
+def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
+    """Run a daemon until it is told to stop."""
+    from seamark.cli.logging_setup import set_up
+
+    set_up(config.log)
+
+    import uvloop
+
+    from seamark import daemon
+    from seamark.config import ConfigError
+
+    progress = Progress("starting …")
+
+    async def is_up(running: Daemon) -> None:
+        progress.done()
+        await ready(running)
+        collect_less()
+
+    try:
+        with progress:
+            uvloop.run(daemon.run(config, parts, is_up))
+    except (daemon.StartError, daemon.PartFailed) as error:
+        raise Failure(str(error)) from error
+    except ConfigError as error:
+        raise Failure(str(error), 2) from error
+
+
+def collect_less() -> None:
+    """Have Python look for cyclic garbage less often.
+
+    Few of our objects are cyclic, and what is loaded by now stays; looking at it again and again took a fourteenth of
+    the time of a write.
+    """
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)

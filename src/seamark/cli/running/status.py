@@ -1,0 +1,122 @@
+"""``seamark status``: whether a Seamark runs in a data directory, since when, where, and what it holds."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
+from seamark.cli.parsing import verb_parser
+from seamark.cli.terminal import Progress, colourful, styled
+
+if TYPE_CHECKING:
+    from seamark.kinds.resource import Resource
+    from seamark.presence import Presence
+
+EXAMPLES = """\
+seamark status
+seamark status -o json | jq .objects.pods
+until seamark status; do sleep 1; done      # wait until it is up
+"""
+PATIENCE = 5.0  # seconds an API server may take to answer
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "status",
+        "Say whether a Seamark runs in a data directory, where its parts answer, and how many objects it holds.",
+        examples=EXAMPLES,
+        codes={0: "it runs and answers", 1: "it does not run, is still starting, or does not answer"},
+    )
+    add_data_dir_option(made)
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    directory = data_dir_of(options.data_dir)
+    found = running_in(directory)
+    objects: dict[str, int] | None = None
+    reason = "" if found is not None else "not running"
+    if found is not None and not found.ready:
+        reason = "starting"
+    elif found is not None:
+        from seamark.errors import ApiError
+
+        with Progress("asking the API server …"):
+            try:
+                objects = asyncio.run(_count(Path(found.kubeconfig)))
+            except ApiError as error:
+                reason = f"not answering: {error}"
+    if options.output == "json":
+        _print_json(directory, found, reason, objects)
+    else:
+        _print_text(directory, found, reason, objects)
+    return 0 if not reason else 1
+
+
+async def _count(kubeconfig: Path) -> dict[str, int]:
+    """The number of objects of each kind that has any; ``ApiError`` if the server does not answer."""
+    from seamark.access.kubeconfig import load
+    from seamark.access.transport import Transport
+    from seamark.cli.objects.server import Server
+    from seamark.errors import Timeout
+
+    transport = Transport(load(kubeconfig))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            server = Server(transport)
+            kinds: dict[str, Resource] = {}
+            for kind in (await server.kinds()).all:
+                if "list" in kind.verbs:
+                    kinds.setdefault(kind.resource.plural, kind.resource)  # Events are in two groups: count them once
+            counts = await asyncio.gather(*(server.count(resource) for resource in kinds.values()))
+    except TimeoutError as error:
+        raise Timeout(f"no answer within {PATIENCE:g} seconds") from error
+    finally:
+        await transport.close()
+    return {plural: count for plural, count in zip(kinds, counts, strict=True) if count}
+
+
+def _print_json(directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None) -> None:
+    import msgspec
+
+    document: dict[str, Any] = {"dataDir": str(directory), "running": found is not None, "healthy": not reason}
+    if reason:
+        document["reason"] = reason
+    if found is not None:
+        document |= {"pid": found.pid, "version": found.version, "started": found.started, "parts": list(found.parts)}
+        document |= {"api": found.api, "kubeconfig": found.kubeconfig, "dns": list(found.dns), "store": found.store}
+        document |= {"nodes": found.nodes, "log": found.log}
+    if objects is not None:
+        document["objects"] = objects
+    print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def _print_text(directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None) -> None:
+    colour = colourful(sys.stdout)
+    lines = [("data", str(directory))]
+    if found is not None:
+        lines.append(("process", f"pid {found.pid}, version {found.version or 'unknown'}{_since(found.started)}"))
+        lines += [("API server", found.api), ("kubeconfig", found.kubeconfig), ("store", found.store)]
+        lines += [("DNS", f"{each} (UDP and TCP)") for each in found.dns]
+        lines += [("nodes", f"{found.nodes} simulated")] if found.nodes else []
+        lines += [("log", found.log)]
+    if objects is not None:
+        held = [f"{count} {kind}" for kind, count in sorted(objects.items(), key=lambda pair: (-pair[1], pair[0]))]
+        lines.append(("objects", ", ".join(held)))
+    for name, text in lines:
+        if text:
+            print(styled(f"{name:<13}", "bold", colour=colour) + text)
+    print(styled(reason or "running", "red" if reason else "green", colour=colour))
+
+
+def _since(started: str) -> str:
+    from seamark.kinds.values import times
+
+    return f", up {times.age(time.time(), started)} since {started}" if started else ""
