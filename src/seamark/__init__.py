@@ -15,7 +15,7 @@ The tour, from a request to an answer:
 - ``daemon``: builds, starts and stops all the parts in one process
 - ``cli``: the command line
 - ``testing``: the pytest plugin
-- ``config``: the settings; ``sections``: those of the parts
+- ``config``: all settings together, from flags, environment and a file; ``settings``: how a part declares its own
 - ``errors``: the errors of API requests
 - ``metrics``: counters, gauges and histograms for Prometheus
 - ``presence``: locks a data directory, and tells which process holds it

@@ -15,5 +15,6 @@ The way of a request, top to bottom:
 - ``watch``, ``bookmark``: those who want to know what changes
 
 ``core`` is what all ways in share, ``server`` puts it together, ``local`` is the same for components in this process,
-``bootstrap`` makes what every cluster has, ``certificates`` the server's identity.
+``bootstrap`` makes what every cluster has, ``certificates`` the server's identity.  ``settings`` are those of the
+server and of the network of Services.
 """

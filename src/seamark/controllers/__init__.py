@@ -14,5 +14,5 @@ What Services are found by comes about like this:
 - ``endpoints_controller``, ``endpointslices_controller``, ``mirroring_controller``: follow, plan, carry out
 - ``discovery``: the three of them over shared informers
 
-``views`` are the objects as the discovery controllers read and write them.
+``views`` are the objects as the discovery controllers read and write them; ``settings`` those of all controllers.
 """
