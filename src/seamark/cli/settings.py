@@ -40,14 +40,14 @@ def _within(name: str, places: tuple[str, ...]) -> bool:
     return any(name == place or name.startswith(f"{place}.") for place in places)
 
 
-_SERVER = ("data_dir", "store", "api", "network", "log")
+_SERVER = ("data_dir", "store", "ephemeral", "cluster_domain", "api", "network", "log")
 SCOPES = {
     "up": Scope(
-        (*_SERVER, "ephemeral", "cluster_domain", "dns_host", "dns_port", "nodes", "surroundings"),
+        (*_SERVER, "dns_host", "dns_port", "nodes", "surroundings"),
         ("dns", "discovery", "election"),
         own_cluster=True,
     ),
-    "apiserver": Scope(_SERVER, ("ephemeral", "cluster_domain", "surroundings", "election"), own_cluster=True),
+    "apiserver": Scope(_SERVER, ("surroundings", "election"), own_cluster=True),
     "controllers": Scope(("cluster", "discovery", "election", "log")),
     "dns": Scope(("cluster", "dns", "log"), ("cluster_domain",)),
     "resolve": Scope(("cluster", "dns.zone", "dns.forward.routes"), ("cluster_domain", "dns.forward")),
