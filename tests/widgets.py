@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from seamark.kinds.dynamic import AGE, DynamicKind, Printed
-from seamark.kinds.kind import Column, Subresource
+from seamark.kinds.kind import Column
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import status_of
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 NAME = "com.example.v1.Widget"
@@ -46,7 +47,7 @@ def widget_kind(shape_: Shape | None = None, resource: Resource = WIDGETS, **mor
     columns: dict[str, Any] = {
         "short_names": ("wd",),
         "categories": ("all",),
-        "subresources": (Subresource("status", ("get", "patch", "update"), "Widget"),),
+        "subresources": (status_of("Widget"),),
         "printed": (Printed(Column("Size", "integer"), ("spec", "size")), AGE),
     }
     return DynamicKind(resource, shape_ or shape(), **columns | more)

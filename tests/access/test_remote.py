@@ -362,7 +362,8 @@ async def test_answers_that_are_not_success_become_errors():
 @pytest.mark.parametrize(
     ("status", "body", "error", "text"),
     [
-        (404, b"404 page not found\n", errors.NotFound, "404 page not found"),
+        (404, b"404 page not found\n", errors.NotFound, "the server could not find the requested resource"),
+        (404, b"nothing here", errors.NotFound, "nothing here"),
         (502, b"<html> Bad\n Gateway</html>", errors.ApiError, "<html> Bad Gateway</html>"),
         (503, b"", errors.ServiceUnavailable, "the server answered 503 without saying why"),
         (301, b"", errors.ApiError, "the server answered 301 without saying why"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from seamark.kinds import resource as r
-from seamark.kinds.kind import ALL_VERBS, Kind, Subresource
+from seamark.kinds.kind import ALL_VERBS, Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import Subresource
 
 CHANGE = ("get", "patch", "update")
 PROXY = ("create", "delete", "get", "patch", "update")
