@@ -13,7 +13,8 @@ from seamark.api.authorization import User
 from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
-from seamark.api.state.cache import PORTS_PREFIX, entry_of
+from seamark.api.state.cache import PORTS_PREFIX
+from seamark.api.state.entries import entry_of
 from seamark.metrics import Registry
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store

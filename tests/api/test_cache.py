@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.state.cache import PORTS_PREFIX, Cache, entry_of, key_of, prefix_of, restamped, stored
+from seamark.api.state.cache import PORTS_PREFIX, Cache
+from seamark.api.state.entries import entry_of, key_of, prefix_of, restamped, stored
 from seamark.kinds.resource import CONFIGMAPS, EVENTS, NAMESPACES, NEW_EVENTS, NODES
 from seamark.kinds.table import KINDS
 from seamark.store.opening import open_store

@@ -9,7 +9,8 @@ import pytest_asyncio
 from seamark.api.allocation.repair import ROUNDS_BEFORE_FREED, Findings, PortRepair, User, examine
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
-from seamark.api.state.cache import PORTS_PREFIX, key_of, stored
+from seamark.api.state.cache import PORTS_PREFIX
+from seamark.api.state.entries import key_of, stored
 from seamark.errors import Invalid
 from seamark.kinds.resource import NAMESPACES, SERVICES
 from seamark.metrics import Registry

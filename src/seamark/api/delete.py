@@ -11,7 +11,8 @@ import msgspec
 
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.call import Caller, DeleteOptions, Target
-from seamark.api.state.cache import Cache, Entry, entry_of, key_of, stored
+from seamark.api.state.cache import Cache
+from seamark.api.state.entries import Entry, entry_of, key_of, stored
 from seamark.api.write import CONFLICT_ATTEMPTS
 from seamark.errors import Object
 from seamark.kinds.kind import Kind

@@ -18,7 +18,7 @@ from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOp
 from seamark.api.edits import shown
 from seamark.api.intake import Document
 from seamark.api.operations import Answered, Operations, unavailable
-from seamark.api.state.cache import Entry
+from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.state.watch import Subscription
 from seamark.api.write import Written

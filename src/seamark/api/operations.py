@@ -21,7 +21,8 @@ from seamark.api.delete import Deleted, Deleter, check_preconditions
 from seamark.api.edits import shown
 from seamark.api.fields.patch import PatchType
 from seamark.api.intake import Document
-from seamark.api.state.cache import Cache, Entry
+from seamark.api.state.cache import Cache
+from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page, Reader
 from seamark.api.state.select import select
 from seamark.api.state.versions import of_write_or_watch

@@ -24,7 +24,8 @@ from seamark.api.allocation.reserve import Reservations
 from seamark.api.call import Caller, Target
 from seamark.api.fields import managed
 from seamark.api.intake import check_namespace
-from seamark.api.state.cache import Cache, Entry, entry_of, key_of, stored
+from seamark.api.state.cache import Cache
+from seamark.api.state.entries import Entry, entry_of, key_of, stored
 from seamark.api.state.versions import of_write_or_watch
 from seamark.api.turns import Turns
 from seamark.errors import Object

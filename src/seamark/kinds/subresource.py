@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 CHANGE = ("get", "patch", "update")
 STREAM = ("create", "get")
-PROXY = ("create", "delete", "get", "patch", "update")
 
 Paths = tuple[tuple[str, ...], ...]  # fields of an object; "*" stands for any element of a list
 
@@ -40,6 +39,12 @@ class Subresource(msgspec.Struct, frozen=True):
     kind: str
     group: str | None = None
     version: str | None = None
+    goes_on: bool = False  # whether the path may go on below it
+
+
+def proxy(kind: str) -> Subresource:
+    """What forwards a request to whatever is behind the object."""
+    return Subresource("proxy", ("create", "delete", "get", "patch", "update"), kind, goes_on=True)
 
 
 class Part(Subresource, frozen=True):

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import msgspec
 
 from seamark.api.settings import ServiceNetwork
-from seamark.api.state.cache import PORTS_PREFIX, Cache, key_of, stored
+from seamark.api.state.cache import PORTS_PREFIX, Cache
+from seamark.api.state.entries import key_of, stored
 from seamark.errors import Object
 from seamark.kinds.allocation import Allocation
 from seamark.kinds.kind import Kind

@@ -13,7 +13,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.http.negotiate import Representation
-from seamark.api.state.cache import Entry
+from seamark.api.state.entries import Entry
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 

@@ -53,9 +53,12 @@ def _object(kinds: Kinds, group: str, version: str, parts: list[str]) -> Target:
         inner = kinds.by_plural(group, version, parts[2])
         if inner is not None and inner.resource.namespaced:
             namespace, parts = parts[1], parts[2:]
-    if not parts or (len(parts) > 3 and parts[2] != "proxy"):
+    if not parts:
         raise not_found()
     plural, name, subresource = (*parts[:3], "", "")[:3]
     if len(parts) > 2 and not subresource:
         raise not_found()
-    return target(kinds.by_plural(group, version, plural), namespace, name, subresource)
+    found = target(kinds.by_plural(group, version, plural), namespace, name, subresource)
+    if len(parts) > 3 and not (found.subresource is not None and found.subresource.goes_on):
+        raise not_found()
+    return found

@@ -22,7 +22,7 @@ from seamark.api.http.query import Query, delete_options, first, list_options, p
 from seamark.api.http.render import Renderer
 from seamark.api.http.watch import Watches
 from seamark.api.operations import Answered, Operations, success
-from seamark.api.state.cache import Entry
+from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.write import Written
 from seamark.kinds.values import times

@@ -15,7 +15,7 @@ import msgspec
 from seamark import errors
 from seamark.api.http.protocol import MAX_STREAM_BACKLOG, Stream, Streaming, frame
 from seamark.api.http.render import Renderer
-from seamark.api.state.cache import Entry, Event
+from seamark.api.state.entries import Entry, Event
 from seamark.api.state.read import Reader
 from seamark.api.state.watch import Watching, failure, seen
 from seamark.errors import Object

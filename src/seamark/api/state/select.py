@@ -6,7 +6,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.call import ListOptions
-from seamark.api.state.cache import Entry
+from seamark.api.state.entries import Entry
 from seamark.kinds.kind import Kind
 from seamark.kinds.values.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
 

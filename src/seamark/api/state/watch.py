@@ -14,7 +14,8 @@ import msgspec
 
 from seamark import errors
 from seamark.api.call import ListOptions
-from seamark.api.state.cache import Cache, Collection, Entry, Event, entry_of, restamped
+from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.entries import Entry, Event, entry_of, restamped
 from seamark.api.state.select import Selection
 from seamark.store.protocol import Change, Compacted, Store, StoreError
 

@@ -11,7 +11,7 @@ from seamark.kinds.language import go_names
 from seamark.kinds.pod.resources import quantity_mistakes
 from seamark.kinds.pod.scheduling import TAINT_EFFECTS
 from seamark.kinds.resource import NODES
-from seamark.kinds.subresource import PROXY, Subresource, status_of
+from seamark.kinds.subresource import proxy, status_of
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import both_families, cidr_mistakes, cidr_warnings
 from seamark.kinds.values.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
@@ -27,7 +27,7 @@ class NodeKind(Kind):
     shape_name = "io.k8s.api.core.v1.Node"
     short_names = ("no",)
     subresources = (
-        Subresource("proxy", PROXY, "NodeProxyOptions"),
+        proxy("NodeProxyOptions"),
         status_of("Node"),
     )
     columns = (

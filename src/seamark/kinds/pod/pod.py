@@ -19,7 +19,7 @@ from seamark.kinds.pod.update import ephemeral_mistakes, prepare_resize, resize_
 from seamark.kinds.pod.validation import new_pod_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
 from seamark.kinds.resource import PODS
-from seamark.kinds.subresource import CHANGE, PROXY, STREAM, LabelsOf, Part, Subresource, status_of
+from seamark.kinds.subresource import CHANGE, STREAM, LabelsOf, Part, Subresource, proxy, status_of
 from seamark.kinds.values.addresses import ip_warnings
 from seamark.kinds.values.fields import Errors
 from seamark.kinds.values.metadata import dns_label, keep_accessories
@@ -77,7 +77,7 @@ class PodKind(Kind):
         Subresource("exec", STREAM, "PodExecOptions"),
         Subresource("log", ("get",), "Pod"),
         Subresource("portforward", STREAM, "PodPortForwardOptions"),
-        Subresource("proxy", PROXY, "PodProxyOptions"),
+        proxy("PodProxyOptions"),
         Resize("resize", CHANGE, "Pod", edits=_RESIZED),
         status_of("Pod", reset=(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences"))),
     )

@@ -24,7 +24,7 @@ from seamark.kinds.service.types import (
     NONE,
     wipe_unneeded,
 )
-from seamark.kinds.subresource import PROXY, Subresource, status_of
+from seamark.kinds.subresource import proxy, status_of
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import cidr_warnings, ip_warnings
 from seamark.kinds.values.fields import Errors
@@ -39,7 +39,7 @@ class ServiceKind(Kind):
     short_names = ("svc",)
     categories = ("all",)
     subresources = (
-        Subresource("proxy", PROXY, "ServiceProxyOptions"),
+        proxy("ServiceProxyOptions"),
         status_of("Service"),
     )
     columns = (
