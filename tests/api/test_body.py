@@ -149,7 +149,6 @@ def test_other_kinds_are_refused() -> None:
         b'{"metadata": {"generation": ' + b"9" * 100_000 + b"}}",
         b"[" * 100_000,
         b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
-        b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
         b'{"metadata": {"managedFields": [{"fieldsV1": ' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}]}}",
         b'{"metadata": ' + b"[" * 900 + b"]" * 900 + b"}",
         b'"' + b"a" * 1_000_000,
@@ -159,6 +158,17 @@ def test_other_kinds_are_refused() -> None:
 @pytest.mark.parametrize("content_type", ["application/json", "application/yaml"])
 def test_hostile_bodies_are_bad_requests(hostile: bytes, content_type: str) -> None:
     assert refused(hostile, content_type=content_type)
+
+
+def test_a_deep_unknown_field_is_dropped_or_refused() -> None:
+    """Kubernetes reads 10,000 levels; how many Python reads depends on its version, from 1,000 (3.11) to as many."""
+    deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
+    try:
+        _, warnings = read(deep)
+    except errors.BadRequest as error:
+        assert "exceeded max depth" in error.message  # noqa: PT017 - either end is right
+    else:
+        assert warnings == ['unknown field "a"']
 
 
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]":,\\u0123abtrufalsn .-+eE\n', max_size=60).map(str.encode))
