@@ -307,6 +307,27 @@ async def test_a_request_that_hangs_does_not_keep_a_lost_lease(time):
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_renewal_cut_off_by_the_end_does_not_keep_the_lease(time):
+    """The server writes a renewal whose answer never arrives, so the leader's copy of the lease is out of date."""
+    box = LeaseBox()
+    process = Process(box, time, "a")
+    client = process.election._cluster
+    update = client.update
+
+    async def without_answer(*args, **more):
+        await update(*args, **more)
+        client.update = update
+        await asyncio.Event().wait()
+
+    process.start()
+    await time.settle()
+    client.update = without_answer
+    await time.pass_(3)
+    assert box.writes == 2
+    await process.stop()
+    assert lease_of(box)["holderIdentity"] == ""
+
+
 def test_timing_must_leave_room():
     with pytest.raises(ValueError, match="leader election needs"):
         Timing(duration=10, renew_deadline=10)

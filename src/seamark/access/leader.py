@@ -19,7 +19,7 @@ import msgspec
 
 from seamark.access.backoff import Random
 from seamark.access.cluster import Cluster
-from seamark.errors import ApiError, NotFound, Object
+from seamark.errors import ApiError, Conflict, NotFound, Object
 from seamark.kinds.resource import LEASES
 from seamark.kinds.values.times import micro_text
 
@@ -216,18 +216,26 @@ class LeaderElection:
         """Release the lease, so that the next leader need not wait until it expires."""
         self.leading = False
         lease = self._lease
-        if lease is None:
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                while lease is not None and _spec(lease).get("holderIdentity") == self.identity:
+                    lease = await self._released(lease)
+        except (ApiError, TimeoutError) as error:
+            log.warning("cannot release lease %s/%s: %s", self._namespace, self._name, error or "no answer")
             return
+        if lease is not None:
+            self._observe(lease)
+
+    async def _released(self, lease: Object) -> Object:
+        """Write the lease without a holder; returns it as it is now, if it was written since it was read."""
         now = micro_text(self._now())
         # One second, because a duration of zero would be invalid.
         spec = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now}
         try:
-            async with asyncio.timeout(_RELEASE_SECONDS):
-                released = await self._cluster.update(LEASES, {**lease, "spec": spec}, namespace=self._namespace)
-        except (ApiError, TimeoutError) as error:
-            log.warning("cannot release lease %s/%s: %s", self._namespace, self._name, error or "no answer")
-            return
-        self._observe(released)
+            return await self._cluster.update(LEASES, {**lease, "spec": spec}, namespace=self._namespace)
+        except Conflict:
+            # The server wrote our last renewal, but we were cancelled before its answer came.
+            return await self._cluster.get(LEASES, self._name, namespace=self._namespace)
 
 
 def _spec(lease: Object | None) -> Object:
