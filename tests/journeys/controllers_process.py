@@ -32,11 +32,15 @@ class ControllersProcess:
     def log(self) -> str:
         return Path(self._log.name).read_text()
 
+    @property
+    def status(self) -> str:
+        """The address of its status pages."""
+        return next(line.split()[1] for line in self.lines if line.startswith("status "))
+
     def ask(self, path: str) -> tuple[int, str]:
         """One page of its status."""
-        url = next(line.split()[1] for line in self.lines if line.startswith("status "))
         try:
-            with urllib.request.urlopen(url + path) as reply:
+            with urllib.request.urlopen(self.status + path) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             with error:

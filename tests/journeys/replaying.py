@@ -1,0 +1,24 @@
+"""The recordings of a real Kubernetes, played against a running Seamark by the tools beside them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from seamark_process import Seamark
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+
+
+def replay(server: Seamark, tool: str, recordings: str, *options: str) -> int:
+    """How many cases passed; a single one that did not is the test's failure."""
+    command = [sys.executable, str(CONFORMANCE / tool), "--server", server.url]
+    command += ["--token", server.token, "--ca", str(server.ca), *options]
+    command += sorted(map(str, (CONFORMANCE / recordings).glob("*.json")))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    assert done.returncode == 0, "\n".join([*said[:120], done.stderr, server.log[-3000:]])
+    passed, _, rest = said[-1].partition(" ")
+    assert rest == "passed, 0 failed", done.stdout
+    return int(passed)
