@@ -77,9 +77,9 @@ def main() -> None:
         token = (Path(folder) / "pki" / "admin.token").read_text().strip()
         server = ["--server", url, "--token", token, "--ca", f"{folder}/pki/ca.crt"]
         api = replay("replay_api.py", *server, "--jobs", "16", *map(str, sorted((CONFORMANCE / "api").glob("*.json"))))
-        controllers = replay(
-            "replay.py", *server, "--jobs", "16", *map(str, sorted((CONFORMANCE / "controllers").glob("*.json")))
-        )
+        metrics = ["--metrics", f"{url}/metrics"]
+        scenarios = map(str, sorted((CONFORMANCE / "controllers").glob("*.json")))
+        controllers = replay("replay.py", *server, *metrics, "--jobs", "16", *scenarios)
         asked = []
         for profile, options in DNS_PROFILES.items():
             started = stack.enter_context(
@@ -87,7 +87,7 @@ def main() -> None:
             )
             asked += ["--dns", f"{profile}={next(line for line in started if line.startswith('DNS')).split()[1]}"]
         recordings = map(str, sorted((CONFORMANCE / "dns").glob("*.json")))
-        dns = replay("replay_dns.py", *server, *asked, "--upstream", UPSTREAM, *recordings)
+        dns = replay("replay_dns.py", *server, *metrics, *asked, "--upstream", UPSTREAM, *recordings)
     lines = ["| recorded cases | passed | of |", "|---|---|---|"]
     lines += table("API server", api) + table("controllers", controllers) + table("DNS", dns)
     text = PAGE.read_text()

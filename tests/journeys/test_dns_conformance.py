@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from dns_process import DnsProcess, free_port
+from replaying import replay
 from seamark_process import Seamark
 
-CONFORMANCE = Path(__file__).parents[1] / "conformance"
 PROFILES = {
     "verified": ["--pods", "verified", "--ttl", "30", "--forward", "none"],
     "disabled": ["--forward", "none"],
@@ -51,11 +48,7 @@ def profiles(everything: Seamark) -> Iterator[tuple[dict[str, DnsProcess], int]]
 @pytest.mark.xdist_group("conformance")
 def test_every_recorded_answer_is_repeated(everything: Seamark, profiles: tuple[dict[str, DnsProcess], int]) -> None:
     servers, upstream = profiles
-    command = [sys.executable, str(CONFORMANCE / "replay_dns.py"), "-q", "--server", everything.url]
-    command += ["--token", everything.token, "--ca", str(everything.ca), "--upstream", f"127.0.0.1:{upstream}"]
+    options = ["-q", "--upstream", f"127.0.0.1:{upstream}", "--metrics", f"{everything.url}/metrics"]
     for profile, process in servers.items():
-        command += ["--dns", f"{profile}={process.address[0]}:{process.address[1]}"]
-    command += sorted(map(str, (CONFORMANCE / "dns").glob("*.json")))
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr + everything.log[-2000:]
-    assert int(done.stdout.splitlines()[-1].split()[0]) >= 346
+        options += ["--dns", f"{profile}={process.address[0]}:{process.address[1]}"]
+    assert replay(everything, "replay_dns.py", "dns", *options) >= 346
