@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from seamark.dns.config import DnsConfig
 from seamark.dns.server import ListenError
-from seamark.dns.workers import WorkerPool, merged
+from seamark.dns.workers import Channel, WorkerPool, merged
 
 TEXT = """\
 # HELP a_total About a.
@@ -55,6 +56,21 @@ async def test_a_status_address_in_use_is_one_plain_error() -> None:
             async with WorkerPool(config, kubeconfig="/nowhere/kubeconfig").running():
                 pass
     assert group.group_contains(ListenError, match="cannot serve the status")
+
+
+async def test_a_late_answer_is_not_taken_for_the_next() -> None:
+    """A worker that starts slowly is asked in vain at first, and not for ever."""
+    ours, theirs = socket.socketpair()
+    channel = Channel(*await asyncio.open_unix_connection(sock=ours))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await channel.ask("ready")
+    theirs.send(b"late\n")
+    asked = asyncio.create_task(channel.ask("metrics"))
+    theirs.send(b"in time\n")
+    assert await asked == b"in time\n"
+    channel.close()
+    theirs.close()
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"listen": ()}])

@@ -31,6 +31,33 @@ _END_SECONDS = 5.0
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
+class Channel:
+    """Questions to a worker and its answers, a line each, in the same order."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._owed = 0
+
+    async def ask(self, what: str) -> bytes:
+        """The answer; empty at the end of the channel.
+
+        May be cancelled: an answer that comes later, from a worker that was busy or still starting, is dropped by the
+        next question.
+        """
+        self._writer.write(what.encode() + b"\n")
+        self._owed += 1
+        await self._writer.drain()
+        while True:
+            answer = await self._reader.readline()
+            self._owed -= 1
+            if not (self._owed and answer):
+                return answer
+
+    def close(self) -> None:
+        self._writer.close()
+
+
 class Worker:
     """One process and the channel to it."""
 
@@ -41,7 +68,7 @@ class Worker:
         self._pairs = pairs
         self._kubeconfig = kubeconfig
         self._context = context
-        self._channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._channel: Channel | None = None
         self._asking = asyncio.Lock()
 
     async def run(self) -> None:
@@ -58,18 +85,14 @@ class Worker:
             await asyncio.sleep(backoff.next())
 
     async def ask(self, what: str) -> bytes | None:
-        """The worker's answer, or None if the worker is not running or does not answer."""
+        """The worker's answer, or None if there is no worker or it does not answer in time."""
         async with self._asking:
             if self._channel is None:
                 return None
-            reader, writer = self._channel
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    writer.write(what.encode() + b"\n")
-                    await writer.drain()
-                    return await reader.readline() or None
+                    return await self._channel.ask(what) or None
             except (OSError, TimeoutError):
-                self._channel = None  # a late answer would be mistaken for the answer to the next question
                 return None
 
     async def _live(self) -> int | None:
@@ -88,11 +111,11 @@ class Worker:
             assert process.stdin is not None
             process.stdin.write(msgspec.json.encode(assignment))
             process.stdin.close()
-            self._channel = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE)
+            self._channel = Channel(*await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE))
             return await process.wait()
         finally:
             if self._channel is not None:
-                self._channel[1].close()
+                self._channel.close()
                 self._channel = None
             if process.returncode is None:
                 await _end(process)
