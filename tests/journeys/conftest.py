@@ -64,6 +64,10 @@ class Kubectl:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}"
         return done.stdout
 
+    def wait(self, *arguments: str) -> str:
+        """``kubectl wait`` without its limit of 30 seconds."""
+        return self("wait", *arguments, "--timeout=-1s")
+
 
 @pytest.fixture
 def make_kubectl(tmp_path: Path) -> Callable[[Seamark], Kubectl]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import ssl
@@ -18,10 +20,13 @@ from seamark_process import Seamark
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    """A port that stays free until it is used: below those that the kernel gives to whoever asks for any."""
+    while True:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp, contextlib.suppress(OSError):
+            tcp.bind(("127.0.0.1", port))
+            udp.bind(("127.0.0.1", port))
+            return port
 
 
 class DnsProcess:
@@ -74,7 +79,7 @@ class Api:
         url = urlsplit(server.url)
         assert url.hostname is not None
         context = ssl.create_default_context(cafile=str(server.ca))
-        self._connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=30, context=context)
+        self._connection = http.client.HTTPSConnection(url.hostname, url.port, context=context)
         self._headers = {"Authorization": f"Bearer {server.token}", "Accept": "application/json"}
 
     def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> dict[str, Any]:

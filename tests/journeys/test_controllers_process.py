@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from controllers_process import ControllersProcess
 from dns_process import Api
 from replaying import replay
 from seamark_process import Seamark
+from waiting import until
 
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"
@@ -50,12 +50,6 @@ def api(start: Callable[..., Seamark]) -> Iterator[tuple[Seamark, Api]]:
     api = Api(server)
     yield server, api
     api.close()
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    """Wait for something that must come."""
-    while not true():
-        time.sleep(0.05)
 
 
 def add_service(api: Api, name: str) -> None:
@@ -102,15 +96,15 @@ def test_when_the_leader_is_killed_another_goes_on_and_rewrites_nothing(api: tup
         add_service(write, service)
         write.run_pod(f"{service}-0", f"10.0.0.{number}", service=service)
     for number, service in enumerate(SERVICES, start=1):
-        until(lambda s=service, n=number: addresses(write, s) == [f"10.0.0.{n}"], f"the slice of {service}")
-        until(lambda s=service, n=number: in_endpoints(write, s) == [f"10.0.0.{n}"], f"the Endpoints of {service}")
+        until(lambda s=service, n=number: addresses(write, s) == [f"10.0.0.{n}"])
+        until(lambda s=service, n=number: in_endpoints(write, s) == [f"10.0.0.{n}"])
     before = versions(write)
 
     first.kill()
     write.run_pod("web-1", "10.0.0.9", service="web")  # while nobody leads
-    until(lambda: second.leading, "the second to lead")
-    until(lambda: addresses(write, "web") == ["10.0.0.1", "10.0.0.9"], "the new Pod in a slice")
-    until(lambda: in_endpoints(write, "web") == ["10.0.0.1", "10.0.0.9"], "the new Pod in the Endpoints")
+    until(lambda: second.leading)
+    until(lambda: addresses(write, "web") == ["10.0.0.1", "10.0.0.9"])
+    until(lambda: in_endpoints(write, "web") == ["10.0.0.1", "10.0.0.9"])
 
     after = versions(write)
     changed = {uid for uid in after if after[uid] != before.get(uid)}
@@ -128,15 +122,15 @@ def test_a_leader_told_to_end_hands_over_at_once(api: tuple[Seamark, Api], run: 
     write.add_node()
     add_service(write, "web")
     write.run_pod("web-0", "10.0.0.1", service="web")
-    until(lambda: addresses(write, "web") == ["10.0.0.1"], "the slice")
-    until(lambda: in_endpoints(write, "web") == ["10.0.0.1"], "the Endpoints")
+    until(lambda: addresses(write, "web") == ["10.0.0.1"])
+    until(lambda: in_endpoints(write, "web") == ["10.0.0.1"])
     before = versions(write)
 
     assert first.stop() == 0
-    until(lambda: second.leading, "the second to lead long before the lease runs out")
+    until(lambda: second.leading)
     assert "leader_election_master_status" in second.ask("/metrics")[1]
     write.report("web-0", "10.0.0.1", ready=False)
-    until(lambda: in_endpoints(write, "web") == [], "the second at work")
+    until(lambda: in_endpoints(write, "web") == [])
     assert before.keys() == versions(write).keys()
     assert second.stop() == 0
     assert not write("GET", LEASE)["spec"].get("holderIdentity")

@@ -128,7 +128,7 @@ def test_scale_wait_and_delete(kubectl: Kubectl) -> None:
     kubectl("scale", "deployment", "web", "--replicas", "2")
     assert kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "2"
     kubectl("scale", "deployment", "web", "--replicas", "0")
-    kubectl("wait", "deployment/web", "--for", "jsonpath={.spec.replicas}=0")
+    kubectl.wait("deployment/web", "--for", "jsonpath={.spec.replicas}=0")
     for cascade in ("foreground", "background", "orphan"):
         kubectl("create", "configmap", cascade)
         kubectl("delete", "configmap", cascade, f"--cascade={cascade}")

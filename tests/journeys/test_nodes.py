@@ -6,15 +6,16 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
+from dns_process import free_port
 from seamark_process import Seamark
+from waiting import until
 
+from conftest import Kubectl
 from seamark import errors
 from seamark.access import kubeconfig
 from seamark.access.remote import RemoteCluster
@@ -24,7 +25,6 @@ from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.simulation import Simulation
 
 Start = Callable[..., Seamark]
-Kubectl = Callable[..., str]
 
 
 def pod(name: str, **annotations: str) -> Object:
@@ -35,13 +35,6 @@ def pod(name: str, **annotations: str) -> Object:
         "metadata": {"name": name, "labels": {"app": "web"}, "annotations": orders},
         "spec": {"containers": [{"name": "main", "image": "example/app:1"}]},
     }
-
-
-def until(look: Callable[[], Any]) -> Any:
-    """Look again until there is something to see; a test that never ends shows where it waits."""
-    while not (seen := look()):
-        time.sleep(0.05)
-    return seen
 
 
 def table(text: str) -> dict[str, dict[str, str]]:
@@ -91,9 +84,9 @@ def test_kubectl_sees_nodes_and_pods_of_every_kind(kubectl: Kubectl) -> None:
     assert "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector." in told
     complaint = until(lambda: kubectl("get", "events", "--field-selector", "involvedObject.name=typo"))
     assert "annotation seamark.dev/start-after: 'soon' is not a duration" in complaint
-    kubectl("wait", "--for=condition=Ready", "pod/plain", "--timeout=60s")
+    kubectl.wait("--for=condition=Ready", "pod/plain")
     kubectl("annotate", "pod", "plain", "seamark.dev/ready=never")
-    kubectl("wait", "--for=condition=Ready=false", "pod/plain", "--timeout=60s")
+    kubectl.wait("--for=condition=Ready=false", "pod/plain")
     kubectl("delete", "pod", "plain", "slow", "--wait=true")
     assert {"plain", "slow"}.isdisjoint(seen())
 
@@ -103,7 +96,7 @@ def test_a_node_is_stopped_and_started_from_another_process(up: Seamark, kubectl
         manifest = pod(f"on-{name}")
         manifest["spec"]["nodeName"] = name
         kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
-    kubectl("wait", "--for=condition=Ready", "pods", "--all", "--timeout=60s")
+    kubectl.wait("--for=condition=Ready", "pods", "--all")
 
     def switch(what: str) -> None:
         command = [sys.executable, "-m", "seamark", "node", what, "node-2", "--data-dir", str(up.directory)]
@@ -112,11 +105,11 @@ def test_a_node_is_stopped_and_started_from_another_process(up: Seamark, kubectl
 
     switch("stop")
     assert table(kubectl("get", "nodes"))["node-2"]["STATUS"] == "NotReady"
-    kubectl("wait", "--for=condition=Ready=false", "pod/on-node-2", "--timeout=60s")
-    kubectl("wait", "--for=condition=Ready", "pod/on-node-1", "--timeout=60s")
+    kubectl.wait("--for=condition=Ready=false", "pod/on-node-2")
+    kubectl.wait("--for=condition=Ready", "pod/on-node-1")
     switch("start")
     assert table(kubectl("get", "nodes"))["node-2"]["STATUS"] == "Ready"
-    kubectl("wait", "--for=condition=Ready", "pod/on-node-2", "--timeout=60s")
+    kubectl.wait("--for=condition=Ready", "pod/on-node-2")
 
 
 # --- over HTTPS ----------------------------------------------------------------------------------------------
@@ -157,8 +150,8 @@ async def ready_pods(cluster: RemoteCluster) -> dict[str, tuple[str, ...]]:
 
 
 async def test_nodes_over_https_get_over_a_server_that_is_killed(start: Start) -> None:
-    server = start()
-    port = str(urlsplit(server.url).port)
+    port = str(free_port())
+    server = start("--api-port", port)
     connection = kubeconfig.load(server.kubeconfig, environ={})
     async with (
         simulated(server, NodeSettings(count=3, workers=8)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,21 +12,15 @@ import dns.rdatatype
 import pytest
 from seamark_process import Seamark
 from test_server_life import call, watched
+from waiting import until
 
 Start = Callable[..., Seamark]
-
-
-def until(done: Callable[[], Any]) -> Any:
-    """Ask again until it is so; a test that never comes to an end shows where it waits."""
-    while not (found := done()):
-        time.sleep(0.05)
-    return found
 
 
 def resolved(server: Seamark, name: str) -> list[str]:
     host, port = next(line for line in server.lines if line.startswith("DNS")).split()[1].rsplit(":", 1)
     question = dns.message.make_query(name, dns.rdatatype.A)
-    answer = dns.query.tcp(question, host, port=int(port), timeout=10)
+    answer = dns.query.tcp(question, host, port=int(port))
     return sorted(str(record) for rrset in answer.answer for record in rrset)
 
 
@@ -161,15 +154,25 @@ def test_five_hundred_pods_roll_over_while_everything_follows(up: Seamark) -> No
     endpoints = "/api/v1/namespaces/default/endpoints/web"
     until(lambda: {a["ip"] for s in call(up, "GET", endpoints)[1]["subsets"] for a in s["addresses"]} == there)
 
-    since = f"timeoutSeconds=1&resourceVersion={version}"
-    became = turned_ready(watched(up, f"/api/v1/namespaces/default/pods?{since}"))
+    # The history is read up to objects that are made now, however long that takes.
+    last = {"metadata": {"name": "last"}}
+    container = {"name": "c", "image": "example/last:1"}
+    call(up, "POST", "/api/v1/namespaces/default/pods", {**last, "spec": {"containers": [container]}})
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    call(up, "POST", slices, {**last, "addressType": "IPv4", "endpoints": []})
+
+    def history(path: str) -> list[Any]:
+        since = f"resourceVersion={version}"
+        return watched(up, f"{path}?{since}", until=lambda e: bool(e) and e[-1]["object"]["metadata"]["name"] == "last")
+
+    became = turned_ready(history("/api/v1/namespaces/default/pods"))
     new = {address: at for address, at in became.items() if address not in old}
     assert set(new) >= there - old
     written: dict[str, list[int]] = {}  # the versions of each slice
     listed: dict[str, tuple[str, int]] = {}  # where and when an address was first in a slice
     held: dict[str, set[str]] = {}
     fewest = 500
-    for event in watched(up, f"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?{since}"):
+    for event in history(slices)[:-1]:
         item = event["object"]
         name, at = item["metadata"]["name"], int(item["metadata"]["resourceVersion"])
         ready = {a for e in item["endpoints"] or () if e["conditions"].get("ready") for a in e["addresses"]}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ import dns.message
 import dns.query
 import pytest
 from seamark_process import Seamark
+from waiting import until
 
 import simulated_kubelet
 from conftest import Kubectl
@@ -95,13 +95,13 @@ def images(kubectl: Kubectl, label: str) -> set[str]:
 
 
 def rolled_out(kubectl: Kubectl, what: str) -> str:
-    return kubectl("rollout", "status", what, "--timeout=60s")
+    return kubectl("rollout", "status", what)
 
 
 def test_a_deployment_from_first_to_last(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     assert "successfully rolled out" in rolled_out(kubectl, "deploy/web")
-    kubectl("wait", "--for=condition=Available", "deploy/web", "--timeout=60s")
+    kubectl.wait("--for=condition=Available", "deploy/web")
     shown = kubectl("get", "deploy,rs", "-o", "wide")
     assert "deployment.apps/web   3/3     3            3" in shown
     assert "app=web,pod-template-hash=" in shown
@@ -124,7 +124,7 @@ def test_a_deployment_from_first_to_last(kubectl: Kubectl) -> None:
     before = {pod["metadata"]["name"] for pod in read(kubectl, "pods")["items"]}
     kubectl("rollout", "restart", "deploy/web")
     rolled_out(kubectl, "deploy/web")
-    kubectl("wait", "--for=delete", *(f"pod/{name}" for name in before), "--timeout=60s")
+    kubectl.wait("--for=delete", *(f"pod/{name}" for name in before))
 
     kubectl("scale", "deploy/web", "--replicas=5")
     rolled_out(kubectl, "deploy/web")
@@ -141,10 +141,10 @@ def test_a_paused_deployment_waits(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     rolled_out(kubectl, "deploy/web")
     kubectl("rollout", "pause", "deploy/web")
-    kubectl("wait", "deploy/web", "--for=condition=Progressing=Unknown", "--timeout=60s")
+    kubectl.wait("deploy/web", "--for=condition=Progressing=Unknown")
     kubectl("set", "image", "deploy/web", "c=example/app:2")
     kubectl("set", "env", "deploy/web", "COLOUR=blue")
-    kubectl("wait", "deploy/web", "--for=jsonpath={.status.observedGeneration}=4", "--timeout=60s")
+    kubectl.wait("deploy/web", "--for=jsonpath={.status.observedGeneration}=4")
     assert images(kubectl, "app=web") == {"example/app:1"}
     kubectl("rollout", "resume", "deploy/web")
     rolled_out(kubectl, "deploy/web")
@@ -171,7 +171,7 @@ def test_a_stateful_set_with_names_to_find_its_pods_by(kubectl: Kubectl) -> None
     history = kubectl("rollout", "history", "sts/db")
     assert [line.split()[0] for line in history.splitlines()[2:] if line] == ["2", "3"]
     kubectl("scale", "sts/db", "--replicas=1")
-    kubectl("wait", "--for=delete", "pod/db-1", "pod/db-2", "--timeout=60s")
+    kubectl.wait("--for=delete", "pod/db-1", "pod/db-2")
     assert [pod["metadata"]["name"] for pod in read(kubectl, "pods")["items"]] == ["db-0"]
 
 
@@ -182,7 +182,7 @@ def test_a_daemon_set_on_every_node(kubectl: Kubectl) -> None:
     # Nobody reports for these nodes, so nobody else takes the taint of new ones away.
     kubectl("taint", "nodes", "--all", "node.kubernetes.io/not-ready-")
     kubectl("apply", "-f", "-", stdin=DAEMON_SET)
-    kubectl("wait", "ds/agent", "--for=jsonpath={.status.numberAvailable}=2", "--timeout=60s")
+    kubectl.wait("ds/agent", "--for=jsonpath={.status.numberAvailable}=2")
     pods = read(kubectl, "pods")["items"]
     assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["node-a", "node-b"]
     kubectl("set", "image", "ds/agent", "c=example/agent:2")
@@ -192,7 +192,7 @@ def test_a_daemon_set_on_every_node(kubectl: Kubectl) -> None:
     rolled_out(kubectl, "ds/agent")
     assert images(kubectl, "app=agent") == {"example/agent:1"}
     kubectl("delete", "node", "node-b")
-    kubectl("wait", "ds/agent", "--for=jsonpath={.status.desiredNumberScheduled}=1", "--timeout=60s")
+    kubectl.wait("ds/agent", "--for=jsonpath={.status.desiredNumberScheduled}=1")
 
 
 def test_a_workload_outlives_its_control_plane(start: Callable[..., Seamark], make_kubectl: MakeKubectl) -> None:
@@ -200,27 +200,19 @@ def test_a_workload_outlives_its_control_plane(start: Callable[..., Seamark], ma
     first = start()
     kubectl = make_kubectl(first)
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
-    kubectl("wait", "deploy/web", "--for=jsonpath={.status.replicas}=3", "--timeout=60s")
+    kubectl.wait("deploy/web", "--for=jsonpath={.status.replicas}=3")
     kubectl("set", "image", "deploy/web", "c=example/app:2")
     first.kill()
     second = start()
     with kubelet(second):
         kubectl = make_kubectl(second)
         rolled_out(kubectl, "deploy/web")
-        kubectl("wait", "deploy/web", "--for=jsonpath={.status.terminatingReplicas}=0", "--timeout=60s")
+        kubectl.wait("deploy/web", "--for=jsonpath={.status.terminatingReplicas}=0")
         assert images(kubectl, "app=web") == {"example/app:2"}
         assert len(read(kubectl, "pods")["items"]) == 3
 
 
 # --- everything at once --------------------------------------------------------------------------
-
-
-def eventually(question: Callable[[], Any], expected: Any) -> None:
-    """Ask until it is so; endpoints and DNS follow Pods within moments, not at once."""
-    deadline = time.monotonic() + 300
-    while (answer := question()) != expected:
-        assert time.monotonic() < deadline, f"{answer} instead of {expected}"
-        time.sleep(0.05)
 
 
 def pod_addresses(kubectl: Kubectl, label: str) -> set[str]:
@@ -237,7 +229,7 @@ def endpoint_addresses(kubectl: Kubectl, service: str) -> set[str]:
 def dns_addresses(server: Seamark, name: str) -> set[str]:
     line = next(line for line in server.lines if line.startswith("DNS"))
     host, port = line.split()[1].rsplit(":", 1)
-    answer = dns.query.udp(dns.message.make_query(name, "A"), host, port=int(port), timeout=10)
+    answer = dns.query.udp(dns.message.make_query(name, "A"), host, port=int(port))
     return {record.address for found in answer.answer for record in found}
 
 
@@ -248,7 +240,7 @@ def test_endpoints_and_names_follow_workloads(start: Callable[..., Seamark], mak
     kubectl("expose", "deploy/web", "--port=80")
     rolled_out(kubectl, "deploy/web")
     assert len(pod_addresses(kubectl, "app=web")) == 3
-    eventually(lambda: endpoint_addresses(kubectl, "web"), pod_addresses(kubectl, "app=web"))
+    until(lambda: endpoint_addresses(kubectl, "web") == pod_addresses(kubectl, "app=web"))
     for change in (
         ("rollout", "restart", "deploy/web"),
         ("rollout", "undo", "deploy/web"),
@@ -256,18 +248,18 @@ def test_endpoints_and_names_follow_workloads(start: Callable[..., Seamark], mak
     ):
         kubectl(*change)
         rolled_out(kubectl, "deploy/web")
-        eventually(lambda: endpoint_addresses(kubectl, "web"), pod_addresses(kubectl, "app=web"))
+        until(lambda: endpoint_addresses(kubectl, "web") == pod_addresses(kubectl, "app=web"))
     assert len(endpoint_addresses(kubectl, "web")) == 5
 
     kubectl("apply", "-f", "-", stdin=STATEFUL_SET)
     rolled_out(kubectl, "sts/db")
     for number in range(3):
-        address = read(kubectl, "pod", f"db-{number}")["status"]["podIP"]
-        eventually(lambda n=number: dns_addresses(server, f"db-{n}.db.default.svc.cluster.local"), {address})
+        address, name = read(kubectl, "pod", f"db-{number}")["status"]["podIP"], f"db-{number}.db.default"
+        until(lambda a=address, n=name: dns_addresses(server, f"{n}.svc.cluster.local") == {a})
     kubectl("delete", "pod", "db-1")
     rolled_out(kubectl, "sts/db")
     address = read(kubectl, "pod", "db-1")["status"]["podIP"]
-    eventually(lambda: dns_addresses(server, "db-1.db.default.svc.cluster.local"), {address})
+    until(lambda: dns_addresses(server, "db-1.db.default.svc.cluster.local") == {address})
 
     kubectl("apply", "-f", "-", stdin=DAEMON_SET)
-    kubectl("wait", "ds/agent", "--for=jsonpath={.status.numberAvailable}=3", "--timeout=60s")
+    kubectl.wait("ds/agent", "--for=jsonpath={.status.numberAvailable}=3")
