@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from scripted_upstream import FOREVER
 from watched_cluster import WatchedCluster, namespace
 
 from seamark.dns.config import DnsConfig, ForwardConfig
@@ -36,8 +37,9 @@ def serve(cluster: WatchedCluster) -> Serve:
 
     @asynccontextmanager
     async def running(*, sync: bool = True, **config: Any) -> AsyncIterator[DnsServer]:
-        config.setdefault("listen", ("127.0.0.1:0",))
-        config.setdefault("forward", ForwardConfig(routes=()))  # not the resolvers of this machine
+        # A connection may be idle for as long as a busy machine wants, and the machine's own resolvers are not asked.
+        fixed = {"listen": ("127.0.0.1:0",), "tcp_idle_seconds": FOREVER, "forward": ForwardConfig(routes=())}
+        config = {**fixed, **config}
         server = DnsServer(DnsConfig(**config), cluster)
         async with server.running():
             if sync:

@@ -12,7 +12,16 @@ import dns.message
 import dns.rcode
 import dns.rrset
 
+from free_ports import free_port
+from seamark.dns.config import ForwardConfig, Route
+
+FOREVER = 1e6  # seconds: how slow a busy machine may be is no test's business
 Script = Callable[[dns.message.Message, bool], "bytes | None"]
+
+
+def forwarding(*to: str, **config: Any) -> ForwardConfig:
+    """Forwarding to these addresses without limits in seconds, unless the test sets some."""
+    return ForwardConfig(**{"routes": (Route(to=to),), "timeout": FOREVER, "deadline": FOREVER, **config})
 
 
 class ScriptedUpstream:
@@ -30,11 +39,15 @@ class ScriptedUpstream:
     def text(self) -> str:
         return f"{self.address[0]}:{self.address[1]}"
 
+    def forward(self, **config: Any) -> ForwardConfig:
+        """Forwarding to here; its answers are waited for."""
+        return forwarding(self.text, **config)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[ScriptedUpstream]:
         loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._stream, "127.0.0.1", 0)
-        self.address = server.sockets[0].getsockname()
+        self.address = ("127.0.0.1", free_port())
+        server = await asyncio.start_server(self._stream, *self.address)
         transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=self.address)
         try:
             yield self

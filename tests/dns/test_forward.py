@@ -11,7 +11,7 @@ import dns.message
 import dns.rcode
 import pytest
 from asking import query_packet
-from scripted_upstream import ScriptedUpstream
+from scripted_upstream import FOREVER, ScriptedUpstream, forwarding
 
 from seamark.dns.config import ForwardConfig, Route
 from seamark.dns.forwarding.forward import Forwarder
@@ -52,13 +52,19 @@ async def forwarder(upstream: ScriptedUpstream, clock: Clock) -> AsyncIterator[C
     made: list[Forwarder] = []
 
     def make(*to: str, **config: Any) -> Forwarder:
-        routes = config.pop("routes", (Route(to=to or (upstream.text,)),))
-        made.append(Forwarder(ForwardConfig(routes=routes, **config), Registry(), clock=clock))
+        made.append(Forwarder(forwarding(*(to or (upstream.text,)), **config), Registry(), clock=clock))
         return made[-1]
 
     yield make
     for each in made:
         await each.close()
+
+
+def wait_for(forwarder: Forwarder, seconds: float) -> None:
+    """From now on wait so long for each resolver."""
+    for _, resolvers in forwarder._routes:
+        for resolver in resolvers:
+            resolver._timeout = seconds
 
 
 async def ask(
@@ -177,7 +183,7 @@ async def test_a_cut_reply_is_asked_for_again_over_tcp(upstream: ScriptedUpstrea
 
 
 async def test_a_dead_resolver_is_passed_over(upstream: ScriptedUpstream, forwarder: Any) -> None:
-    f = forwarder(DEAD, upstream.text, timeout=5.0, probe_seconds=60.0)
+    f = forwarder(DEAD, upstream.text, probe_seconds=FOREVER)
     for number in range(8):
         assert (await ask(f, f"n{number}.example.com")).rcode() == dns.rcode.NXDOMAIN
     dead = next(r for _, resolvers in f._routes for r in resolvers if r.address[1] == 1)
@@ -192,7 +198,7 @@ async def test_servfail_when_nobody_answers(forwarder: Any) -> None:
 
 async def test_silence_is_waited_for_no_longer_than_the_timeout(upstream: ScriptedUpstream, forwarder: Any) -> None:
     upstream.script = lambda query, tcp: None
-    f = forwarder(timeout=0.05, probe_seconds=60.0)
+    f = forwarder(timeout=0.05, probe_seconds=FOREVER)
     assert (await ask(f)).rcode() == dns.rcode.SERVFAIL
 
 
@@ -203,6 +209,7 @@ async def test_a_resolver_that_comes_back_is_found_well_again(upstream: Scripted
     assert (await ask(f)).rcode() == dns.rcode.SERVFAIL
     assert f.unhealthy == 1
     answering = True
+    wait_for(f, FOREVER)
     while f.unhealthy:
         await asyncio.sleep(0.01)
     assert (await ask(f)).rcode() == dns.rcode.NOERROR
@@ -211,9 +218,10 @@ async def test_a_resolver_that_comes_back_is_found_well_again(upstream: Scripted
 async def test_expired_answers_serve_when_nobody_answers(
     upstream: ScriptedUpstream, forwarder: Any, clock: Clock
 ) -> None:
-    f = forwarder(stale_seconds=3600, timeout=0.05, probe_seconds=60.0)
+    f = forwarder(stale_seconds=3600, probe_seconds=FOREVER)
     await ask(f)
     upstream.script = lambda query, tcp: None
+    wait_for(f, 0.05)
     clock.now += 61
     assert _ttls(await ask(f)) == [30, 30]
     clock.now += 3600
@@ -226,7 +234,7 @@ async def test_replies_to_other_questions_are_not_taken(upstream: ScriptedUpstre
         return dns.message.make_response(other).to_wire()
 
     upstream.script = forge
-    f = forwarder(timeout=0.05, probe_seconds=60.0)
+    f = forwarder(timeout=0.05, probe_seconds=FOREVER)
     assert (await ask(f)).rcode() == dns.rcode.SERVFAIL
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import recorded_cluster
 from recorded_cluster import RecordedCluster, packet_of, replay, zone_config
+from scripted_upstream import forwarding
 from watched_cluster import WatchedCluster
 
-from seamark.dns.config import DnsConfig, ForwardConfig, Route
+from seamark.dns.config import DnsConfig, ForwardConfig
 from seamark.dns.server import DnsServer
 
 
@@ -43,9 +44,7 @@ async def test_replies_are_the_recorded_ones(path: Path) -> None:
         lambda: _Datagrams(RecordedUpstream(doc.get("upstream") or {})), local_addr=("127.0.0.1", 0)
     )
     host, port = upstream.get_extra_info("sockname")
-    forward = (
-        ForwardConfig(routes=(Route(to=(f"{host}:{port}",)),)) if doc["config"]["forward"] else ForwardConfig(routes=())
-    )
+    forward = forwarding(f"{host}:{port}") if doc["config"]["forward"] else ForwardConfig(routes=())
     server = DnsServer(DnsConfig(listen=("127.0.0.1:0",), zone=zone_config(doc), forward=forward), cluster)
     async with server.running():
         await server.synced()
@@ -61,9 +60,8 @@ async def test_replies_are_the_recorded_ones(path: Path) -> None:
 def _ask_all(doc: dict[str, Any], places: Any, address: tuple[str, int]) -> list[str]:
     problems = []
     for question in doc["questions"]:
-        silent = "silence" in question["expect"]
         packet, tcp = packet_of(question, places), question.get("transport") == "tcp"
-        reply = replay.exchange(address, packet, tcp, 0.2 if silent else 10.0)
+        reply = replay.exchange(address, packet, tcp, alone="upstream" in doc)
         got = {"silence": True} if reply is None else replay.read_reply(reply, places)
         problems += [f"{question['id']}: {p}" for p in replay.compare(question, question["expect"], got)]
     return problems

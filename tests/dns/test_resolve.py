@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from scripted_upstream import ScriptedUpstream
+from scripted_upstream import FOREVER, ScriptedUpstream
 from watched_cluster import WatchedCluster, service
 
-from seamark.dns.config import ForwardConfig, Route, ZoneConfig
+from seamark.dns.config import ForwardConfig, ZoneConfig
 from seamark.dns.resolve import Told, Walk, ask_server, asking, candidates, search_path, type_number, walk
 
 SEARCH = search_path("shop", "cluster.local")
@@ -60,7 +60,7 @@ async def test_the_state_answers_with_reasons(cluster: WatchedCluster) -> None:
     upstream = ScriptedUpstream()
     upstream.records["www.example.com.", "A"] = ["300 192.0.2.1"]
     async with upstream.running():
-        forward = ForwardConfig(routes=(Route(to=(upstream.text,)),))
+        forward = upstream.forward()
         async with asking(cluster, ZoneConfig(), forward) as ask:
             found = await walk("web", ["A"], search_path("default", "cluster.local"), ask)
             assert found.tries[0].told["A"] == Told(
@@ -84,7 +84,7 @@ async def test_a_server_can_be_asked(serve: object, cluster: WatchedCluster) -> 
     cluster.put(service("web", "10.96.0.1"))
     assert callable(serve)
     async with serve() as server:
-        told = await ask_server(server.addresses[0], "web.default.svc.cluster.local.", "A")
+        told = await ask_server(server.addresses[0], "web.default.svc.cluster.local.", "A", timeout=FOREVER)
         assert told.records == ("web.default.svc.cluster.local. 5 IN A 10.96.0.1",)
     silent = await ask_server(("127.0.0.1", 1), "web.", "A", timeout=0.2)
     assert (silent.rcode, "does not answer" in silent.why) == ("SERVFAIL", True)

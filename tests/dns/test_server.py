@@ -16,7 +16,7 @@ from asking import query_packet
 from scripted_upstream import ScriptedUpstream
 from watched_cluster import WatchedCluster, endpoint, service, slice_of
 
-from seamark.dns.config import ForwardConfig, Route, ZoneConfig
+from seamark.dns.config import ZoneConfig
 from seamark.dns.server import DnsServer, ListenError, bind
 from seamark.dns.sockets import mmsg
 from seamark.dns.zone.records import Type
@@ -26,7 +26,7 @@ from seamark.kinds.resource import ENDPOINT_SLICES
 async def ask(server: DnsServer, name: str, kind: str = "A", *, address: int = 0, **query: Any) -> dns.message.Message:
     host, port = server.addresses[address][:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return await dns.asyncquery.udp(dns.message.make_query(name, kind, **query), host, port=port, timeout=10)
+    return await dns.asyncquery.udp(dns.message.make_query(name, kind, **query), host, port=port)
 
 
 def data(message: dns.message.Message) -> list[str]:
@@ -145,7 +145,7 @@ async def test_every_kind_of_socket(
     upstream.records["www.example.com.", "A"] = ["300 192.0.2.1"]
     async with (
         upstream.running(),
-        serve(listen=(listen,), forward=ForwardConfig(routes=(Route(to=(upstream.text,)),))) as server,
+        serve(listen=(listen,), forward=upstream.forward()) as server,
     ):
         for _ in range(2):
             assert data(await ask(server, "web.default.svc.cluster.local")) == ["10.96.0.1"]
@@ -160,7 +160,6 @@ async def test_replies_leave_from_where_the_query_arrived(serve: Any, cluster: W
     async with serve(listen=("0.0.0.0:0",)) as server:
         port = server.addresses[0][1]
         client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        client.settimeout(10)
         for host in ("127.0.0.1", "127.0.0.2", "127.1.2.3"):
             # Routing alone would let every reply leave from 127.0.0.1.
             for _ in range(2):
@@ -223,7 +222,7 @@ async def test_aliases_are_followed_to_whoever_knows(serve: Any, cluster: Watche
     upstream.records["www.example.com.", "A"] = ["300 192.0.2.1"]
     zone = ZoneConfig(zones=("cluster.local", "other.zone"))
     async with upstream.running():
-        forward = ForwardConfig(routes=(Route(to=(upstream.text,)),))
+        forward = upstream.forward()
         async with serve(zone=zone, forward=forward, hosts=("192.0.2.9 gate.example.com",)) as server:
             for name, found in (("outside", "192.0.2.1"), ("fixed", "192.0.2.9"), ("neighbour", "10.96.0.1")):
                 assert found in data(await ask(server, f"{name}.default.svc.cluster.local"))
@@ -236,7 +235,7 @@ async def test_other_classes_are_for_those_who_forward(serve: Any, cluster: Watc
     upstream = ScriptedUpstream()
     upstream.records["version.bind.", "A"] = ["300 192.0.2.1"]
     web, nope = "web.default.svc.cluster.local", "nope.default.svc.cluster.local"
-    async with upstream.running(), serve(forward=ForwardConfig(routes=(Route(to=(upstream.text,)),))) as server:
+    async with upstream.running(), serve(forward=upstream.forward()) as server:
         for _ in range(3):  # the third time it may be a ready answer
             assert data(await ask(server, web, rdclass=klass)) == ["10.96.0.1"]
             negative = await ask(server, nope, rdclass=klass)
@@ -257,7 +256,7 @@ async def test_names_that_are_unknown_fall_through(serve: Any, cluster: WatchedC
     upstream = ScriptedUpstream()
     upstream.records["x.cluster.local.", "A"] = ["300 192.0.2.1"]
     async with upstream.running():
-        zone, forward = ZoneConfig(fallthrough=(".",)), ForwardConfig(routes=(Route(to=(upstream.text,)),))
+        zone, forward = ZoneConfig(fallthrough=(".",)), upstream.forward()
         async with serve(zone=zone, forward=forward) as server:
             assert data(await ask(server, "x.cluster.local")) == ["192.0.2.1"]
         async with serve(zone=zone) as server:
@@ -305,7 +304,6 @@ async def test_a_mistake_about_one_query_costs_the_others_nothing(
 
         monkeypatch.setattr(server.responder, "respond", mistaken)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.settimeout(10)
             client.connect(server.addresses[0])
             for name in ("wrong", "web", "wrong", "nope"):
                 client.send(query_packet(f"{name}.default.svc.cluster.local", Type.A))

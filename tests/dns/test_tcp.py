@@ -13,7 +13,7 @@ from asking import query_packet, zone_of
 from scripted_upstream import ScriptedUpstream
 from watched_cluster import WatchedCluster, endpoint, service, slice_of
 
-from seamark.dns.config import ForwardConfig, Route, ZoneConfig
+from seamark.dns.config import ZoneConfig
 from seamark.dns.wire.transfer import ZoneTransfers
 from seamark.dns.zone.answers import Authority
 from seamark.dns.zone.records import Question, Type
@@ -129,7 +129,7 @@ async def test_a_slow_answer_does_not_hold_up_the_next(serve: Any) -> None:
     upstream = ScriptedUpstream()
     upstream.hold = asyncio.Event()
     async with upstream.running():
-        forward = ForwardConfig(routes=(Route(to=(upstream.text,)),))
+        forward = upstream.forward()
         async with serve(forward=forward) as server:
             reader, writer = await connect(server)
             slow = [query_packet(f"n{n}.example.com", Type.A, ident=n) for n in range(100)]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import os
-import random
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -17,16 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from seamark_process import Seamark
-
-
-def free_port() -> int:
-    """A port that stays free until it is used: below those that the kernel gives to whoever asks for any."""
-    while True:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp, contextlib.suppress(OSError):
-            tcp.bind(("127.0.0.1", port))
-            udp.bind(("127.0.0.1", port))
-            return port
 
 
 class DnsProcess:

@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from dns_process import free_port
 from seamark_process import Seamark
 
 from controllers import scenery
+from free_ports import free_port
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.controllers.discovery import discovery

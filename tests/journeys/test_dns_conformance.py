@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
-from dns_process import DnsProcess, free_port
+from dns_process import DnsProcess
 from replaying import replay
 from seamark_process import Seamark
+
+from free_ports import free_port
 
 PROFILES = {
     "verified": ["--pods", "verified", "--ttl", "30", "--forward", "none"],
@@ -23,7 +26,7 @@ def everything(request: pytest.FixtureRequest, start: object) -> Seamark:
     store = ()
     if request.param == "etcd":
         etcd = request.getfixturevalue("etcd")
-        store = ("--store", f"etcd://{','.join(etcd.addresses)}/dns-{free_port()}")
+        store = ("--store", f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}")
     server = start("--nodes", "0", "--dns-port", "0", *store, verb="up")
     assert isinstance(server, Seamark)
     return server

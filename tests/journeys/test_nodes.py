@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dns_process import free_port
 from seamark_process import Seamark
 from waiting import until
 
 from conftest import Kubectl
+from free_ports import free_port
 from seamark import errors
 from seamark.access import kubeconfig
 from seamark.access.remote import RemoteCluster
