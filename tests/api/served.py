@@ -90,17 +90,15 @@ class Lines:
 
     async def wait_for(self, count: int) -> list[Any]:
         """All events, once there are at least so many."""
-        async with asyncio.timeout(300):
-            while len(self.events) < count:
-                self._news.clear()
-                await self._news.wait()
+        while len(self.events) < count:
+            self._news.clear()
+            await self._news.wait()
         return self.events
 
     async def ended(self) -> list[Any]:
-        async with asyncio.timeout(300):
-            while not self.finished:
-                self._news.clear()
-                await self._news.wait()
+        while not self.finished:
+            self._news.clear()
+            await self._news.wait()
         return self.events
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from seamark.api.http import protocol as http
 from seamark.api.http.protocol import Connection, Response, Streaming, frame
+from turns import turns
 
 
 class Transport:
@@ -182,7 +183,7 @@ async def test_told_to_continue_only_in_turn():
     )
     assert transport.take() == b""
     slow.set_result(None)
-    await asyncio.sleep(0.01)
+    await turns()
     assert bodies(transport.take()) == [b"slow"]
     connection.data_received(b"ok")
     assert len(handler.requests) == 2
@@ -203,11 +204,11 @@ async def test_pipelined_answers_keep_their_order():
     await asyncio.sleep(0)
     assert bodies(transport.take()) == [b"/a"]
     gates["/slow1"].set_result(None)
-    await asyncio.sleep(0.01)
+    await turns()
     assert bodies(transport.take()) == [b"/slow1", b"/b"]
     assert [request.path for request in handler.requests] == ["/a", "/slow1", "/b", "/slow2"]
     gates["/slow2"].set_result(None)
-    await asyncio.sleep(0.01)
+    await turns()
     assert bodies(transport.take()) == [b"/slow2", b"/c"]
     assert not connection.busy
 
@@ -225,7 +226,7 @@ async def test_thousands_behind_one_slow_request():
     connection.data_received(get("/slow") + get("/x") * 3000)
     assert not transport.reading
     gate.set_result(None)
-    await asyncio.sleep(0.01)
+    await turns()
     assert len(handler.requests) == 3001
     assert len(bodies(transport.take())) == 3001
     assert transport.reading
@@ -364,7 +365,7 @@ async def test_a_client_that_leaves_while_its_request_is_worked_on():
     connection.data_received(get())
     connection.connection_lost(None)
     gate.set_result(None)
-    await asyncio.sleep(0.01)
+    await turns()
     assert transport.take() == b""
 
 
@@ -448,7 +449,7 @@ async def test_a_write_under_way_is_finished_before_the_end():
     connection.finish_soon()
     assert not transport.closed
     gate.set_result(None)
-    await asyncio.sleep(0.01)
+    await turns()
     sent = transport.take()
     assert b"Connection: close" in sent
     assert bodies(sent) == [b"done"]

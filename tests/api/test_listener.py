@@ -22,9 +22,8 @@ async def opened(handler, tls=None):
 
 
 async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.005)
+    while not condition():
+        await asyncio.sleep(0.005)
 
 
 @LOOPS

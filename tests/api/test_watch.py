@@ -50,10 +50,12 @@ async def test_initial_state_is_told_once_whatever_happens_meanwhile(api):
     # Before the watch's task has had its first turn:
     await asyncio.gather(*(api.post(BASE, configmap(f"n{n}")) for n in range(5)))
     await api.post(BASE, configmap("z"))
-    events = await lines.wait_for(7)
-    await asyncio.sleep(0.02)
-    assert sorted(told(lines.events)) == sorted(set(told(events)))
-    assert {name for _, name in told(events)} == {"a", "z", *(f"n{n}" for n in range(5))}
+    await lines.wait_for(7)
+    await api.post(BASE, configmap("last"))  # whatever were told twice would come before
+    events = await lines.wait_for(8)
+    assert told(events)[-1] == ("ADDED", "last")
+    assert sorted(told(events)) == sorted(set(told(events)))
+    assert {name for _, name in told(events)} == {"a", "z", "last", *(f"n{n}" for n in range(5))}
 
 
 async def test_a_watch_list_ends_its_beginning_with_a_bookmark(api):
@@ -66,13 +68,14 @@ async def test_a_watch_list_ends_its_beginning_with_a_bookmark(api):
 
 
 async def test_a_watch_list_waits_for_its_version_and_gives_up(api, monkeypatch):
-    monkeypatch.setattr("seamark.api.state.read.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("seamark.api.state.read.PATIENCE_SECONDS", 1e6)
     version = int((await api.get(BASE))["metadata"]["resourceVersion"])
     lines = await api.watch(f"{BASE}?{INITIAL}&resourceVersion={version + 1}")
     await asyncio.sleep(0)
     assert lines.events == []
     await api.post(BASE, configmap("a"))
     assert told(await lines.wait_for(2)) == [("ADDED", "a"), ("BOOKMARK", None)]
+    monkeypatch.setattr("seamark.api.state.read.PATIENCE_SECONDS", 0.05)
     lines = await api.watch(f"{BASE}?{INITIAL}&resourceVersion={version + 1000}")
     (event,) = await lines.ended()
     assert event["type"] == "ERROR"

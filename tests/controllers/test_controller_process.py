@@ -11,8 +11,10 @@ from seamark.controllers.discovery.process import ControllerProcess
 from seamark.controllers.settings import ElectionSettings
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, LEASES, PODS
+from turns import turns
 
-QUICK = {"lease_duration": 1, "renew_deadline": 0.6, "retry_period": 0.05}
+# A leader that a busy machine holds up for long must not lose its lease.
+PATIENT = {"lease_duration": 600, "renew_deadline": 500, "retry_period": 0.05}
 
 
 @contextlib.asynccontextmanager
@@ -26,16 +28,13 @@ async def running(process):
 
 
 def elected(cluster, identity):
-    settings = ElectionSettings(namespace=NS, identity=identity, **QUICK)
+    settings = ElectionSettings(namespace=NS, identity=identity, **PATIENT)
     return ControllerProcess(cluster, election=settings)
 
 
-async def until(true, what):
-    for _ in range(60_000):
-        if true():
-            return
+async def until(true):
+    while not true():
         await asyncio.sleep(0.005)
-    raise AssertionError(f"in vain: {what}")
 
 
 def slices(cluster):
@@ -51,17 +50,17 @@ async def test_without_an_election_it_is_ready_once_it_knows_everything():
 
     process = ControllerProcess(FaultyCluster(cluster, fault))
     async with running(process):
-        await asyncio.sleep(0.05)
+        await turns()
         assert not process.readiness.ready
         assert process.readiness.text == "the cluster is not known yet"
         assert "seamark_controllers_lag_seconds 0\n" not in process.metrics_text()
         unreachable[0] = False
         await process.settled.wait()
-        await until(lambda: process.readiness.ready, "ready")
+        await until(lambda: process.readiness.ready)
         assert process.readiness.text == "at work"
         assert "leader_election_master_status" not in process.metrics_text()
         await put(cluster, node(), service(), pod("web-1"))
-        await until(lambda: len(slices(cluster)) == 1, "a slice")
+        await until(lambda: len(slices(cluster)) == 1)
     assert not process.readiness.ready
 
 
@@ -71,7 +70,7 @@ async def test_one_leads_and_the_other_stands_by_and_follows():
     assert not first.readiness.ready
     assert first.readiness.text == "it is not known yet who leads"
     async with running(second) as other:
-        await until(lambda: second.readiness.text == "leading", "the second to lead")
+        await until(lambda: second.readiness.text == "leading")
         async with running(first):
             await first.settled.wait()
             assert first.readiness.ready
@@ -80,9 +79,9 @@ async def test_one_leads_and_the_other_stands_by_and_follows():
             assert 'leader_election_master_status{name="seamark-discovery"} 0' in first.metrics_text()
             assert 'leader_election_master_status{name="seamark-discovery"} 1' in second.metrics_text()
             other.cancel()
-            await until(lambda: first.readiness.text == "leading", "the first to follow")
+            await until(lambda: first.readiness.text == "leading")
             await put(cluster, node(), service(), pod("web-1"))
-            await until(lambda: len(slices(cluster)) == 1, "a slice")
+            await until(lambda: len(slices(cluster)) == 1)
     told = {event["message"] for event in cluster.objects(EVENTS) if event["reason"] == "LeaderElection"}
     assert told == {"first became leader", "second became leader"}
 
@@ -91,13 +90,13 @@ async def test_who_loses_the_lease_stops_and_begins_anew_once_it_is_back():
     cluster = MemoryCluster()
     process = elected(cluster, "me")
     async with running(process):
-        await until(lambda: process.readiness.text == "leading", "to lead")
+        await until(lambda: process.readiness.text == "leading")
         spec = {"holderIdentity": "thief", "leaseDurationSeconds": 3600}
         await cluster.patch(LEASES, "seamark-discovery", {"spec": spec}, namespace=NS)
-        await until(lambda: process.readiness.text == "standing by: thief leads", "to notice")
+        await until(lambda: process.readiness.text == "standing by: thief leads")
         await put(cluster, node(), service(), pod("web-1"))
-        await asyncio.sleep(0.1)
+        await turns()
         assert slices(cluster) == []
         await cluster.patch(LEASES, "seamark-discovery", {"spec": {"leaseDurationSeconds": 1}}, namespace=NS)
-        await until(lambda: len(slices(cluster)) == 1, "to work again after the thief's time is up")
+        await until(lambda: len(slices(cluster)) == 1)
         assert process.leading

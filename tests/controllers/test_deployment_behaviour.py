@@ -271,7 +271,7 @@ async def test_conflicts_lost_answers_and_late_news_are_got_over():
         await here.until(lambda: complete(here))
         await set_image(here, "app:2")
         faulty["cluster"].lag(REPLICA_SETS)
-        await asyncio.sleep(0.1)
+        await here.drained()
         faulty["cluster"].catch_up()
         await here.until(lambda: complete(here))
         await here.quiet()

@@ -18,6 +18,7 @@ from seamark.controllers.housekeeping.event_expiry import (
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS
 from seamark.kinds.values import times
+from turns import drained
 
 
 @pytest_asyncio.fixture
@@ -48,7 +49,7 @@ class Expiring:
         """In small steps, so that the store's answers come in between."""
         for _ in range(20):
             await self.own.clock.advance(seconds / 20)
-            await asyncio.sleep(0.005)
+            await drained(self.own.store)
         await self.own.quiet()
 
 

@@ -92,7 +92,7 @@ async def test_recorded_scenarios_need_no_more(nodes, case):
 async def test_the_role_of_the_election_is_what_the_election_calls():
     cluster = MemoryCluster()
     recorder = RecordingCluster(cluster)
-    settings = ElectionSettings(namespace=NS, lease_duration=1, renew_deadline=0.5, retry_period=0.05)
+    settings = ElectionSettings(namespace=NS, lease_duration=600, renew_deadline=500, retry_period=0.05)
     process = ControllerProcess(recorder, election=settings)
     working = asyncio.create_task(process.run())
     await process.settled.wait()

@@ -1,7 +1,5 @@
 """ReplicaSets and ReplicationControllers at work on a real API server, through good and bad connections."""
 
-import asyncio
-
 import pytest
 from faulty_cluster import FaultyCluster
 from virtual_time import VirtualClock
@@ -170,7 +168,7 @@ async def test_at_rest_nothing_is_written():
         before = await here.quiet()
         for _ in range(3):
             here.controllers.nudge("replicaset-controller", "default/web")
-            await asyncio.sleep(0.02)
+            await here.drained()
         assert await here.quiet() == before
 
 
@@ -207,7 +205,7 @@ async def test_an_informer_that_is_behind_does_not_make_pods_twice():
         await here.until(lambda: made(here), 3)
         for number in range(5):
             await here.patch("ReplicaSet", "web", {"metadata": {"annotations": {"touched": str(number)}}})
-            await asyncio.sleep(0.02)
+            await here.drained()
         assert await made(here) == 3
         faults.cluster.catch_up()
         await here.until(ready(here), 3)
@@ -226,7 +224,7 @@ async def test_an_informer_that_is_behind_does_not_make_pods_go_twice():
         await here.until(count(here), 4)
         for number in range(5):
             await here.patch("ReplicaSet", "web", {"metadata": {"annotations": {"touched": str(number)}}})
-            await asyncio.sleep(0.02)
+            await here.drained()
         assert len(await here.names("Pod")) == 4
         faults.cluster.catch_up()
         await here.quiet()

@@ -4,6 +4,8 @@ import asyncio
 import heapq
 import itertools
 
+from turns import turns as settle
+
 
 class VirtualClock:
     def __init__(self):
@@ -50,9 +52,3 @@ class _Timer:
 
     def cancel(self):
         self.call = None
-
-
-async def settle(rounds=60):
-    """Let every task run until all of them wait for something."""
-    for _ in range(rounds):
-        await asyncio.sleep(0)

@@ -28,6 +28,7 @@ from seamark.metrics import Registry
 from seamark.runtime.loop import Loop
 from seamark.store.opening import open_store
 from simulated_kubelet import simulated_kubelet
+from turns import drained
 
 RESOURCES = {
     r.kind: r
@@ -43,7 +44,6 @@ RESOURCES = {
         STATEFUL_SETS,
     )
 }
-PATIENCE = 20.0
 
 
 class Controllers:
@@ -85,8 +85,9 @@ class Controllers:
 
 
 class World:
-    def __init__(self, api):
+    def __init__(self, api, store):
         self.api = api
+        self._store = store
         self.cluster = api.cluster("tester")
         self.made = []  # every Pod that was ever created, by name
 
@@ -129,21 +130,24 @@ class World:
 
     async def until(self, question, *expected):
         """Ask until the answer is as expected, or true if nothing is."""
-        answer = None
-        for _ in range(int(PATIENCE / 0.01)):
+        while True:
             answer = await question()
             if (answer == expected[0]) if expected else answer:
                 return answer
             await asyncio.sleep(0.01)
-        raise AssertionError(f"it never was {expected[0] if expected else 'so'}, at last it was {answer}")
 
     async def quiet(self, seconds=0.25):
         """Until nothing has been written for so long; the version reached."""
         while True:
             before = self.api.cache.revision
             await asyncio.sleep(seconds)
+            await self.drained()
             if before == self.api.cache.revision:
                 return before
+
+    async def drained(self):
+        """Until the controllers have done all that they do at once."""
+        await drained(self._store)
 
     async def _watch_pods(self):
         listing = await self.cluster.list(PODS)
@@ -161,7 +165,7 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
     api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry(), **timing)
     await api.load()
     following = asyncio.create_task(api.follow())
-    here = World(api)
+    here = World(api, store)
     try:
         await bootstrap.make_namespaces(here.cluster)
         watching = asyncio.create_task(here._watch_pods())
