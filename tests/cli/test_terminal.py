@@ -33,6 +33,7 @@ def test_widths_are_those_of_a_terminal(text: str, columns: int) -> None:
 
 def test_progress_is_silent_at_first_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TERM", raising=False)
+    monkeypatch.setattr(terminal, "PATIENCE", 1e6)
     quick = Terminal()
     with Progress("working", quick):
         pass

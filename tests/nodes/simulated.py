@@ -120,8 +120,7 @@ class World:
         )
         self._task = asyncio.create_task(self.simulation.run())
         ready = asyncio.create_task(self.simulation.ready.wait())
-        async with asyncio.timeout(300):
-            await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if self._task.done():
             self._task.result()
@@ -137,11 +136,10 @@ class World:
 
     async def settle(self):
         """Until everything has happened that can happen without time passing."""
-        async with asyncio.timeout(300):
-            quiet = 0
-            while quiet < 2:
-                await asyncio.sleep(0.001)
-                quiet = quiet + 1 if await self._quiet() else 0
+        quiet = 0
+        while quiet < 2:
+            await asyncio.sleep(0.001)
+            quiet = quiet + 1 if await self._quiet() else 0
 
     async def _quiet(self):
         simulation = self.simulation

@@ -12,8 +12,19 @@ import pytest
 from seamark.store.protocol import Store
 from seamark.store.sqlite import SqliteStore
 
+FOREVER = 1e6  # seconds
+
 # Calling a place gives a store there, not yet opened; calling it again gives another one of the same state.
 Place = Callable[[], Store]
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An etcd may take as long to answer as a busy machine makes it, unless a test sets its patience."""
+    from seamark.store.etcd import EtcdStore, connection
+
+    monkeypatch.setattr(connection, "ATTEMPT_SECONDS", FOREVER)
+    monkeypatch.setitem(EtcdStore.__init__.__kwdefaults__, "patience", FOREVER)
 
 
 @pytest.fixture(params=["sqlite", "etcd"])
@@ -30,7 +41,7 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Pl
 
         addresses = request.getfixturevalue("etcd").addresses
         name = f"/{request.node.name}/{uuid.uuid4()}"
-        return lambda: EtcdStore(addresses, prefix=name, patience=60)
+        return lambda: EtcdStore(addresses, prefix=name)
 
     return file if request.param == "sqlite" else prefix
 

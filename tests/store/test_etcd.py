@@ -263,7 +263,7 @@ async def changes_until_end(store: Store, since: int) -> list[Change]:
 
 async def test_a_restart_of_the_only_member(cluster: EtcdCluster) -> None:
     (member,) = cluster.members
-    store = EtcdStore(cluster.addresses, patience=30)
+    store = EtcdStore(cluster.addresses)
     await store.open()
     following = asyncio.create_task(changes_until_end(store, await store.revision()))
     before = await store.commit([Write("/a", b"before")])
@@ -356,7 +356,7 @@ async def test_a_member_that_stops_answering_is_left(cluster: EtcdCluster) -> No
     first = await store.commit([Write("/a", b"1")])
     assert (await anext(watch)).revision == first
     frozen.freeze()
-    other = EtcdStore([member.address for member in others], patience=30)
+    other = EtcdStore([member.address for member in others])
     await other.open()
     second = await other.commit([Write("/a", b"2")])
     assert (await anext(watch)).changes == [Change("/a", b"2", b"1", second)]
