@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,16 +143,21 @@ def test_watching_from_the_command_line(kubectl: Kubectl, server: Seamark) -> No
     assert kubectl.path is not None
     environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
     command = [kubectl.path, "get", "configmaps", "--watch-only", "-o", "name"]
+    seen = threading.Event()
+
+    def keep_changing() -> None:
+        """The watch begins when it begins: change something until it has seen that."""
+        for number in itertools.count():
+            if seen.is_set():
+                return
+            kubectl("create", "configmap", f"seen-{number}")
+
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
         assert watching.stdout is not None
-        lines: list[str] = []
-        # The watch begins when it begins: keep making changes until it sees one.
-        number = 0
-        os.set_blocking(watching.stdout.fileno(), False)
-        while not lines:
-            number += 1
-            kubectl("create", "configmap", f"seen-{number}")
-            time.sleep(0.05)
-            lines += watching.stdout.readlines()
+        changing = threading.Thread(target=keep_changing)
+        changing.start()
+        line = watching.stdout.readline()
+        seen.set()
+        changing.join()
         watching.terminate()
-    assert lines[0].startswith("configmap/seen-")
+    assert line.startswith("configmap/seen-")
