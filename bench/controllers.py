@@ -27,14 +27,14 @@ from seamark.controllers.discovery.endpoints_controller import EndpointsControll
 from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
 from seamark.controllers.discovery.members import Members
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
-from seamark.rules import endpoints
+from seamark.rules.endpoints import EndpointsState
 from seamark.rules.membership import selects
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
-from seamark.rules.slices import planning as endpointslices
+from seamark.rules.slices.state import SlicesState
 
 NAMESPACE = "bench"
 
@@ -244,9 +244,15 @@ def scan_cost(bench: Bench, *, pods: int, services: int, flips: int) -> float:
                 if each.metadata.labels["kubernetes.io/service-name"] == web.metadata.name
             ]
             current = bench.feeds[ENDPOINTS].get(web.metadata.name, NAMESPACE)
-            for written in endpoints.plan(web, chosen, current).update:
+            endpoints, packed = EndpointsState(web), SlicesState(web)
+            for each in slices:
+                packed.observe(each)
+            for each in chosen:
+                endpoints.put(each.metadata.name, each)
+                packed.put(each.metadata.name, each, nodes.get(each.spec.node_name))
+            for written in endpoints.plan(current).update:
                 msgspec.json.encode(written)
-            for rewritten in endpointslices.plan(web, chosen, slices, nodes=nodes).changes.update:
+            for rewritten in packed.plan().changes.update:
                 msgspec.json.encode(rewritten)
         costs.append((time.process_time_ns() - began) / 1000)
     return statistics.median(costs)

@@ -1,7 +1,9 @@
 """Objects as users send them, and whether a cluster is as it should be."""
 
+from batch_plans import endpoints_plan, slices_plan
+
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.rules import endpoints, hints, mirroring
+from seamark.rules import hints, mirroring
 from seamark.rules.membership import judge, selects
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -9,8 +11,7 @@ from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.slices import objects as slices_objects
-from seamark.rules.slices import planning as endpointslices
-from seamark.rules.slices.matching import identity
+from seamark.rules.slices.objects import identity
 from seamark.rules.slices.state import Topology
 
 NS = "default"
@@ -98,8 +99,8 @@ async def assert_right(cluster):
         pods = [each for each in listed[PODS] if selects(web, each)]
         slices = [each for each in listed[ENDPOINT_SLICES] if each.service_name == web.metadata.name]
         own = [each for each in slices if slices_objects.ours(each)]
-        assert not endpoints.plan(web, pods, by_name.get(web.metadata.name)), web.metadata.name
-        assert not endpointslices.plan(web, pods, own, nodes=nodes, topology=topology).changes, web.metadata.name
+        assert not endpoints_plan(web, pods, by_name.get(web.metadata.name)), web.metadata.name
+        assert not slices_plan(web, pods, own, nodes=nodes, topology=topology).changes, web.metadata.name
         if web.managed:
             found = sorted(identity(endpoint) for each in own for endpoint in each.endpoints)
             verdicts = [(each, judge(web, each, nodes.get(each.spec.node_name))) for each in pods]

@@ -6,12 +6,12 @@ want nothing more, and the outcome is compared with the replay tool's own eyes.
 
 import msgspec
 import pytest
+from batch_plans import endpoints_plan, slices_plan
 from memory_cluster import MemoryCluster
 from recordings import NS, check, load, observe, play, steps
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.kinds.wellknown import LEADER_ANNOTATION
-from seamark.rules import endpoints, mirroring
+from seamark.rules import mirroring
 from seamark.rules.hints import zone_shares
 from seamark.rules.membership import selects
 from seamark.rules.objects.endpoints import Endpoints
@@ -20,7 +20,6 @@ from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.slices import objects as slices_objects
-from seamark.rules.slices import planning as endpointslices
 from seamark.rules.slices.state import Topology
 
 # A slice taken out of the controller's hands is not made up for at once: the controller's patience, not the plan's.
@@ -58,10 +57,7 @@ async def converge(cluster, known, *, services_only=False):
         gone = known - {service.metadata.name for service in services}
         known |= {service.metadata.name for service in services}
         for endpoints_object in await views(cluster, ENDPOINTS, Endpoints):
-            if (
-                endpoints_object.metadata.name in gone
-                and LEADER_ANNOTATION not in endpoints_object.metadata.annotations
-            ):
+            if endpoints_object.metadata.name in gone and not endpoints_object.leader_lock:
                 await cluster.delete(ENDPOINTS, endpoints_object.metadata.name, namespace=NS)
         if services_only:
             return
@@ -78,15 +74,13 @@ async def apply(cluster, service):
     pods = [pod for pod in await views(cluster, PODS, Pod) if selects(service, pod)]
     nodes = {node.metadata.name: node for node in await views(cluster, NODES, Node)}
     current = [e for e in await views(cluster, ENDPOINTS, Endpoints) if e.metadata.name == service.metadata.name]
-    await write(cluster, ENDPOINTS, endpoints.plan(service, pods, current[0] if current else None))
+    await write(cluster, ENDPOINTS, endpoints_plan(service, pods, current[0] if current else None))
     slices = [
         s
         for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice)
         if slices_objects.ours(s) and s.service_name == service.metadata.name
     ]
-    plan = endpointslices.plan(
-        service, pods, slices, nodes=nodes, topology=Topology(shares=zone_shares(nodes.values()))
-    )
+    plan = slices_plan(service, pods, slices, nodes=nodes, topology=Topology(shares=zone_shares(nodes.values())))
     await write(cluster, ENDPOINT_SLICES, plan.changes)
 
 

@@ -1,6 +1,7 @@
-"""The controllers' tests have a cluster in memory and a way to let the controllers work on it; they serve here, too."""
+"""The controllers' tests have a cluster in memory, and the rules' tests have random worlds; both are used here, too."""
 
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "controllers"))
+for folder in ("controllers", "rules"):
+    sys.path.append(str(Path(__file__).parents[1] / folder))

@@ -1,13 +1,17 @@
-"""What a Service's Endpoints should be (pure).
+"""The Endpoints of one Service, kept up to date Pod by Pod.
 
-:func:`plan` is the whole decision, from everything observed to what should be written.  The running controller reaches
-the same result through :class:`seamark.rules.endpoints_state.EndpointsState`, which keeps what did not change.
+Pods that offer the same ports form a group, sorted as Endpoints lists them.  A Pod's change moves one entry of one
+group; the subsets are read off the groups, and never more addresses than one Endpoints may hold.  The cost of a change
+therefore does not grow with the number of Pods.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from operator import eq
 
 import msgspec
@@ -19,67 +23,211 @@ from seamark.kinds.wellknown import (
     HEADLESS_LABEL,
     OVER_CAPACITY_ANNOTATION,
 )
-from seamark.rules.changes import Changes
+from seamark.rules.changes import Changes, with_trigger_time
 from seamark.rules.membership import Port, Verdict, judge
 from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 from seamark.rules.objects.metadata import Metadata, ObjectReference
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
-from seamark.rules.subsets import repack
-from seamark.rules.trigger_time import with_trigger_time
+from seamark.rules.subsets import AddressKey, address_key, ports_in_order, rank, repack
 
 Subsets = tuple[EndpointSubset, ...]
 
 
-def plan(
-    service: Service, pods: Iterable[Pod], current: Endpoints | None, *, trigger_time: str = ""
-) -> Changes[Endpoints]:
-    """What to write so that the Service's Endpoints list these Pods; nothing for a Service that is not managed."""
-    if not service.managed:
-        return Changes()
-    subsets = repack(subset for pod in pods if (subset := subset_of(pod, judge(service, pod, None))))
-    return changes(
-        service,
-        truncated(subsets),
-        current,
-        over_capacity=size(subsets) > ENDPOINTS_CAPACITY,
-        trigger_time=trigger_time,
-    )
+class EndpointsState:
+    """Feed it Pods and ask it for the plan.  After a change of the Service, :meth:`renew` it or make a new one."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._entries: dict[str, _Entry] = {}
+        self._groups: dict[tuple[Port, ...], _Group] = {}
+        self._settled: Endpoints | None = None
+
+    def __len__(self) -> int:
+        """How many addresses its Endpoints list."""
+        return min(len(self._entries), ENDPOINTS_CAPACITY)
+
+    def put(self, name: str, pod: Pod | None) -> None:
+        """Note the Pod of that name as it is now; None if the Service no longer selects one."""
+        entry = self._judge(pod) if pod is not None else None
+        before = self._entries.get(name)
+        if entry == before:
+            return
+        self._settled = None
+        if before is not None:
+            self._take_out(before)
+            del self._entries[name]
+        if entry is not None:
+            self._put_in(entry)
+            self._entries[name] = entry
+
+    def renew(self, service: Service) -> bool:
+        """Go on with a changed Service; False if every Pod must be judged again, in a new state."""
+        old = self.service
+        if (old.metadata.uid, old.metadata.name, old.spec) != (
+            service.metadata.uid,
+            service.metadata.name,
+            service.spec,
+        ):
+            return False
+        if old is not service:
+            self.service = service
+            self._settled = None
+        return True
+
+    def plan(self, current: Endpoints | None, *, trigger_time: str = "", canonical: bool = False) -> Changes[Endpoints]:
+        """What to write so that the Endpoints list these Pods.
+
+        ``canonical`` says that we wrote ``current`` ourselves, in the canonical layout.
+        """
+        if current is not None and current is self._settled:
+            return Changes()
+        drafts = self._drafts()
+        ready, waiting = sum(d.ready() for d in drafts), sum(d.waiting() for d in drafts)
+        over_capacity = ready + waiting > ENDPOINTS_CAPACITY
+        subsets = (
+            tuple(_listed(drafts, ready))
+            if over_capacity
+            else tuple(d.listed(ready=d.ready(), waiting=d.waiting()) for d in drafts)
+        )
+        wanted = changes(
+            self.service,
+            subsets,
+            current,
+            over_capacity=over_capacity,
+            trigger_time=trigger_time,
+            canonical=canonical,
+        )
+        if not wanted:
+            self._settled = current
+        return wanted
+
+    def _judge(self, pod: Pod) -> _Entry | None:
+        # Endpoints list a Pod whether or not its Node exists, so none is looked up.
+        verdict = judge(self.service, pod, None)
+        if not verdict.in_endpoints:
+            return None
+        return _Entry(verdict.ports, verdict.ready, address_of(pod, verdict))
+
+    def _put_in(self, entry: _Entry) -> None:
+        group = self._groups.get(entry.ports)
+        if group is None:
+            group = self._groups[entry.ports] = _Group()
+        group.roster(entry).add(entry.address)
+
+    def _take_out(self, entry: _Entry) -> None:
+        group = self._groups[entry.ports]
+        group.roster(entry).remove(entry.address)
+        if not group.ready and not group.waiting:
+            del self._groups[entry.ports]
+
+    def _drafts(self) -> list[_SubsetDraft]:
+        """Ports offered by the same groups of Pods have the same addresses, and so share a subset."""
+        offered_by: dict[Port | None, list[tuple[Port, ...]]] = {}
+        for key in sorted(self._groups):
+            for port in key or (None,):
+                offered_by.setdefault(port, []).append(key)
+        together: dict[tuple[tuple[Port, ...], ...], list[Port]] = {}
+        for port, keys in offered_by.items():
+            ports = together.setdefault(tuple(keys), [])
+            if port is not None:
+                ports.append(port)
+        drafts = [
+            _SubsetDraft(ports_in_order(endpoint_ports(ports)), [self._groups[key] for key in keys])
+            for keys, ports in together.items()
+        ]
+        return sorted(drafts, key=lambda draft: rank(draft.ports))
 
 
-def address_of(pod: Pod, verdict: Verdict) -> EndpointAddress:
-    meta = pod.metadata
-    return EndpointAddress(
-        ip=verdict.endpoints_address,
-        hostname=verdict.hostname,
-        # Never left out: a Pod that has an address but no Node yet makes the API server refuse the whole, as it does
-        # where Kubernetes' own controller writes.  An event tells of it.
-        node_name=verdict.node,
-        target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
-    )
+# --- groups ----------------------------------------------------------------------------------------
 
 
-def endpoint_ports(ports: Iterable[Port]) -> tuple[EndpointPort, ...]:
-    return tuple(EndpointPort(p.name, p.port, p.protocol, p.app_protocol or None) for p in ports)
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    """What one Pod contributes."""
+
+    ports: tuple[Port, ...]
+    ready: bool
+    address: EndpointAddress
 
 
-def subset_of(pod: Pod, verdict: Verdict) -> EndpointSubset | None:
-    """This one Pod as a subset of its own; None if it is not listed."""
-    if not verdict.in_endpoints:
-        return None
-    address = (address_of(pod, verdict),)
-    ports = endpoint_ports(verdict.ports)
-    # A terminating Pod is listed only where not ready ones are published too, and then counts as ready.
-    if verdict.ready:
-        return EndpointSubset(addresses=address, ports=ports)
-    return EndpointSubset(not_ready_addresses=address, ports=ports)
+class _Roster:
+    """Sorted addresses.  Moving the tail of a plain list is faster than a tree, at any size that is ever listed."""
+
+    __slots__ = ("by_key", "keys")
+
+    def __init__(self) -> None:
+        self.keys: list[AddressKey] = []
+        self.by_key: dict[AddressKey, EndpointAddress] = {}
+
+    def add(self, address: EndpointAddress) -> None:
+        key = address_key(address)
+        insort(self.keys, key)
+        self.by_key[key] = address
+
+    def remove(self, address: EndpointAddress) -> None:
+        key = address_key(address)
+        del self.keys[bisect_left(self.keys, key)]
+        del self.by_key[key]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class _Group:
+    """Pods that offer the same ports."""
+
+    __slots__ = ("ready", "waiting")
+
+    def __init__(self) -> None:
+        self.ready = _Roster()
+        self.waiting = _Roster()
+
+    def roster(self, entry: _Entry) -> _Roster:
+        return self.ready if entry.ready else self.waiting
+
+
+class _SubsetDraft(msgspec.Struct, frozen=True):
+    """A subset before its addresses are listed."""
+
+    ports: tuple[EndpointPort, ...]
+    groups: list[_Group]
+
+    def ready(self) -> int:
+        return sum(len(group.ready) for group in self.groups)
+
+    def waiting(self) -> int:
+        return sum(len(group.waiting) for group in self.groups)
+
+    def listed(self, *, ready: int, waiting: int) -> EndpointSubset:
+        return EndpointSubset(
+            addresses=_first(ready, [group.ready for group in self.groups]),
+            not_ready_addresses=_first(waiting, [group.waiting for group in self.groups]),
+            ports=self.ports,
+        )
+
+
+def _first(count: int, rosters: Sequence[_Roster]) -> tuple[EndpointAddress, ...]:
+    """The first addresses of several rosters, in order."""
+    if len(rosters) == 1:
+        by_key = rosters[0].by_key
+        return tuple([by_key[key] for key in rosters[0].keys[:count]])
+    merged = merge(*([(key, roster.by_key[key]) for key in roster.keys[:count]] for roster in rosters))
+    return tuple(address for _, address in islice(merged, count))
 
 
 # --- capacity --------------------------------------------------------------------------------------
 
 
-def size(subsets: Iterable[EndpointSubset]) -> int:
-    return sum(len(s.addresses) + len(s.not_ready_addresses) for s in subsets)
+def _listed(drafts: Sequence[_SubsetDraft], ready: int) -> Iterator[EndpointSubset]:
+    """The subsets, cut to what one Endpoints may hold.  Ready addresses are the last to be left out."""
+    if ready > ENDPOINTS_CAPACITY:
+        fit = [(share, 0) for share in shares((d.ready() for d in drafts), ENDPOINTS_CAPACITY)]
+    else:
+        waiting = shares((d.waiting() for d in drafts), ENDPOINTS_CAPACITY - ready)
+        fit = [(d.ready(), share) for d, share in zip(drafts, waiting, strict=True)]
+    for draft, (first_ready, first_waiting) in zip(drafts, fit, strict=True):
+        if first_ready or first_waiting:  # an empty subset would not pass validation
+            yield draft.listed(ready=first_ready, waiting=first_waiting)
 
 
 def shares(counts: Iterable[int], capacity: int) -> list[int]:
@@ -91,23 +239,6 @@ def shares(counts: Iterable[int], capacity: int) -> list[int]:
         fit.append(share)
         left -= share
     return fit
-
-
-def truncated(subsets: Subsets) -> Subsets:
-    """The subsets cut down to what one Endpoints may hold; ready addresses are the last to go."""
-    ready = sum(len(s.addresses) for s in subsets)
-    if size(subsets) <= ENDPOINTS_CAPACITY:
-        return subsets
-    if ready > ENDPOINTS_CAPACITY:
-        fit = shares((len(s.addresses) for s in subsets), ENDPOINTS_CAPACITY)
-        cut = [EndpointSubset(addresses=s.addresses[:n], ports=s.ports) for s, n in zip(subsets, fit, strict=True)]
-    else:
-        fit = shares((len(s.not_ready_addresses) for s in subsets), ENDPOINTS_CAPACITY - ready)
-        cut = [
-            EndpointSubset(s.addresses, s.not_ready_addresses[:n], s.ports) for s, n in zip(subsets, fit, strict=True)
-        ]
-    # A subset left without any address would not pass validation.
-    return tuple(s for s in cut if s.addresses or s.not_ready_addresses)
 
 
 # --- the object ------------------------------------------------------------------------------------
@@ -126,6 +257,22 @@ def _without(mapping: dict[str, str], key: str) -> dict[str, str]:
     return {k: v for k, v in mapping.items() if k != key} if key in mapping else mapping
 
 
+def address_of(pod: Pod, verdict: Verdict) -> EndpointAddress:
+    meta = pod.metadata
+    return EndpointAddress(
+        ip=verdict.endpoints_address,
+        hostname=verdict.hostname,
+        # Written even if empty.  A Pod with an address but without a Node makes the API server refuse the whole
+        # Endpoints; Kubernetes' own controller has the same flaw.  An Event reports it.
+        node_name=verdict.node,
+        target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
+    )
+
+
+def endpoint_ports(ports: Iterable[Port]) -> tuple[EndpointPort, ...]:
+    return tuple(EndpointPort(p.name, p.port, p.protocol, p.app_protocol or None) for p in ports)
+
+
 def changes(
     service: Service,
     subsets: Subsets,
@@ -135,9 +282,9 @@ def changes(
     trigger_time: str,
     canonical: bool = False,
 ) -> Changes[Endpoints]:
-    """The write that makes ``current`` hold these subsets, if it takes one.
+    """The write that makes ``current`` hold these subsets; nothing if it does already.
 
-    ``canonical`` says that we wrote ``current`` ourselves: if it reads differently, it says something different.
+    With ``canonical``, ``current`` has the canonical layout, and a plain comparison is enough.
     """
     labels = labels_for(service)
     if current is None:
@@ -174,17 +321,16 @@ def _written(meta: Metadata, subsets: Subsets, *, over_capacity: bool, trigger_t
 
 
 def same_subsets(stored: Subsets, wanted: Subsets) -> bool:
-    """Whether these say the same; another writer may have laid them out in another way."""
+    """Whether both list the same endpoints; another writer may have chosen another layout."""
     if stored == wanted:
         return True
-    plain = tuple(_map_addresses(s, _without_version) for s in stored)
-    return plain == wanted or repack(plain) == wanted
-
-
-def _map_addresses(subset: EndpointSubset, change: Callable[[EndpointAddress], EndpointAddress]) -> EndpointSubset:
-    return EndpointSubset(
-        tuple(map(change, subset.addresses)), tuple(map(change, subset.not_ready_addresses)), subset.ports
+    plain = tuple(
+        EndpointSubset(
+            tuple(map(_without_version, s.addresses)), tuple(map(_without_version, s.not_ready_addresses)), s.ports
+        )
+        for s in stored
     )
+    return plain == wanted or repack(plain) == wanted
 
 
 def _without_version(address: EndpointAddress) -> EndpointAddress:

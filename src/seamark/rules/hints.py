@@ -20,7 +20,7 @@ from seamark.kinds.wellknown import (
     TOPOLOGY_ANNOTATION,
     TRAFFIC_DISTRIBUTIONS,
 )
-from seamark.rules.objects.endpointslice import Endpoint, Hints, Target
+from seamark.rules.objects.endpointslice import Endpoint, Hints, HintTarget
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Quantity
 from seamark.rules.objects.service import Service
@@ -48,8 +48,8 @@ def own_hints(wanted: Mode, endpoint: Endpoint) -> Hints | None:
     """The hints that ``trafficDistribution`` gives an endpoint; those that are not ready have none."""
     if wanted not in TRAFFIC_DISTRIBUTIONS or not endpoint.marked_ready:
         return None
-    zones = (Target(endpoint.zone),) if endpoint.zone else None
-    nodes = (Target(endpoint.node_name),) if wanted == "PreferSameNode" and endpoint.node_name else None
+    zones = (HintTarget(endpoint.zone),) if endpoint.zone else None
+    nodes = (HintTarget(endpoint.node_name),) if wanted == "PreferSameNode" and endpoint.node_name else None
     return Hints(zones, nodes) if zones or nodes else None
 
 
@@ -231,5 +231,5 @@ def _assigned(endpoint: Endpoint, giving: Zones, receiving: Zones, given: Zones)
                 del tally[key]
         given[own] -= 1
         given[zone] = given.get(zone, 0) + 1
-    hints = Hints(for_zones=(Target(zone),))
+    hints = Hints(for_zones=(HintTarget(zone),))
     return msgspec.structs.replace(endpoint, hints=hints) if endpoint.hints != hints else endpoint

@@ -27,9 +27,9 @@ class Standing(Enum):
     """What a Pod is to a Service."""
 
     READY = "ready"  # gets traffic
-    SERVING = "serving"  # on its way out but still able; gets traffic only if nothing is ready
+    SERVING = "serving"  # terminating but still able to serve; gets traffic only if no endpoint is ready
     NOT_READY = "not ready"  # listed, without traffic
-    TERMINATING = "terminating"  # listed while it goes, without traffic
+    TERMINATING = "terminating"  # listed until it is gone, without traffic
     EXCLUDED = "excluded"  # not listed in EndpointSlices at all
 
 
@@ -61,7 +61,7 @@ class Port(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class UnresolvedPort(msgspec.Struct, frozen=True, gc=False):
-    """A Service port whose ``target`` name no container declares with that protocol; ``declared`` is what there is."""
+    """A Service port whose ``target`` name no container declares for its protocol; ``declared`` are all their ports."""
 
     name: str
     target: str
@@ -80,8 +80,8 @@ class WrongLabel(msgspec.Struct, frozen=True, gc=False):
 class Verdict(msgspec.Struct, frozen=True, gc=False):
     """Everything the controllers write about one Pod, and the facts it follows from.
 
-    ``in_slices`` and ``in_endpoints`` differ: Endpoints leaves terminating Pods and those without any resolved port
-    out, EndpointSlices those whose Node is missing.  ``endpoints_address`` is the one address Endpoints would use.
+    ``in_slices`` and ``in_endpoints`` differ: Endpoints leave out terminating Pods and Pods without any resolved port,
+    EndpointSlices leave out Pods whose Node is missing.  ``endpoints_address`` is the one address Endpoints would use.
     """
 
     standing: Standing
@@ -165,8 +165,8 @@ def judge(service: Service, pod: Pod, node: Node | None) -> Verdict:
 def same(old: Pod, new: Pod) -> bool:
     """Whether nothing differs that a verdict, or the time it is written for, depends on.
 
-    Most changes of a Pod (container statuses, annotations, other conditions) are of no interest to its Services.  This
-    test is far cheaper than judging the Pod anew for each of them.
+    Most changes of a Pod (container statuses, annotations, other conditions) do not matter to its Services.  This test
+    is far cheaper than judging the Pod again for each of them.
     """
     before, after = old.metadata, new.metadata
     return (
@@ -190,7 +190,7 @@ def selects(service: Service, pod: Pod) -> bool:
 
 
 def _outside(service: Service, pod: Pod) -> Verdict | None:
-    """The verdict on a Pod that is no candidate at all: not selected, finished, or without any address."""
+    """The verdict on a Pod that cannot be an endpoint: not selected, finished, or without any address; else None."""
     reason = None
     wrong: tuple[WrongLabel, ...] = ()
     if service.spec.type == "ExternalName":
@@ -231,7 +231,7 @@ def _standing(*, listed: bool, ready: bool, serving: bool, terminating: bool) ->
 
 
 def _endpoints_address(service: Service, *, ipv4: tuple[str, ...], ipv6: tuple[str, ...], first: str) -> str:
-    """Endpoints knows one family only: the Service's first, or failing that the Pod's own first."""
+    """Endpoints hold one family only: the first of the Service, or if it has none, that of the Pod's first address."""
     family = service.primary_family
     if family is None:
         parsed = parse_ip(first)
@@ -248,7 +248,7 @@ def resolve_ports(service: Service, pod: Pod) -> tuple[tuple[Port, ...], tuple[U
     found: list[Port] = []
     missing: list[UnresolvedPort] = []
     for wanted in service.spec.ports:
-        # A number is taken at its word: containers need not declare the ports they listen on.
+        # A number is used as it is: containers need not declare the ports they listen on.
         number = wanted.target_port if isinstance(wanted.target_port, int) else _named_port(wanted, pod)
         if number is None:
             target = str(wanted.target_port)
@@ -266,7 +266,7 @@ def _named_port(wanted: ServicePort, pod: Pod) -> int | None:
 
 
 def addresses_by_family(ips: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """IPv4 and IPv6 addresses in canonical spelling, in the order given; what is no address is left out."""
+    """IPv4 and IPv6 addresses in canonical spelling, in the order given; other texts are left out."""
     ipv4: list[str] = []
     ipv6: list[str] = []
     for text in ips:
@@ -277,7 +277,7 @@ def addresses_by_family(ips: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
 
 @lru_cache(maxsize=1 << 16)
 def parse_ip(text: str) -> tuple[Family, str] | None:
-    """Family and canonical spelling of an address, read as sloppily as Kubernetes reads it; None if it is none."""
+    """Family and canonical spelling of an address, parsed as leniently as Kubernetes does; None for any other text."""
     parsed = addresses.parse(text)
     if parsed is None:
         return None

@@ -1,19 +1,19 @@
-"""EndpointSlices for Endpoints that somebody wrote by hand (pure).
+"""EndpointSlices for Endpoints that a user wrote by hand (pure).
 
-A Service without a selector has no endpoints but those its user writes.  Many still write Endpoints, while everybody
-reads EndpointSlices: each subset becomes one slice per address family.
+The controllers make no endpoints for a Service without a selector: its user writes them.  Many still write Endpoints,
+while proxies and DNS read EndpointSlices only.  So each subset of such Endpoints becomes one slice per address family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 
 import msgspec
 
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import (
     LAST_APPLIED_ANNOTATION,
-    LEADER_ANNOTATION,
     MIRROR_CONTROLLER,
     MIRRORED_ADDRESSES,
     SERVICE_NAME_LABEL,
@@ -21,17 +21,23 @@ from seamark.kinds.wellknown import (
     SLICE_MANAGED_BY_LABEL,
     TRIGGER_TIME_ANNOTATION,
 )
-from seamark.rules.changes import Changes
+from seamark.rules.changes import Changes, Notice
 from seamark.rules.hints import stripped
 from seamark.rules.membership import Port, parse_ip
-from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
+from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints
 from seamark.rules.objects.endpointslice import Conditions, Endpoint, EndpointSlice
 from seamark.rules.objects.metadata import Metadata, OwnerReference
 from seamark.rules.objects.service import Service
-from seamark.rules.slices.matching import PortKey, identity, port_key, same_endpoint, slice_ports
-from seamark.rules.slices.objects import name_prefix
-from seamark.rules.slices.packing import Content
-from seamark.rules.slices.state import Note
+from seamark.rules.slices.objects import (
+    Content,
+    PortKey,
+    identity,
+    name_prefix,
+    port_key,
+    same_endpoint,
+    slice_ports,
+    written_over,
+)
 from seamark.rules.subsets import repack
 
 _NOT_COPIED = frozenset((TRIGGER_TIME_ANNOTATION, LAST_APPLIED_ANNOTATION))
@@ -39,34 +45,66 @@ _NOT_COPIED = frozenset((TRIGGER_TIME_ANNOTATION, LAST_APPLIED_ANNOTATION))
 Key = tuple[Family, PortKey]
 
 
+class Obstacle(Enum):
+    """Why Endpoints are not mirrored."""
+
+    NO_SERVICE = "there is no Service of that name"
+    SELECTOR = "the Service has a selector"
+    NO_ENDPOINTS = "there are no Endpoints"
+    SKIP_LABEL = "a label forbids it"
+    LEADER_LOCK = "they are the lock of a leader election"
+
+
 class MirrorPlan(msgspec.Struct, frozen=True):
-    """What to write, and what to tell the owner of the Endpoints."""
+    """What to write, and which Events to record about the Endpoints.
+
+    ``invalid`` are the addresses that are no IP addresses; ``skipped`` counts those beyond the limit of a subset.
+    """
 
     changes: Changes[EndpointSlice]
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Notice, ...] = ()
+    invalid: tuple[str, ...] = ()
+    skipped: int = 0
 
 
 def ours(endpoint_slice: EndpointSlice) -> bool:
+    """Whether the mirroring controller manages the slice."""
     return endpoint_slice.managed_by == MIRROR_CONTROLLER
 
 
+def obstacle(service: Service | None, endpoints: Endpoints | None) -> Obstacle | None:
+    """Why these Endpoints are not mirrored; None if they are."""
+    if service is None:
+        return Obstacle.NO_SERVICE
+    if service.spec.selector:
+        return Obstacle.SELECTOR
+    if endpoints is None:
+        return Obstacle.NO_ENDPOINTS
+    return _refusal(endpoints)
+
+
+def _refusal(endpoints: Endpoints) -> Obstacle | None:
+    if endpoints.metadata.labels.get(SKIP_MIRROR_LABEL) == "true":
+        return Obstacle.SKIP_LABEL
+    return Obstacle.LEADER_LOCK if endpoints.leader_lock else None
+
+
 def mirrorable(endpoints: Endpoints) -> bool:
-    """Whether these may be mirrored at all: not if their owner forbids it, nor if they are a leader's lock."""
-    meta = endpoints.metadata
-    return meta.labels.get(SKIP_MIRROR_LABEL) != "true" and LEADER_ANNOTATION not in meta.annotations
+    """Whether these Endpoints may be mirrored, whatever their Service."""
+    return _refusal(endpoints) is None
 
 
 def mirrors(service: Service | None, endpoints: Endpoints | None) -> bool:
-    """Whether there is anything to mirror: Endpoints that may be, of a Service that has none but those."""
-    return service is not None and not service.spec.selector and endpoints is not None and mirrorable(endpoints)
+    """Whether these Endpoints of this Service are mirrored."""
+    return obstacle(service, endpoints) is None
 
 
 def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[EndpointSlice]) -> MirrorPlan:
-    """What to write so that the mirrored slices say what the Endpoints say, and none are left where nothing is said."""
+    """What to write so that the mirrored slices list what the Endpoints list; without Endpoints, none are left."""
     existing = sorted(slices, key=lambda s: s.metadata.name)
     if endpoints is None or not mirrors(service, endpoints):
         return MirrorPlan(Changes(delete=tuple(existing)))
-    wanted, notes = _wanted(endpoints)
+    wanted, invalid, skipped = _wanted(endpoints)
     by_key: dict[Key | None, list[EndpointSlice]] = {}
     for endpoint_slice in existing:
         family = endpoint_slice.family
@@ -75,24 +113,27 @@ def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[
     create: list[EndpointSlice] = []
     update: list[EndpointSlice] = []
     for key in sorted(wanted):
-        # One slice is enough for a subset, as both hold a thousand.
+        # One slice is enough for a subset, because both hold a thousand addresses.
         first = by_key[key].pop(0) if by_key.get(key) else None
         made = _slice(endpoints, wanted[key], key)
         if first is None:
             create.append(made)
         elif not _same(first, made):
-            update.append(_written_over(made, first, generate_name=""))
+            # Kubernetes removes ``generateName`` when it updates a slice in place.
+            unnamed = msgspec.structs.replace(made.metadata, generate_name="")
+            update.append(written_over(msgspec.structs.replace(made, metadata=unnamed), first))
     surplus = [endpoint_slice for left in by_key.values() for endpoint_slice in left]
     create, recycled, delete = _recycle(create, surplus)
     if endpoints.metadata.deletion_timestamp is not None:
         create = []
-    return MirrorPlan(Changes(tuple(create), (*update, *recycled), tuple(delete)), tuple(notes))
+    changes = Changes(tuple(create), (*update, *recycled), tuple(delete))
+    return MirrorPlan(changes, tuple(_notices(len(invalid), skipped)), invalid, skipped)
 
 
 def _recycle(
     create: Sequence[EndpointSlice], surplus: Sequence[EndpointSlice]
 ) -> tuple[list[EndpointSlice], list[EndpointSlice], list[EndpointSlice]]:
-    """Write new slices over those due for deletion, where the family, which cannot change, is the same."""
+    """Write new slices over those due for deletion, if they have the same family, which cannot change."""
     left = sorted(surplus, key=lambda s: s.metadata.name)
     made: list[EndpointSlice] = []
     over: list[EndpointSlice] = []
@@ -102,53 +143,47 @@ def _recycle(
             made.append(endpoint_slice)
         else:
             left.remove(spare)
-            over.append(_written_over(endpoint_slice, spare, generate_name=endpoint_slice.metadata.generate_name))
+            over.append(written_over(endpoint_slice, spare))
     return made, over, left
 
 
 # --- from subsets to endpoints ---------------------------------------------------------------------
 
 
-def _wanted(endpoints: Endpoints) -> tuple[dict[Key, Content], list[Note]]:
+def _wanted(endpoints: Endpoints) -> tuple[dict[Key, Content], tuple[str, ...], int]:
+    """The slices' contents, the addresses that are no IP addresses, and how many addresses are too many."""
     wanted: dict[Key, Content] = {}
-    invalid = skipped = 0
+    invalid: list[str] = []
+    skipped = 0
     for subset in repack(endpoints.subsets or ()):
         ports = _ports(subset.ports)
-        taken, bad = _mirror(subset, ports, wanted)
-        invalid += bad
-        skipped += len(subset.addresses) + len(subset.not_ready_addresses) - taken
-    notes = []
+        taken = 0
+        listed = [(address, True) for address in subset.addresses]
+        listed += [(address, False) for address in subset.not_ready_addresses]
+        for address, ready in listed:
+            if taken >= MIRRORED_ADDRESSES:
+                skipped += 1
+            elif (parsed := parse_ip(address.ip)) is None:
+                invalid.append(address.ip)
+            else:
+                family, ip = parsed
+                endpoint = _endpoint(address, ip, ready=ready)
+                wanted.setdefault((family, ports), {})[identity(endpoint)] = endpoint
+                taken += 1
+    return wanted, tuple(invalid), skipped
+
+
+def _notices(invalid: int, skipped: int) -> Iterator[Notice]:
     if invalid:
         message = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
-        notes.append(Note("Warning", "InvalidIPAddress", message))
-    if skipped > invalid:
-        notes.append(
-            Note(
-                "Warning",
-                "TooManyAddressesToMirror",
-                f"A max of {MIRRORED_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
-                f"{skipped} addresses were skipped",
-            )
+        yield Notice("Warning", "InvalidIPAddress", message)
+    if skipped:
+        yield Notice(
+            "Warning",
+            "TooManyAddressesToMirror",
+            f"A max of {MIRRORED_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+            f"{skipped + invalid} addresses were skipped",
         )
-    return wanted, notes
-
-
-def _mirror(subset: EndpointSubset, ports: PortKey, wanted: dict[Key, Content]) -> tuple[int, int]:
-    """Add a subset's endpoints, the ready ones first; says how many were taken and how many are no addresses."""
-    taken = invalid = 0
-    for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
-        for address in addresses:
-            if taken >= MIRRORED_ADDRESSES:
-                return taken, invalid
-            parsed = parse_ip(address.ip)
-            if parsed is None:
-                invalid += 1
-                continue
-            family, ip = parsed
-            endpoint = _endpoint(address, ip, ready=ready)
-            wanted.setdefault((family, ports), {})[identity(endpoint)] = endpoint
-            taken += 1
-    return taken, invalid
 
 
 def _ports(ports: Iterable[EndpointPort]) -> PortKey:
@@ -156,7 +191,7 @@ def _ports(ports: Iterable[EndpointPort]) -> PortKey:
 
 
 def _endpoint(address: EndpointAddress, ip: str, *, ready: bool) -> Endpoint:
-    # An Endpoints says nothing about serving and terminating, so neither does its mirror.
+    # Endpoints cannot express serving and terminating, so the mirrored slice leaves them out.
     return Endpoint(
         addresses=(ip,),
         conditions=Conditions(ready=ready),
@@ -187,9 +222,9 @@ def _slice(endpoints: Endpoints, content: Content, key: Key) -> EndpointSlice:
 
 
 def _same(existing: EndpointSlice, made: EndpointSlice) -> bool:
-    """Whether the slice says it all already, whatever the order of its endpoints.
+    """Whether the slice is right already, whatever the order of its endpoints.
 
-    Hints are nothing that Endpoints could say, so those somebody gave the slice do not count against it.
+    Endpoints cannot express hints, so hints that another writer gave the slice are not a difference.
     """
     old, new = existing.metadata, made.metadata
     if old.labels != new.labels or old.annotations != new.annotations:
@@ -201,15 +236,3 @@ def _same(existing: EndpointSlice, made: EndpointSlice) -> bool:
     return len(endpoints) == len(wanted) and all(
         (found := held.get(identity(endpoint))) is not None and same_endpoint(found, endpoint) for endpoint in wanted
     )
-
-
-def _written_over(made: EndpointSlice, existing: EndpointSlice, *, generate_name: str) -> EndpointSlice:
-    """The existing slice with the new content.  Kubernetes forgets ``generateName`` when it updates one in place."""
-    meta = msgspec.structs.replace(
-        existing.metadata,
-        generate_name=generate_name,
-        labels=made.metadata.labels,
-        annotations=made.metadata.annotations,
-        owner_references=made.metadata.owner_references,
-    )
-    return msgspec.structs.replace(made, metadata=meta)

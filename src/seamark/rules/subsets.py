@@ -1,8 +1,8 @@
-"""The canonical layout of an Endpoints' subsets.
+"""The canonical layout of the subsets of an Endpoints.
 
 A subset is the product of its addresses and its ports, so the same endpoints can be written in many ways.  The
-canonical one puts ports with exactly the same addresses together, each address once, in a fixed order; it is what the
-Endpoints controller writes, what it compares, and what the mirroring controller starts from.
+canonical layout puts ports with exactly the same addresses together and lists each address once, in a fixed order.  The
+Endpoints controller writes and compares this layout, and the mirroring controller starts from it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ AddressKey = tuple[str, str]
 
 
 def address_key(address: EndpointAddress) -> AddressKey:
-    """Two objects may share an address; the uid tells them apart, and gives the order."""
+    """The key by which addresses are told apart and sorted.  Two objects may share an IP, so it includes the uid."""
     return address.ip, address.target_ref.uid if address.target_ref is not None else ""
 
 
@@ -58,22 +58,22 @@ def ports_in_order(ports: Iterable[EndpointPort]) -> tuple[EndpointPort, ...]:
 def in_order(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
     """Subsets in a fixed order.
 
-    Kubernetes sorts them by a hash of all they contain; nobody can depend on that order, and hashing a thousand
-    addresses to find it would cost more than everything else.  The ports alone tell subsets apart just as well.
+    Kubernetes sorts them by a hash of everything they contain.  No client can depend on that order, and hashing a
+    thousand addresses would cost more than the rest of the plan, so subsets are sorted by their ports alone.
     """
     return tuple(sorted(subsets, key=lambda s: rank(s.ports)))
 
 
 def rank(ports: Iterable[EndpointPort]) -> list[int]:
-    """Where a subset with these ports stands; every port is in one subset only, so no two have the same rank."""
+    """The sort key of a subset with these ports; each port is in one subset only, so no two subsets share a rank."""
     return [_rank(port) for port in ports]
 
 
 @lru_cache(maxsize=4096)
 def _rank(port: EndpointPort) -> int:
-    """Where a port stands among the others: people see this order in ``kubectl get endpoints``.
+    """The sort key of a port, the same as in Kubernetes because ``kubectl get endpoints`` shows the order.
 
-    Kubernetes ranks ports by the FNV-1a hash of Go's debug print of the struct.
+    Kubernetes sorts ports by the FNV-1a hash of Go's debug print of the struct.
     """
     app_protocol = f"(*string){port.app_protocol}" if port.app_protocol is not None else "(*string)<nil>"
     dump = (

@@ -18,14 +18,12 @@ from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.slices_writer import namespace_terminating
 from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINTS
-from seamark.kinds.wellknown import LEADER_ANNOTATION
 from seamark.metrics import Registry
-from seamark.rules.changes import Changes
-from seamark.rules.endpoints_state import EndpointsState
+from seamark.rules.changes import Changes, TriggerTimes
+from seamark.rules.endpoints import EndpointsState
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.metadata import Written
 from seamark.rules.objects.service import Service
-from seamark.rules.trigger_time import TriggerTimes
 from seamark.runtime.confirmations import Confirmations
 from seamark.runtime.loop import Loop, Retry
 
@@ -94,7 +92,7 @@ class EndpointsController:
         A leader's lock is an Endpoints without a Service too, and must not be taken away from under it.
         """
         for found in self._endpoints.objects():
-            if LEADER_ANNOTATION not in found.metadata.annotations:
+            if not found.leader_lock:
                 self.loop.add(key_of(found.metadata.namespace, found.metadata.name))
 
     # --- following ---------------------------------------------------------------------------------

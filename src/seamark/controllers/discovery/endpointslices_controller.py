@@ -1,6 +1,6 @@
 """The EndpointSlice controller: slices for every Service with a selector.
 
-What to write is :mod:`seamark.rules.slices.planning`; this follows the cluster and carries it out.
+What to write is :mod:`seamark.rules.slices.state`; this follows the cluster and carries it out.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE, SLICE_CONTROLLER
 from seamark.metrics import Registry
 from seamark.rules import hints
+from seamark.rules.changes import Notice, TriggerTimes
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.service import Service
-from seamark.rules.slices.state import Note, Plan, SlicesState, Topology
-from seamark.rules.trigger_time import TriggerTimes
+from seamark.rules.slices.state import SlicesPlan, SlicesState, Topology
 from seamark.runtime.confirmations import Confirmations
 from seamark.runtime.loop import Expected, Loop, Retry
 
@@ -165,7 +165,7 @@ class EndpointSlicesController:
             self._complain(service, message)
             raise NodesMissing(message)
 
-    async def _settle(self, key: Key, service: Service) -> Plan:
+    async def _settle(self, key: Key, service: Service) -> SlicesPlan:
         """Plan and carry out, and begin anew where somebody else was faster."""
         attempt = 1
         while True:
@@ -231,7 +231,7 @@ class EndpointSlicesController:
 
     # --- telling -----------------------------------------------------------------------------------
 
-    def _tell(self, service: Service, note: Note) -> None:
+    def _tell(self, service: Service, note: Notice) -> None:
         self._recorder.record(_about(service), note.type, reason=note.reason, message=note.message)
 
     def _complain(self, service: Service, message: str) -> None:

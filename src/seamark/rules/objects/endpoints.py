@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seamark.kinds.wellknown import LEADER_ANNOTATION
 from seamark.rules.objects.metadata import Metadata, ObjectReference, View
 
 
@@ -28,3 +29,8 @@ class EndpointSubset(View, frozen=True):
 class Endpoints(View, frozen=True):
     metadata: Metadata
     subsets: tuple[EndpointSubset, ...] | None = None
+
+    @property
+    def leader_lock(self) -> bool:
+        """Whether it is the lock of a leader election, and not a list of addresses."""
+        return LEADER_ANNOTATION in self.metadata.annotations

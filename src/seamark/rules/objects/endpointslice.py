@@ -13,15 +13,15 @@ class Conditions(View, frozen=True):
     terminating: bool | None = None
 
 
-class Target(View, frozen=True):
+class HintTarget(View, frozen=True):
     """A zone or a node that should use an endpoint."""
 
     name: str = ""
 
 
 class Hints(View, frozen=True):
-    for_zones: tuple[Target, ...] | None = None
-    for_nodes: tuple[Target, ...] | None = None
+    for_zones: tuple[HintTarget, ...] | None = None
+    for_nodes: tuple[HintTarget, ...] | None = None
 
 
 class Endpoint(View, frozen=True):
@@ -35,12 +35,12 @@ class Endpoint(View, frozen=True):
 
     @property
     def ready(self) -> bool:
-        """Readers take an endpoint that says nothing for ready: those who write slices by hand may leave it out."""
+        """As readers see it: an endpoint without the condition counts as ready, because users may leave it out."""
         return self.conditions.ready is not False
 
     @property
     def marked_ready(self) -> bool:
-        """The controllers always say it, and count only what says it."""
+        """As the controllers see it: they always write the condition, and count only endpoints that have it."""
         return self.conditions.ready is True
 
 
@@ -52,7 +52,7 @@ class SlicePort(View, frozen=True):
 
 
 class EndpointSlice(View, frozen=True):
-    """``endpoints`` and ``ports`` are ``null`` on the wire where there are none; what we write is never None."""
+    """``endpoints`` and ``ports`` may be ``null`` on the wire; Seamark never writes them as ``null``."""
 
     metadata: Metadata
     address_type: str = ""

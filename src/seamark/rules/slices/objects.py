@@ -1,26 +1,68 @@
-"""The EndpointSlice objects themselves: how one is made for a Service, and when one is the Service's own (pure)."""
+"""The EndpointSlices of a Service as objects: how one is made, and when two of them say the same (pure)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import HEADLESS_LABEL, SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
 from seamark.rules import hints
-from seamark.rules.membership import Verdict
-from seamark.rules.objects.endpointslice import Conditions, Endpoint, EndpointSlice
+from seamark.rules.changes import with_trigger_time
+from seamark.rules.membership import Port, Verdict
+from seamark.rules.objects.endpointslice import Conditions, Endpoint, EndpointSlice, SlicePort
 from seamark.rules.objects.metadata import Metadata, ObjectReference, OwnerReference
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
-from seamark.rules.slices.matching import PortKey, identity, same_endpoint, slice_ports
-from seamark.rules.slices.packing import Content
-from seamark.rules.trigger_time import with_trigger_time
+
+Identity = tuple[tuple[str, ...], str, str, str]
+PortKey = tuple[Port, ...]
+Content = dict[Identity, Endpoint]
 
 _RESERVED_LABELS = frozenset((SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL, HEADLESS_LABEL))
 
+# --- comparing -------------------------------------------------------------------------------------
+
+
+def identity(endpoint: Endpoint) -> Identity:
+    """What stays the same when an endpoint changes: addresses, hostname and the object behind it."""
+    addresses = endpoint.addresses
+    if len(addresses) > 1:
+        addresses = tuple(sorted(addresses))
+    ref = endpoint.target_ref
+    if ref is None:
+        return addresses, endpoint.hostname or "", "", ""
+    return addresses, endpoint.hostname or "", ref.namespace, ref.name
+
+
+def same_endpoint(one: Endpoint, other: Endpoint) -> bool:
+    """Whether both say the same.  The version of the object behind the endpoint does not count."""
+    return one == other or _comparable(one) == _comparable(other)
+
+
+def _comparable(endpoint: Endpoint) -> Endpoint:
+    ref = endpoint.target_ref
+    if ref is not None and ref.resource_version:
+        ref = msgspec.structs.replace(ref, resource_version="")
+    return msgspec.structs.replace(endpoint, addresses=tuple(sorted(endpoint.addresses)), target_ref=ref)
+
+
+def port_key(ports: Iterable[SlicePort]) -> PortKey:
+    """The ports in one order.  Slices with the same key belong to one group and may take each other's endpoints."""
+    found = [Port(p.name or "", p.port or 0, p.protocol or "TCP", p.app_protocol or "") for p in ports]
+    return tuple(sorted(found)) if len(found) > 1 else tuple(found)
+
+
+def slice_ports(ports: Iterable[Port]) -> tuple[SlicePort, ...]:
+    return tuple(SlicePort(p.name, p.port, p.protocol, p.app_protocol or None) for p in ports)
+
+
+# --- making ----------------------------------------------------------------------------------------
+
 
 def ours(endpoint_slice: EndpointSlice) -> bool:
-    """Whether this controller manages the slice; others' slices are never touched."""
+    """Whether the EndpointSlice controller manages the slice; it never touches any other."""
     return endpoint_slice.managed_by == SLICE_CONTROLLER
 
 
@@ -33,7 +75,7 @@ def owned(endpoint_slice: EndpointSlice, service: Service) -> bool:
 
 
 def endpoint_of(pod: Pod, verdict: Verdict, *, family: Family, mode: hints.Mode) -> Endpoint:
-    """The Pod as an endpoint; it has an address of that family."""
+    """The Pod as an endpoint of that family, of which it has an address."""
     meta = pod.metadata
     endpoint = Endpoint(
         addresses=tuple(sorted(verdict.addresses(family))),
@@ -57,7 +99,7 @@ def labels_for(service: Service) -> dict[str, str]:
 
 
 def free_labels(labels: dict[str, str]) -> dict[str, str]:
-    """Those a Service hands down to its slices.  The others say what a slice is, and a Service cannot change that."""
+    """The labels that a Service passes on to its slices: all but those that say what a slice is."""
     return {key: value for key, value in labels.items() if key not in _RESERVED_LABELS}
 
 
@@ -87,7 +129,7 @@ def new_slice(
 
 
 def edited(endpoint_slice: EndpointSlice, service: Service, content: Content, *, trigger_time: str) -> EndpointSlice:
-    """The slice with other endpoints and the labels of today."""
+    """The slice with other endpoints, and with the labels that the Service has now."""
     meta = endpoint_slice.metadata
     labels = labels_for(service)
     if meta.labels != labels and _keeps_labels(endpoint_slice, service, content):
@@ -103,10 +145,10 @@ def edited(endpoint_slice: EndpointSlice, service: Service, content: Content, *,
 
 
 def _keeps_labels(endpoint_slice: EndpointSlice, service: Service, content: Content) -> bool:
-    """Whether a slice whose own labels are not those of today keeps them.
+    """Whether a slice keeps labels that differ from those a new slice would get.
 
-    That a Service is headless no longer, or the label was edited away, is no reason to write a slice; nor is it put
-    right where a slice only gets endpoints or hints, but where endpoints change or go.
+    The headless label alone is never a reason to write a slice.  As in Kubernetes it is corrected when endpoints of the
+    slice change or go, and kept when the slice only gets more endpoints or hints.
     """
     if free_labels(endpoint_slice.metadata.labels) != free_labels(service.metadata.labels):
         return False
@@ -117,10 +159,10 @@ def _keeps_labels(endpoint_slice: EndpointSlice, service: Service, content: Cont
     return True
 
 
-def recycled(made: EndpointSlice, discarded: EndpointSlice) -> EndpointSlice:
-    """A new slice written over one that would be deleted: one write instead of two, and one event for watchers."""
+def written_over(made: EndpointSlice, existing: EndpointSlice) -> EndpointSlice:
+    """A new slice, written over an existing one: one write and one watch event instead of two."""
     meta = msgspec.structs.replace(
-        discarded.metadata,
+        existing.metadata,
         generate_name=made.metadata.generate_name,
         labels=made.metadata.labels,
         annotations=made.metadata.annotations,
@@ -130,12 +172,12 @@ def recycled(made: EndpointSlice, discarded: EndpointSlice) -> EndpointSlice:
 
 
 def name_prefix(name: str) -> str:
-    """The ``generateName`` of a Service's slices; the dash goes where it would make the name too long."""
+    """The ``generateName`` of a Service's slices; without the dash where it would be too long."""
     return f"{name}-" if len(name) < 253 else name
 
 
 def is_placeholder(endpoint_slice: EndpointSlice, service: Service) -> bool:
-    """An empty slice that says: this Service is taken care of, it just has no endpoints."""
+    """Whether it is the empty slice that says that the Service has no endpoints."""
     return (
         not endpoint_slice.endpoints
         and not endpoint_slice.ports

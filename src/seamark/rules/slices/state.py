@@ -1,21 +1,20 @@
-"""One Service's EndpointSlices, kept Pod by Pod and slice by slice.
+"""The EndpointSlices of one Service, kept up to date Pod by Pod and slice by slice.
 
-Feed it what is observed, in any order, and ask it for the plan: nothing is forgotten between plans but what has been
-seen to be right.  A plan that was not carried out, or only in part, therefore simply comes out again.
+Feed it what is observed, in any order, and ask it for the plan.  A difference is forgotten only once the slices were
+seen to be right.  A plan that was not carried out, or only in part, therefore comes out again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 import msgspec
 
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.rules import hints
-from seamark.rules.changes import Changes
+from seamark.rules.changes import Changes, Notice
 from seamark.rules.membership import judge
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.node import Node
@@ -23,41 +22,35 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.slices import objects
 from seamark.rules.slices.group import Group
-from seamark.rules.slices.matching import Identity, PortKey, identity, port_key
-from seamark.rules.slices.packing import Content
+from seamark.rules.slices.objects import Content, Identity, PortKey, identity, port_key
 
 
-class Note(msgspec.Struct, frozen=True):
-    """An event to record about the Service."""
+class SlicesPlan(msgspec.Struct, frozen=True):
+    """What to write, which Events to record, and what the controller must remember.
 
-    type: Literal["Normal", "Warning"]
-    reason: str
-    message: str
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What to write, and what came to light on the way.
-
-    ``nodeless`` are Pods left out because their Node is missing, as (Pod, Node): write the rest, then fail and retry.
-    ``zones`` says how many endpoints the topology annotation has given to each zone, in the families it was heeded in.
+    ``nodeless`` are the Pods left out because their Node is missing, as (Pod, Node): write the rest, then fail and
+    retry.  ``zones`` says, for each family that got hints by the topology annotation, how many endpoints each zone got.
     """
 
     changes: Changes[EndpointSlice]
     nodeless: tuple[tuple[str, str], ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Notice, ...] = ()
     zones: Mapping[Family, hints.Zones] = msgspec.field(default_factory=dict)
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """What hints by annotation depend on beside the endpoints: each zone's share of CPUs, and whether hints were given
-    the last time, for the event that says they no longer are."""
+    """What hints by the topology annotation depend on, beside the endpoints.
+
+    ``shares`` is each zone's part of the CPUs.  ``hinted`` says that the last plan gave hints, so that an Event can
+    report when this one does not.
+    """
 
     shares: Mapping[str, float] | None = None
     hinted: bool = False
 
 
-class _Draft(msgspec.Struct):
-    """What a plan wants of one family, before the objects are made."""
+class _FamilyDraft(msgspec.Struct):
+    """The plan for one family, before the objects are made."""
 
     family: Family
     changed: dict[str, Content] = msgspec.field(default_factory=dict)
@@ -69,7 +62,7 @@ Place = tuple[Family, PortKey, Identity]
 
 
 class SlicesState:
-    """What one Service's slices hold and what they should."""
+    """What the slices of one Service hold, and what they should hold."""
 
     def __init__(self, service: Service, *, limit: int = ENDPOINTS_PER_SLICE) -> None:
         self.service = service
@@ -81,8 +74,8 @@ class SlicesState:
         self._outdated: set[str] = set()
         self._filed: dict[str, tuple[Family, PortKey]] = {}
         self._members: dict[str, tuple[Place, ...]] = {}
-        self._offers: dict[str, PortKey] = {}  # what each Pod offers that could be an endpoint, in whatever family
-        self._claims: Counter[PortKey] = Counter()  # how many Pods offer the same
+        self._offers: dict[str, PortKey] = {}  # the ports of each Pod that has an address, of any family
+        self._claims: Counter[PortKey] = Counter()  # how many Pods offer the same ports
         self._groups: dict[Family, dict[PortKey, Group]] = {family: {} for family in service.families}
         self._planned: list[tuple[EndpointSlice, Content]] = []
 
@@ -93,7 +86,7 @@ class SlicesState:
     # --- observing ---------------------------------------------------------------------------------
 
     def put(self, name: str, pod: Pod | None, node: Node | None) -> None:
-        """This is the Pod of that name now, and its Node; None if there is none, or none that the Service selects."""
+        """Note the Pod of that name and its Node as they are now; None if the Service no longer selects one."""
         self.nodeless.pop(name, None)
         before = self._members.pop(name, ())
         places: list[Place] = []
@@ -122,7 +115,7 @@ class SlicesState:
             self._members[name] = tuple(places)
 
     def _claim(self, name: str, ports: PortKey | None) -> None:
-        """The Pod offers these ports; None if it is no candidate at all."""
+        """Note the ports that a Pod offers; None if it cannot be an endpoint."""
         before = self._offers.pop(name, None)
         if before is not None:
             self._claims[before] -= 1
@@ -133,14 +126,14 @@ class SlicesState:
             self._claims[ports] += 1
 
     def see(self, name: str, endpoint_slice: EndpointSlice | None) -> None:
-        """This is the slice of that name now; None if it is gone."""
+        """Note the slice of that name as it is now; None if it is gone."""
         if endpoint_slice is not None:
             self.observe(endpoint_slice)
         else:
             self.forget(name)
 
     def observe(self, endpoint_slice: EndpointSlice) -> None:
-        """The slice is there and reads like this.  One being deleted does not count as being there."""
+        """Note a slice as it is now.  A slice that is being deleted counts as gone."""
         name = endpoint_slice.metadata.name
         if endpoint_slice.metadata.deletion_timestamp is not None:
             self.forget(name)
@@ -171,7 +164,7 @@ class SlicesState:
         self._filed[name] = place
 
     def planned(self, endpoint_slice: EndpointSlice) -> bool:
-        """Whether the slice reads as the last plan would have it: then seeing it is no reason to plan again."""
+        """Whether the slice is as the last plan wanted it, so that no new plan is needed."""
         return (
             self._planned_content(endpoint_slice) is not None
             and endpoint_slice.metadata.labels == objects.labels_for(self.service)
@@ -190,14 +183,14 @@ class SlicesState:
         return None
 
     def forget(self, name: str) -> None:
-        """The slice is gone, or no longer ours."""
+        """Note that the slice is gone, or no longer managed by this controller."""
         self._slices.pop(name, None)
         self._alien.discard(name)
         self._outdated.discard(name)
         self._unfile(name)
 
     def renew(self, service: Service) -> bool:
-        """Go on with a changed Service; False if it changed too much, and everything must be judged again."""
+        """Go on with a changed Service; False if every Pod must be judged again, in a new state."""
         old, new = self.service, service
         if (old.metadata.uid, old.metadata.name, old.spec, self.mode) != (
             new.metadata.uid,
@@ -214,17 +207,18 @@ class SlicesState:
 
     # --- planning ----------------------------------------------------------------------------------
 
-    def plan(self, *, topology: Topology | None = None, trigger_time: str = "") -> Plan:
+    def plan(self, *, topology: Topology | None = None, trigger_time: str = "") -> SlicesPlan:
+        """What to write so that the slices list these Pods."""
         topology = topology or Topology()
         self._planned = []
         drafts = [self._draft(family, groups) for family, groups in self._groups.items()]
-        notes: list[Note] = []
+        notices: list[Notice] = []
         zones: dict[Family, hints.Zones] = {}
         if self.mode == "topology":
             for draft in drafts:
-                self._share_out(draft, topology, notes, zones)
+                self._share_out(draft, topology, notices, zones)
         elif topology.hinted:
-            notes += [_disabled("Topology Aware Hints has been disabled", draft.family) for draft in drafts]
+            notices += [_disabled("Topology Aware Hints has been disabled", draft.family) for draft in drafts]
         create: list[EndpointSlice] = []
         update: list[EndpointSlice] = []
         delete = [self._slices[name] for name in sorted(self._alien)]
@@ -234,10 +228,10 @@ class SlicesState:
             # The garbage collector is about to remove our slices: new ones would only race with it.
             create.clear()
         changes = Changes(tuple(create), tuple(update), tuple(delete))
-        return Plan(changes, tuple(sorted(self.nodeless.items())), tuple(notes), zones)
+        return SlicesPlan(changes, tuple(sorted(self.nodeless.items())), tuple(notices), zones)
 
-    def _draft(self, family: Family, groups: Mapping[PortKey, Group]) -> _Draft:
-        draft = _Draft(family)
+    def _draft(self, family: Family, groups: Mapping[PortKey, Group]) -> _FamilyDraft:
+        draft = _FamilyDraft(family)
         for ports in sorted(groups):
             group = groups[ports]
             outdated = self._outdated & group.slices.keys()
@@ -249,8 +243,8 @@ class SlicesState:
             self._leave_placeholder(draft)
         return draft
 
-    def _leave_placeholder(self, draft: _Draft) -> None:
-        """Nothing would be left of a family: an empty slice says that there are no endpoints."""
+    def _leave_placeholder(self, draft: _FamilyDraft) -> None:
+        """Where no slice of a family would be left, an empty slice says that there are no endpoints."""
         alien = any(self._slices[name].address_type == draft.family for name in self._alien)
         if len(draft.removed) == 1 and not alien:
             [name] = draft.removed
@@ -261,14 +255,14 @@ class SlicesState:
 
     def _settle(
         self,
-        draft: _Draft,
+        draft: _FamilyDraft,
         *,
         create: list[EndpointSlice],
         update: list[EndpointSlice],
         delete: list[EndpointSlice],
         trigger_time: str,
     ) -> None:
-        """Make the objects of one family; what is due for deletion is written over where something new is needed."""
+        """Make the objects of one family.  New slices are written over those due for deletion, if any."""
         for name in sorted(draft.changed):
             content = draft.changed[name]
             made = objects.edited(self._slices[name], self.service, content, trigger_time=trigger_time)
@@ -279,13 +273,13 @@ class SlicesState:
             made = objects.new_slice(self.service, content, family=draft.family, ports=ports, trigger_time=trigger_time)
             self._planned.append((made, content))
             if discarded:
-                update.append(objects.recycled(made, discarded.pop(0)))
+                update.append(objects.written_over(made, discarded.pop(0)))
             else:
                 create.append(made)
         delete += discarded
 
     def _share_out(
-        self, draft: _Draft, topology: Topology, notes: list[Note], zones: dict[Family, hints.Zones]
+        self, draft: _FamilyDraft, topology: Topology, notices: list[Notice], zones: dict[Family, hints.Zones]
     ) -> None:
         """Give the draft the hints that the topology annotation asks for, or take all hints away."""
         untouched = {name: content for name, content in self._contents(draft.family) if name not in draft.changed}
@@ -298,7 +292,7 @@ class SlicesState:
         contents += [untouched[name] for name in sorted(untouched)]
         outcome = hints.share_out([tuple(content.values()) for content in contents], written, topology.shares)
         if isinstance(outcome, hints.Refusal):
-            notes.append(_disabled(outcome.message, draft.family))
+            notices.append(_disabled(outcome.message, draft.family))
             rewritten = {
                 position: hints.stripped(content.values())
                 for position, content in enumerate(contents)
@@ -309,7 +303,7 @@ class SlicesState:
             rewritten = outcome.contents
             if not topology.hinted:
                 message = f"Topology Aware Hints has been enabled, addressType: {draft.family}"
-                notes.append(Note("Normal", "TopologyAwareHintsEnabled", message))
+                notices.append(Notice("Normal", "TopologyAwareHintsEnabled", message))
         for position, endpoints in rewritten.items():
             content = dict(zip(contents[position], endpoints, strict=True))
             existing = names[position]
@@ -346,5 +340,5 @@ class SlicesState:
             del self._groups[family][ports]
 
 
-def _disabled(message: str, family: Family) -> Note:
-    return Note("Warning", "TopologyAwareHintsDisabled", f"{message}, addressType: {family}")
+def _disabled(message: str, family: Family) -> Notice:
+    return Notice("Warning", "TopologyAwareHintsDisabled", f"{message}, addressType: {family}")

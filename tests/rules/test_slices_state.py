@@ -4,6 +4,7 @@ import random
 
 import msgspec
 import pytest
+from batch_plans import slices_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import NODES, Slices, node, pod, pods, service, services
@@ -11,8 +12,7 @@ from worlds import NODES, Slices, node, pod, pods, service, services
 from seamark.rules import hints
 from seamark.rules.membership import judge, selects
 from seamark.rules.objects.endpointslice import Endpoint
-from seamark.rules.slices import planning as endpointslices
-from seamark.rules.slices.matching import identity, port_key
+from seamark.rules.slices.objects import identity, port_key
 from seamark.rules.slices.state import SlicesState, Topology
 
 SHARES = hints.zone_shares(NODES.values())
@@ -57,7 +57,7 @@ class World:
         random.Random(seed).shuffle(everything)
         random.Random(seed).shuffle(slices)
         chosen = [p for p in everything if selects(self.service, p)]
-        return endpointslices.plan(
+        return slices_plan(
             self.service, chosen, slices, nodes=NODES, limit=LIMIT, topology=Topology(SHARES), trigger_time="t"
         )
 

@@ -2,7 +2,7 @@
 
 from worlds import pod, service
 
-from seamark.rules.trigger_time import TriggerTimes
+from seamark.rules.changes import TriggerTimes
 
 WEB = service()
 

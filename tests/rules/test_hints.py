@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from worlds import NODES, Slices, node, pod, service
 
 from seamark.rules import hints
-from seamark.rules.objects.endpointslice import Conditions, Endpoint, Hints, Target
+from seamark.rules.objects.endpointslice import Conditions, Endpoint, Hints, HintTarget
 from seamark.rules.slices.state import SlicesState, Topology
 
 AUTO = {"service.kubernetes.io/topology-mode": "Auto"}
@@ -18,7 +18,7 @@ def endpoint(zone, *, ready=True, hint=None, node_name=None):
         conditions=Conditions(ready, ready, False),
         zone=zone,
         node_name=node_name,
-        hints=Hints(for_zones=(Target(hint),)) if hint else None,
+        hints=Hints(for_zones=(HintTarget(hint),)) if hint else None,
     )
 
 
@@ -44,9 +44,9 @@ def test_how_a_service_asks_for_hints(annotations, distribution, mode):
 
 def test_every_endpoint_serves_its_own_zone_or_node():
     near = endpoint("z", node_name="n")
-    assert hints.own_hints("PreferClose", near) == Hints(for_zones=(Target("z"),))
-    assert hints.own_hints("PreferSameNode", near) == Hints((Target("z"),), (Target("n"),))
-    assert hints.own_hints("PreferSameNode", endpoint(None, node_name="n")) == Hints(None, (Target("n"),))
+    assert hints.own_hints("PreferClose", near) == Hints(for_zones=(HintTarget("z"),))
+    assert hints.own_hints("PreferSameNode", near) == Hints((HintTarget("z"),), (HintTarget("n"),))
+    assert hints.own_hints("PreferSameNode", endpoint(None, node_name="n")) == Hints(None, (HintTarget("n"),))
     assert hints.own_hints("PreferSameZone", endpoint(None)) is None
     assert hints.own_hints("PreferSameZone", endpoint("z", ready=False)) is None
     assert hints.own_hints("", near) is None

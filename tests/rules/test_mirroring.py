@@ -8,7 +8,7 @@ from worlds import Slices, service
 
 from seamark.rules import mirroring
 from seamark.rules.objects.endpoints import Endpoints
-from seamark.rules.objects.endpointslice import Hints, Target
+from seamark.rules.objects.endpointslice import Hints, HintTarget
 
 EXTERNAL = service("ext", selector={})
 
@@ -131,7 +131,7 @@ def test_hints_that_somebody_gave_a_mirror_stay():
     written = endpoints(subset("10.0.0.1"))
     slices, _ = mirrored(written)
     [each] = slices
-    hinted = msgspec.structs.replace(each.endpoints[0], hints=Hints(for_zones=(Target("here"),)))
+    hinted = msgspec.structs.replace(each.endpoints[0], hints=Hints(for_zones=(HintTarget("here"),)))
     slices.update(msgspec.structs.replace(each, endpoints=(hinted,)))
     assert not mirroring.plan(EXTERNAL, written, slices).changes
 

@@ -1,13 +1,14 @@
-"""The incremental state of a Service's Endpoints against the pure plan, and the plan's own rules."""
+"""The state of a Service's Endpoints, fed Pod by Pod, against the batch plan; and the rules of both."""
 
 import msgspec
 import pytest
+from batch_plans import endpoints_plan, size
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import pod, pods, service, services
 
-from seamark.rules import endpoints, endpoints_state
-from seamark.rules.endpoints_state import EndpointsState
+from seamark.rules import endpoints
+from seamark.rules.endpoints import EndpointsState
 from seamark.rules.membership import judge, selects
 from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 from seamark.rules.objects.metadata import ObjectReference
@@ -29,8 +30,7 @@ def chosen(web, everything):
 def capacity(request, monkeypatch):
     """Truncation is rare at a thousand; at five it happens all the time."""
     if request.param == "small":
-        for module in (endpoints, endpoints_state):
-            monkeypatch.setattr(module, "ENDPOINTS_CAPACITY", 5)
+        monkeypatch.setattr(endpoints, "ENDPOINTS_CAPACITY", 5)
 
 
 @given(services(), st.lists(st.one_of(pods(), st.integers(0, 11), st.just("write")), max_size=25), st.data())
@@ -50,19 +50,19 @@ def test_the_state_equals_the_plan_after_any_sequence(capacity, web, sequence, d
             state.put(step.metadata.name, step if selects(web, step) else None)
     order = data.draw(st.permutations(sorted(everything)))
     pods_now = chosen(web, {name: everything[name] for name in order})
-    fresh = endpoints.plan(web, pods_now, current, trigger_time="t")
+    fresh = endpoints_plan(web, pods_now, current, trigger_time="t")
     assert state.plan(current, trigger_time="t") == fresh
     if fresh:
         current = stored(fresh, "last")
     assert not state.plan(current)
-    assert not endpoints.plan(web, pods_now, current)
+    assert not endpoints_plan(web, pods_now, current)
     check(web, pods_now, current)
 
 
 def check(web, pods_now, current):
     """Every listed Pod is there with every port it offers, and nothing else is."""
     if any(s for s in current.subsets or ()) and endpoints.OVER_CAPACITY_ANNOTATION in current.metadata.annotations:
-        assert endpoints.size(current.subsets) <= endpoints.ENDPOINTS_CAPACITY
+        assert size(current.subsets) <= endpoints.ENDPOINTS_CAPACITY
         return
     expected = set()
     for each in pods_now:
@@ -83,7 +83,7 @@ def check(web, pods_now, current):
 
 
 def plan(web, *listed, current=None, **more):
-    [written] = (changes := endpoints.plan(web, listed, current, **more)).create or changes.update
+    [written] = (changes := endpoints_plan(web, listed, current, **more)).create or changes.update
     return written
 
 
@@ -117,7 +117,7 @@ def test_different_ports_make_different_subsets():
 
 
 def test_labels_follow_the_service_and_annotations_stay():
-    current = stored(endpoints.plan(service(labels={"a": "1"}), [], None))
+    current = stored(endpoints_plan(service(labels={"a": "1"}), [], None))
     meta = msgspec.structs.replace(current.metadata, annotations={"note": "x"}, labels={"stray": "y"})
     current = msgspec.structs.replace(current, metadata=meta)
     written = plan(service(labels={"b": "2"}), current=current, trigger_time="2026-01-02T00:00:00Z")
@@ -134,8 +134,8 @@ def test_headless_services_are_marked():
 
 
 def test_a_service_that_is_not_managed_gets_nothing():
-    assert not endpoints.plan(service(selector={}), [pod()], None)
-    assert not endpoints.plan(service(type="ExternalName"), [pod()], None)
+    assert not endpoints_plan(service(selector={}), [pod()], None)
+    assert not endpoints_plan(service(type="ExternalName"), [pod()], None)
 
 
 def test_over_capacity_keeps_the_ready_ones_and_says_so():
@@ -144,7 +144,7 @@ def test_over_capacity_keeps_the_ready_ones_and_says_so():
     [subset] = written.subsets
     assert (len(subset.addresses), len(subset.not_ready_addresses)) == (800, 200)
     assert written.metadata.annotations["endpoints.kubernetes.io/over-capacity"] == "truncated"
-    under = plan(service(), *listed[:100], current=stored(endpoints.plan(service(), listed, None)))
+    under = plan(service(), *listed[:100], current=stored(endpoints_plan(service(), listed, None)))
     assert "endpoints.kubernetes.io/over-capacity" not in under.metadata.annotations
 
 
@@ -160,8 +160,8 @@ def test_other_layouts_of_the_same_endpoints_are_left_alone():
     ports = [{"name": n, "port": p, "targetPort": p, "protocol": "TCP"} for n, p in (("x", 1), ("y", 2))]
     spread = tuple(EndpointSubset(addresses=(address,), ports=(EndpointPort(n, p),)) for n, p in (("x", 1), ("y", 2)))
     web = service(ports=ports)
-    current = stored(endpoints.plan(web, [], None))
-    assert not endpoints.plan(web, [pod()], msgspec.structs.replace(current, subsets=spread))
+    current = stored(endpoints_plan(web, [], None))
+    assert not endpoints_plan(web, [pod()], msgspec.structs.replace(current, subsets=spread))
 
 
 def test_an_address_that_is_ready_and_not_ready_is_not_ready():

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
+from worlds import node, pod, service
 
-from controllers.worlds import node, pod, service
 from seamark.rules.membership import Port, Reason, Standing, WrongLabel, judge, parse_ip, same, selects
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.pod import Container, ContainerPort, ContainerStatus, Pod

@@ -1,0 +1,1 @@
+"""The tests of the rules: pure functions, and states fed with random worlds."""
