@@ -6,89 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workload_objects import daemon_set, node, pod, template
 
-from seamark.controllers.workloads.daemonset import by_node, count, new_pod, plan
-from seamark.controllers.workloads.daemonset_nodes import Verdict, judge, with_tolerations
+from seamark.controllers.workloads.daemonset import by_node, count, new_pod, plan, with_tolerations
 from seamark.kinds.values import times
+from seamark.rules.objects.pod import PodSpec
+from seamark.rules.placement import Eligibility, eligibility
 
 NOW = 1_000_000.0
-RUN, STAY, LEAVE = Verdict(True, True), Verdict(False, True), Verdict(False, False)
+RUN, STAY, LEAVE = Eligibility(True, True), Eligibility(False, True), Eligibility(False, False)
+
+
+def judge(spec, node):
+    return eligibility(msgspec.convert(spec, PodSpec), node)
+
 
 # --- nodes ---------------------------------------------------------------------------------------
 
 
-def required(*terms):
-    selector = {"nodeSelectorTerms": list(terms)}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}}
-
-
-def expression(key, operator, *values):
-    return {"key": key, "operator": operator, "values": list(values)}
-
-
-def labels(*expressions):
-    return {"matchExpressions": list(expressions)}
-
-
-ZONE = expression("zone", "In", "a", "b")
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({}, RUN),
-        ({"nodeName": "n1"}, RUN),
-        ({"nodeName": "n2"}, LEAVE),
-        ({"nodeSelector": {"zone": "a"}}, RUN),
-        ({"nodeSelector": {"zone": "a", "disk": "ssd"}}, LEAVE),
-        (required(labels(ZONE)), RUN),
-        (required(labels(expression("zone", "NotIn", "a"))), LEAVE),
-        (required(labels(expression("zone", "NotIn", "c"))), RUN),
-        (required(labels(expression("disk", "Exists"))), LEAVE),
-        (required(labels(expression("disk", "DoesNotExist"))), RUN),
-        (required(labels(expression("cpus", "Gt", "4"))), RUN),
-        (required(labels(expression("cpus", "Lt", "4"))), LEAVE),
-        (required(labels(expression("cpus", "Gt", "many"))), LEAVE),
-        (required(labels(expression("zone", "Like", "a"))), LEAVE),
-        (required(labels(ZONE, expression("disk", "Exists"))), LEAVE),  # all of a term
-        (required(labels(expression("disk", "Exists")), labels(ZONE)), RUN),  # any of the terms
-        (required({"matchFields": [expression("metadata.name", "In", "n1")]}), RUN),
-        (required({"matchFields": [expression("metadata.name", "In", "n2")]}), LEAVE),
-        (required({}), LEAVE),
-        (required(), LEAVE),
-        (required(labels(ZONE)) | {"nodeSelector": {"zone": "c"}}, LEAVE),
-    ],
-)
-def test_wishes_of_the_pod(spec, expected):
-    assert judge(spec, node("n1", {"zone": "a", "cpus": "8"})) == expected
-
-
-def taint(effect, key="dedicated", value="x"):
-    return {"key": key, "value": value, "effect": effect}
-
-
-def toleration(**what):
-    return {"tolerations": [what]}
-
-
-@pytest.mark.parametrize(
-    ("taints", "spec", "expected"),
-    [
-        ([taint("NoSchedule")], {}, STAY),
-        ([taint("NoExecute")], {}, LEAVE),
-        ([taint("PreferNoSchedule")], {}, RUN),
-        ([taint("NoSchedule")], toleration(operator="Exists"), RUN),
-        ([taint("NoSchedule")], toleration(key="dedicated", operator="Exists"), RUN),
-        ([taint("NoSchedule")], toleration(key="dedicated", operator="Equal", value="x"), RUN),
-        ([taint("NoSchedule")], toleration(key="dedicated", value="x"), RUN),
-        ([taint("NoSchedule")], toleration(key="dedicated", value="y"), STAY),
-        ([taint("NoSchedule")], toleration(key="other", operator="Exists"), STAY),
-        ([taint("NoSchedule")], toleration(key="dedicated", value="x", effect="NoExecute"), STAY),
-        ([taint("NoSchedule"), taint("NoExecute")], toleration(key="dedicated", value="x", effect="NoExecute"), STAY),
-        ([taint("NoExecute")], toleration(key="dedicated", value="x", effect="NoSchedule"), LEAVE),
-    ],
-)
-def test_taints_of_the_node(taints, spec, expected):
-    assert judge(spec, node("n1", taints=taints)) == expected
+def taint(effect, key):
+    return {"key": key, "value": "", "effect": effect}
 
 
 def test_pods_of_daemon_sets_stay_on_nodes_in_trouble():
@@ -101,8 +36,8 @@ def test_pods_of_daemon_sets_stay_on_nodes_in_trouble():
         ("pid-pressure", "NoSchedule"),
         ("unschedulable", "NoSchedule"),
     ]:
-        assert judge(spec, node("n1", taints=[taint(effect, f"node.kubernetes.io/{key}", "")])) == RUN
-    network = node("n1", taints=[taint("NoSchedule", "node.kubernetes.io/network-unavailable", "")])
+        assert judge(spec, node("n1", taints=[taint(effect, f"node.kubernetes.io/{key}")])) == RUN
+    network = node("n1", taints=[taint("NoSchedule", "node.kubernetes.io/network-unavailable")])
     assert judge(spec, network) == STAY
     given = template()
     given["spec"]["hostNetwork"] = True
@@ -223,14 +158,20 @@ def test_status():
 
 def test_a_pod_is_bound_to_its_node_whatever_else_it_wants():
     given = with_tolerations(template())
-    given["spec"] |= required(labels(ZONE)) | {"nodeSelector": {"x": "y"}}
-    preferred = [{"weight": 1, "preference": labels(ZONE)}]
-    given["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = preferred
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+    preferred = [{"weight": 1, "preference": zone}]
+    given["spec"]["nodeSelector"] = {"x": "y"}
+    given["spec"]["affinity"] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [zone]},
+            "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+        }
+    }
     of = daemon_set(metadata={"annotations": {"deprecated.daemonset.template.generation": "7"}})
     made = new_pod(of, given, A, "new")
     assert made["spec"]["affinity"]["nodeAffinity"] == {
         "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchFields": [expression("metadata.name", "In", A)]}]
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [A]}]}]
         },
         "preferredDuringSchedulingIgnoredDuringExecution": preferred,
     }

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seamark.kinds.wellknown import UNSCHEDULABLE_TAINT
-from seamark.nodes.scheduling import requests, tolerance
+from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.occupancy import Occupancy, occupant
 from seamark.nodes.scheduling.schedule import choose
-from seamark.rules.objects.node import Node, Taint
-from seamark.rules.objects.pod import Pod, Toleration
+from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -170,49 +170,11 @@ def test_host_ports_collide():
 # --- taints and tolerations ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("toleration", "tolerated"),
-    [
-        ({"key": "gpu", "operator": "Exists"}, True),
-        ({"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}, True),
-        ({"key": "gpu", "value": "yes"}, True),
-        ({"operator": "Exists"}, True),
-        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False),
-        ({"key": "gpu", "value": "no"}, False),
-        ({"key": "cpu", "operator": "Exists"}, False),
-    ],
-)
-def test_tolerations(toleration, tolerated):
-    taint = Taint("gpu", "NoSchedule", "yes")
-    assert (tolerance.untolerated([taint], [msgspec.convert(toleration, Toleration)]) is None) == tolerated
-
-
 def test_a_cordoned_node_can_be_tolerated():
     cordoned = node("n-1", unschedulable=True, taints=[{"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}])
     tolerating = pod(tolerations=[{"key": UNSCHEDULABLE_TAINT, "operator": "Exists"}])
     assert choose(tolerating, picture([cordoned])).node == "n-1"
     assert not choose(pod(), picture([cordoned])).node
-
-
-def test_when_a_taint_drives_a_pod_away():
-    one = (Taint("t", "NoExecute", time_added="2026-01-01T00:00:00Z"),)
-
-    def due(*tolerations, taints=one):
-        at = tolerance.eviction_time(taints, [msgspec.convert(t, Toleration) for t in tolerations], now=2_000_000_000.0)
-        return at and at - 1767225600.0
-
-    assert due() == 2_000_000_000.0 - 1767225600.0
-    assert due({"key": "t", "operator": "Exists"}) is None
-    assert due({"key": "t", "operator": "Exists", "tolerationSeconds": 300}) == 300
-    assert due({"operator": "Exists", "tolerationSeconds": 300}, {"key": "t", "operator": "Exists"}) == 300
-    assert due({"operator": "Exists", "tolerationSeconds": -5}) == 0
-    assert due(taints=[Taint("t", "NoSchedule")]) is None
-    two = [*one, Taint("u", "NoExecute", time_added="2026-01-01T00:01:00Z")]
-    both = (
-        {"key": "t", "operator": "Exists", "tolerationSeconds": 300},
-        {"key": "u", "operator": "Exists", "tolerationSeconds": 30},
-    )
-    assert due(*both, taints=two) == 90
 
 
 # --- which is best -------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 - ``simulation``: all of it together; ``settings``: how many nodes, how large, how fast
 - ``registration`` (by ``node_objects``, ``sites``): the Nodes are there; ``roster``: which are ours
 - ``heartbeats``, ``lifecycle``: Leases, and what becomes of a node whose Lease is not renewed
-- ``schedule`` (by ``affinity``, ``tolerance``, ``requests``, over ``occupancy``): which node a Pod goes to, pure;
+- ``schedule`` (by ``requests``, over ``occupancy``): which node a Pod goes to, pure;
   ``scheduler``: doing it
 - ``pod_life`` (by ``orders``, ``containers``, ``pod_conditions``): what a Pod's status should be, pure; ``kubelet``:
   writing it, with ``addresses`` from the node's range

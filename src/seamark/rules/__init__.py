@@ -10,4 +10,5 @@ Nothing here reads or writes a cluster.  Reading order:
 - ``hints``: which zones or nodes should use an endpoint
 - ``slices``: the EndpointSlices of a Service, kept Pod by Pod; its plan is what the controller writes
 - ``mirroring``: EndpointSlices for Endpoints that a user wrote by hand
+- ``placement``: on which nodes a Pod may run
 """

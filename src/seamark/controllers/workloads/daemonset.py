@@ -1,6 +1,6 @@
-"""What to do next for a DaemonSet: on which nodes to start a Pod, which Pods to delete, and what to say about it.
+"""What to do next for a DaemonSet: on which nodes to start a Pod, which Pods to delete, and its status (pure).
 
-Pure.  First every node gets what it should have; when nothing is left to do there, outdated Pods are replaced.
+First every node gets the Pod it should have.  Once that is done, outdated Pods are replaced.
 """
 
 from __future__ import annotations
@@ -10,19 +10,39 @@ from typing import Any
 
 import msgspec
 
-from seamark.controllers.workloads.daemonset_nodes import Verdict, bound_to
 from seamark.controllers.workloads.pods import BURST, pod_from
 from seamark.controllers.workloads.shares import Share, resolve
 from seamark.errors import Object
 from seamark.kinds.resource import DAEMON_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
-from seamark.kinds.wellknown import REVISION_HASH_LABEL
+from seamark.kinds.wellknown import (
+    DISK_PRESSURE_TAINT,
+    MEMORY_PRESSURE_TAINT,
+    NETWORK_UNAVAILABLE_TAINT,
+    NOT_READY_TAINT,
+    PID_PRESSURE_TAINT,
+    REVISION_HASH_LABEL,
+    UNREACHABLE_TAINT,
+    UNSCHEDULABLE_TAINT,
+)
 from seamark.kinds.workloads.daemonset import TEMPLATE_GENERATION
 from seamark.rules.objects.metadata import Metadata, View
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, owner_reference
+from seamark.rules.placement import REQUIRED, Eligibility
 
 GENERATION_LABEL = "pod-template-generation"
+
+# The Pods of a DaemonSet stay on a node in trouble, because they may be needed to repair it.
+_TOLERATED = (
+    (NOT_READY_TAINT, "NoExecute"),
+    (UNREACHABLE_TAINT, "NoExecute"),
+    (DISK_PRESSURE_TAINT, "NoSchedule"),
+    (MEMORY_PRESSURE_TAINT, "NoSchedule"),
+    (PID_PRESSURE_TAINT, "NoSchedule"),
+    (UNSCHEDULABLE_TAINT, "NoSchedule"),
+)
+_TOLERATED_ON_HOST_NETWORK = (NETWORK_UNAVAILABLE_TAINT, "NoSchedule")
 
 
 class RollingUpdate(View, frozen=True):
@@ -83,7 +103,7 @@ class DaemonSet(View, frozen=True):
         )
 
 
-class Change(msgspec.Struct):
+class DaemonChanges(msgspec.Struct):
     """``create`` names nodes; ``finished`` are Pods among those to delete that ended by themselves."""
 
     create: list[str] = msgspec.field(default_factory=list)
@@ -113,48 +133,48 @@ def _seniority(pod: Pod) -> tuple[bool, str, str]:
 def plan(
     daemon_set: DaemonSet,
     pods: Mapping[str, Sequence[Pod]],
-    verdicts: Mapping[str, Verdict],
+    nodes: Mapping[str, Eligibility],
     hash: str,
     *,
     spared: Collection[str] = (),
     now: float,
-) -> Change:
-    """``pods`` by node, ``verdicts`` for every node there is, and the hash of the revision that should run.
+) -> DaemonChanges:
+    """What to create and delete; ``pods`` are by node, ``hash`` is that of the revision that should run.
 
     ``spared`` are uids of Pods that have ended and should be left alone for now.
     """
-    change = _placed(daemon_set, pods, verdicts, hash, now)
+    change = _placed(daemon_set, pods, nodes, hash, now)
     change.finished = [pod for pod in change.finished if pod.metadata.uid not in spared]
     strategy = daemon_set.spec.update_strategy
     if not change and strategy.type == "RollingUpdate":
         replace = _surged if daemon_set.surges else _replaced
-        change = replace(daemon_set, pods, verdicts, hash, now)
-    return Change(change.create[:BURST], change.delete[:BURST], change.finished)
+        change = replace(daemon_set, pods, nodes, hash, now)
+    return DaemonChanges(change.create[:BURST], change.delete[:BURST], change.finished)
 
 
 def _placed(
-    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], verdicts: Mapping[str, Verdict], hash: str, now: float
-) -> Change:
+    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
+) -> DaemonChanges:
     """Every node gets its Pod, and no more."""
-    change = Change()
-    for node, verdict in verdicts.items():
+    change = DaemonChanges()
+    for node, eligible in nodes.items():
         here = pods.get(node, ())
-        if verdict.run and not here:
+        if eligible.run and not here:
             change.create.append(node)
-        elif verdict.stay:
+        elif eligible.stay:
             change.finished += [pod for pod in here if pod.finished and not pod.terminating]
             running = [pod for pod in here if pod.active]
             if not daemon_set.surges:
                 change.delete += running[1:]
-            elif not running and verdict.run:
+            elif not running and eligible.run:
                 change.create.append(node)
             else:
                 change.delete += _excess(daemon_set, running, hash, now)
         else:
             change.delete += [pod for pod in here if not pod.terminating]
-    # Nobody else deletes what waits for a node that is gone.
+    # No other controller deletes Pods that wait for a node that is gone.
     for node, waiting in pods.items():
-        if node not in verdicts:
+        if node not in nodes:
             change.delete += [pod for pod in waiting if not pod.spec.node_name and not pod.terminating]
     return change
 
@@ -171,8 +191,8 @@ def _excess(daemon_set: DaemonSet, running: Sequence[Pod], hash: str, now: float
     return excess
 
 
-def _limit(share: Share, verdicts: Mapping[str, Verdict]) -> int:
-    return resolve(share, sum(verdict.run for verdict in verdicts.values()), rounding="up")
+def _limit(share: Share, nodes: Mapping[str, Eligibility]) -> int:
+    return resolve(share, sum(eligible.run for eligible in nodes.values()), rounding="up")
 
 
 def _old_and_new(daemon_set: DaemonSet, here: Sequence[Pod], hash: str) -> tuple[Pod | None, Pod | None]:
@@ -184,15 +204,15 @@ def _old_and_new(daemon_set: DaemonSet, here: Sequence[Pod], hash: str) -> tuple
 
 
 def _replaced(
-    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], verdicts: Mapping[str, Verdict], hash: str, now: float
-) -> Change:
+    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
+) -> DaemonChanges:
     """Outdated Pods go, as long as not too many are missing; what does not work may go in any case."""
     seconds = daemon_set.spec.min_ready_seconds
     idle: list[Pod] = []
     working: list[Pod] = []
     missing = 0
-    for node, verdict in verdicts.items():
-        if not verdict.run:
+    for node, eligible in nodes.items():
+        if not eligible.run:
             continue
         old, new = _old_and_new(daemon_set, pods.get(node, ()), hash)
         if old is not None and new is None and old.available(seconds, now):
@@ -202,20 +222,20 @@ def _replaced(
             missing += 1
         else:
             missing += new is None or old is not None or not new.available(seconds, now)
-    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_unavailable, verdicts)
-    return Change(delete=idle + working[: max(0, allowed - missing)])
+    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_unavailable, nodes)
+    return DaemonChanges(delete=idle + working[: max(0, allowed - missing)])
 
 
 def _surged(
-    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], verdicts: Mapping[str, Verdict], hash: str, now: float
-) -> Change:
+    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
+) -> DaemonChanges:
     """New Pods are started beside outdated ones, a few at a time; what does not work need not be waited for."""
     seconds = daemon_set.spec.min_ready_seconds
     idle: list[str] = []
     working: list[str] = []
     surging = 0
-    for node, verdict in verdicts.items():
-        if not verdict.run:
+    for node, eligible in nodes.items():
+        if not eligible.run:
             continue
         old, new = _old_and_new(daemon_set, pods.get(node, ()), hash)
         if old is not None and new is not None:
@@ -225,14 +245,14 @@ def _surged(
         elif old is not None:
             idle.append(node)
             surging += 1
-    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_surge, verdicts)
-    return Change(create=idle + working[: max(0, allowed - surging)])
+    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_surge, nodes)
+    return DaemonChanges(create=idle + working[: max(0, allowed - surging)])
 
 
 def count(
     daemon_set: DaemonSet,
     pods: Mapping[str, Sequence[Pod]],
-    verdicts: Mapping[str, Verdict],
+    nodes: Mapping[str, Eligibility],
     hash: str,
     *,
     settled: bool,
@@ -240,13 +260,13 @@ def count(
 ) -> DaemonSetStatus:
     """The status.  A generation counts as observed only once something could be done about it."""
     seconds = daemon_set.spec.min_ready_seconds
-    wanted = [pods.get(node, ()) for node, verdict in verdicts.items() if verdict.run]
+    wanted = [pods.get(node, ()) for node, eligible in nodes.items() if eligible.run]
     first = [here[0] for here in wanted if here]
     available = sum(pod.available(seconds, now) for pod in first)
     generation = daemon_set.metadata.generation if settled else daemon_set.status.observed_generation
     return DaemonSetStatus(
         current_number_scheduled=len(first),
-        number_misscheduled=sum(bool(pods.get(node)) for node, verdict in verdicts.items() if not verdict.run),
+        number_misscheduled=sum(bool(pods.get(node)) for node, eligible in nodes.items() if not eligible.run),
         desired_number_scheduled=len(wanted),
         number_ready=sum(pod.ready for pod in first),
         observed_generation=generation,
@@ -265,3 +285,24 @@ def new_pod(daemon_set: DaemonSet, template: Template, node: str, hash: str) -> 
     pod = pod_from(template, owner=owner_reference(DAEMON_SETS, daemon_set.metadata), labels=labels)
     pod["spec"] = bound_to(pod["spec"], node)
     return pod
+
+
+def with_tolerations(template: Template) -> Template:
+    """The template with the tolerations that every Pod of a DaemonSet has."""
+    spec = template.get("spec") or {}
+    tolerated = [*_TOLERATED, *([_TOLERATED_ON_HOST_NETWORK] if spec.get("hostNetwork") else ())]
+    given: list[Object] = list(spec.get("tolerations") or ())
+    for key, effect in tolerated:
+        wanted = {"key": key, "operator": "Exists", "effect": effect}
+        if wanted not in given:
+            given.append(wanted)
+    return {**template, "spec": {**spec, "tolerations": given}}
+
+
+def bound_to(spec: Object, node: str) -> Object:
+    """The spec with a required affinity to one node, which replaces the one it had."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+    affinity = spec.get("affinity") or {}
+    on_nodes = affinity.get("nodeAffinity") or {}
+    required = {REQUIRED: {"nodeSelectorTerms": terms}}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": {**on_nodes, **required}}}

@@ -15,15 +15,15 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
 from seamark.controllers.workloads.daemonset import (
-    Change,
+    DaemonChanges,
     DaemonSet,
     DaemonSetStatus,
     by_node,
     count,
     new_pod,
     plan,
+    with_tolerations,
 )
-from seamark.controllers.workloads.daemonset_nodes import Verdict, judge, same, with_tolerations
 from seamark.controllers.workloads.history import Collision, History, Revision
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
 from seamark.controllers.workloads.pods import PodKeeper
@@ -33,8 +33,9 @@ from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import DAEMON_SETS, PODS
 from seamark.kinds.wellknown import REVISION_HASH_LABEL
 from seamark.rules.objects.node import Node
-from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.pod import Pod, PodSpec
 from seamark.rules.objects.workloads import Template
+from seamark.rules.placement import Eligibility, eligibility, same_for_pods
 from seamark.runtime.loop import Again, Loop
 
 Key = str
@@ -55,7 +56,8 @@ class _Known(msgspec.Struct):
 
     given: Template
     template: Template
-    verdicts: dict[str, tuple[Node, Verdict]] = msgspec.field(default_factory=dict)
+    spec: PodSpec
+    verdicts: dict[str, tuple[Node, Eligibility]] = msgspec.field(default_factory=dict)
 
 
 class DaemonSetController:
@@ -98,13 +100,13 @@ class DaemonSetController:
             loop.add_batched(key)
 
         def node_changed(old: Node | None, new: Node | None) -> None:
-            if old is not None and new is not None and same(old, new):
+            if old is not None and new is not None and same_for_pods(old, new):
                 return
             present = new if new is not None else old
             assert present is not None
             for key, known in self._known.items():
                 before = known.verdicts.get(present.metadata.name)
-                after = judge(known.template["spec"], new) if new is not None else None
+                after = eligibility(known.spec, new) if new is not None else None
                 if (before[1] if before is not None else None) != after:
                     loop.add_batched(key)
 
@@ -161,18 +163,19 @@ class DaemonSetController:
         self._known.pop(key, None)
         self._pauses.pop(key, None)
 
-    def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Verdict]:
+    def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Eligibility]:
         """What to do on each node; looked at anew only where the template or the node has changed."""
         known = self._known.get(key)
         if known is None or known.given != daemon_set.spec.template:
-            template = daemon_set.spec.template
-            known = self._known[key] = _Known(template, with_tolerations(template))
+            template = with_tolerations(daemon_set.spec.template)
+            spec = msgspec.convert(template["spec"], PodSpec)
+            known = self._known[key] = _Known(daemon_set.spec.template, template, spec)
         before, known.verdicts = known.verdicts, {}
         for node in self._nodes.objects():
             name = node.metadata.name
             kept = before.get(name)
-            if kept is None or not same(kept[0], node):
-                kept = (node, judge(known.template["spec"], node))
+            if kept is None or not same_for_pods(kept[0], node):
+                kept = (node, eligibility(known.spec, node))
             known.verdicts[name] = kept
         return {name: verdict for name, (_, verdict) in known.verdicts.items()}
 
@@ -199,7 +202,9 @@ class DaemonSetController:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def _apply(self, key: Key, daemon_set: DaemonSet, change: Change, hash: str, now: float) -> ApiError | None:
+    async def _apply(
+        self, key: Key, daemon_set: DaemonSet, change: DaemonChanges, hash: str, now: float
+    ) -> ApiError | None:
         about = Reference.of(DAEMON_SETS, daemon_set.metadata)
         for pod in change.finished:
             self._pause(key, pod.target_node, now)

@@ -13,11 +13,11 @@ from typing import TypeVar
 import msgspec
 
 from seamark.kinds.wellknown import REGION_LABEL, ZONE_LABEL
-from seamark.nodes.scheduling import affinity, requests
-from seamark.nodes.scheduling.affinity import PodSet, PodTerm
+from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.requests import HostPort
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
+from seamark.rules.placement import PodSet, PodTerm, affinity_of
 
 K = TypeVar("K", bound=Hashable)
 
@@ -106,7 +106,7 @@ def occupant(pod: Pod, name: str, node: Node | None = None) -> Occupant:
         meta.generation,
         requests.requested(pod),
         requests.host_ports(pod),
-        affinity.of(pod.spec.affinity, meta.namespace).apart,
+        affinity_of(pod.spec.affinity, meta.namespace).apart,
         siblings_of(pod),
     )
 

@@ -18,12 +18,13 @@ from zlib import crc32
 import msgspec
 
 from seamark.kinds.wellknown import UNSCHEDULABLE_TAINT, ZONE_LABEL
-from seamark.nodes.scheduling import affinity, requests, tolerance
-from seamark.nodes.scheduling.affinity import PodSet
+from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.occupancy import Occupancy, Room, siblings_of
 from seamark.nodes.scheduling.requests import HostPort
+from seamark.rules import placement
 from seamark.rules.objects.node import Taint
 from seamark.rules.objects.pod import Pod, SpreadConstraint
+from seamark.rules.placement import PodSet
 
 NO_NODES = "no nodes available to schedule pods"
 _UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "NoSchedule")
@@ -87,7 +88,7 @@ class _Question:
     def __init__(self, pod: Pod, occupancy: Occupancy) -> None:
         self.pod, self.occupancy = pod, occupancy
         spec = pod.spec
-        self.wanted = affinity.of(spec.affinity, pod.metadata.namespace)
+        self.wanted = placement.affinity_of(spec.affinity, pod.metadata.namespace)
         self.needs = [(name, much) for name, much in requests.requested(pod).items() if much]
         self.ports = requests.host_ports(pod)
         self.choosy = bool(spec.node_selector) or self.wanted.nodes is not None
@@ -108,7 +109,7 @@ class _Question:
             (weight, term.topology, occupancy.per_domain(occupancy.counts(term.pods), term.topology))
             for weight, term in self.wanted.preferred_pods
         ]
-        self.wishless = self.wanted is affinity.NONE and not self.spreads
+        self.wishless = self.wanted is placement.NO_AFFINITY and not self.spreads
         self.placed = bool(self.spreads or self.together or self.apart or self.unwelcome)
         group = siblings_of(pod)
         self.siblings: Mapping[str, int] = occupancy.siblings(group) if group is not None else {}
@@ -129,9 +130,9 @@ class _Question:
 
     def _closed(self, room: Room) -> tuple[str, ...]:
         node, tolerations = room.node, self.pod.spec.tolerations
-        if node.spec.unschedulable and tolerance.untolerated((_UNSCHEDULABLE,), tolerations):
+        if node.spec.unschedulable and placement.untolerated((_UNSCHEDULABLE,), tolerations):
             return ("node(s) were unschedulable",)
-        if node.spec.taints and (taint := tolerance.untolerated(node.spec.taints, tolerations)) is not None:
+        if node.spec.taints and (taint := placement.untolerated(node.spec.taints, tolerations)) is not None:
             return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
         if not node.ready:
             return ("node(s) were not ready",)
@@ -139,11 +140,7 @@ class _Question:
 
     def fits(self, room: Room) -> bool:
         """Whether it is one of the nodes the Pod asks for."""
-        labels = room.node.metadata.labels
-        for key, value in self.pod.spec.node_selector.items():
-            if labels.get(key) != value:
-                return False
-        return self.wanted.allows(room.node)
+        return placement.asked_for(self.pod.spec, self.wanted, room.node)
 
     def _occupied(self, taken: Mapping[HostPort, int]) -> bool:
         return any(requests.collide(mine, other) for mine in self.ports for other in taken)
@@ -194,7 +191,7 @@ class _Question:
         liked = sum(weight for weight, term in self.wanted.preferred_nodes if term.matches(room.node))
         for weight, topology, domains in self.preferred:
             liked += weight * domains.get(labels.get(topology, ""), 0)
-        return liked - _DISLIKE * tolerance.disliked(room.node.spec.taints, self.pod.spec.tolerations)
+        return liked - _DISLIKE * placement.disliked(room.node.spec.taints, self.pod.spec.tolerations)
 
 
 class _Spread:
@@ -205,7 +202,7 @@ class _Spread:
         self.topology, self.skew = constraint.topology_key, constraint.max_skew
         self.binding = constraint.when_unsatisfiable == "DoNotSchedule"
         pods = PodSet(
-            affinity.selector_of(constraint.label_selector), frozenset((pod.metadata.namespace,)), living=True
+            placement.selector_of(constraint.label_selector), frozenset((pod.metadata.namespace,)), living=True
         )
         eligible = [room for room in occupancy.rooms.values() if _eligible(question, room, constraint)]
         counts = occupancy.counts(pods)
@@ -237,4 +234,4 @@ def _eligible(question: _Question, room: Room, constraint: SpreadConstraint) -> 
     if constraint.node_affinity_policy != "Ignore" and not question.fits(room):
         return False
     honours_taints = constraint.node_taints_policy == "Honor"
-    return not (honours_taints and tolerance.untolerated(room.node.spec.taints, question.pod.spec.tolerations))
+    return not (honours_taints and placement.untolerated(room.node.spec.taints, question.pod.spec.tolerations))

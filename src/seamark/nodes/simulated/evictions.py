@@ -12,12 +12,12 @@ from seamark.access.informer import Index, Informer
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.kinds.values import times
-from seamark.nodes.scheduling.tolerance import eviction_time
 from seamark.nodes.simulated.kubelet import node_of
 from seamark.nodes.work import Key, Work
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
+from seamark.rules.placement import eviction_time
 
 
 class Evictions:
