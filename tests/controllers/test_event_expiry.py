@@ -11,7 +11,7 @@ from seamark.controllers.housekeeping.event_expiry import (
     LONGEST_SLEEP,
     PAUSE_SECONDS,
     STEP,
-    Event,
+    AgingEvent,
     EventExpiry,
     last_change,
 )
@@ -74,7 +74,9 @@ async def names(own):
 
 def test_when_an_event_last_changed():
     def at(**fields):
-        return last_change(msgspec.convert({"metadata": {"name": "e", **fields.pop("metadata", {})}, **fields}, Event))
+        return last_change(
+            msgspec.convert({"metadata": {"name": "e", **fields.pop("metadata", {})}, **fields}, AgingEvent)
+        )
 
     assert at(metadata={"creationTimestamp": "1970-01-01T00:00:10Z"}) == 10
     assert at(metadata={"creationTimestamp": "1970-01-01T00:00:10Z"}, lastTimestamp="1970-01-01T00:00:20Z") == 20

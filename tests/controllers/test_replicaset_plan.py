@@ -30,7 +30,7 @@ def test_the_number_is_made_up_or_cut_down(wanted, there, create, delete):
 
 def test_a_replica_set_that_is_being_deleted_does_nothing():
     ending = replica_set(replicas=3, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    assert plan(ending, [], related=[], now=NOW) == replicas.Change()
+    assert plan(ending, [], related=[], now=NOW) == replicas.ReplicaChanges()
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,14 @@ class Series(View, frozen=True):
     last_observed_time: str | None = None
 
 
-class Event(View, frozen=True):
+class AgingEvent(View, frozen=True):
     metadata: Metadata
     last_timestamp: str | None = None
     event_time: str | None = None
     series: Series | None = None
 
 
-def last_change(event: Event) -> float:
+def last_change(event: AgingEvent) -> float:
     """When an Event was last written, as far as it says so itself."""
     said = [event.metadata.creation_timestamp, event.last_timestamp, event.event_time]
     if event.series is not None:
@@ -71,10 +71,10 @@ class EventExpiry:
         self._expired = (metrics or Registry()).counter("seamark_events_expired_total", "Events deleted for their age.")
         self._due: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
-        self._events = informers.of(EVENTS, as_=Event)
+        self._events = informers.of(EVENTS, as_=AgingEvent)
         self._events.on_change(self._changed)
 
-    def _changed(self, old: Event | None, new: Event | None) -> None:
+    def _changed(self, old: AgingEvent | None, new: AgingEvent | None) -> None:
         present = new if new is not None else old
         assert present is not None
         key = key_of(present.metadata.namespace, present.metadata.name)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from seamark.controllers.workloads.pods import BURST, pod_from
-from seamark.controllers.workloads.shares import Share, resolve
+from seamark.controllers.workloads.shares import RollingUpdate, Share, resolve
 from seamark.errors import Object
 from seamark.kinds.resource import DAEMON_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
@@ -43,11 +43,6 @@ _TOLERATED = (
     (UNSCHEDULABLE_TAINT, "NoSchedule"),
 )
 _TOLERATED_ON_HOST_NETWORK = (NETWORK_UNAVAILABLE_TAINT, "NoSchedule")
-
-
-class RollingUpdate(View, frozen=True):
-    max_unavailable: Share = 1
-    max_surge: Share = 0
 
 
 class UpdateStrategy(View, frozen=True):

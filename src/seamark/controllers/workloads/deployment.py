@@ -7,7 +7,7 @@ from typing import Any
 
 from seamark.controllers.workloads.hashes import short_hash
 from seamark.controllers.workloads.replicas import ReplicaSet
-from seamark.controllers.workloads.shares import Share, resolve
+from seamark.controllers.workloads.shares import RollingUpdate, resolve
 from seamark.errors import Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
@@ -25,11 +25,6 @@ _ROLLBACK_TO = "deprecated.deployment.rollback.to"
 _OWN = frozenset((LAST_APPLIED_ANNOTATION, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, _ROLLBACK_TO))
 _LONGEST_HISTORY = 2000
 _UNLIMITED = 2**31 - 1
-
-
-class RollingUpdate(View, frozen=True):
-    max_surge: Share = 0
-    max_unavailable: Share = 0
 
 
 class Strategy(View, frozen=True):

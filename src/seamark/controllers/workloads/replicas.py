@@ -78,23 +78,23 @@ class ReplicationController(Replicas, frozen=True):
         return from_pairs(self.spec.selector or {})
 
 
-class Change(msgspec.Struct, frozen=True):
+class ReplicaChanges(msgspec.Struct, frozen=True):
     """How many Pods to create, and which to delete; one of the two at most."""
 
     create: int = 0
     delete: tuple[Pod, ...] = ()
 
 
-def plan(replicas: Replicas, pods: Sequence[Pod], *, related: Iterable[Pod], now: float) -> Change:
+def plan(replicas: Replicas, pods: Sequence[Pod], *, related: Iterable[Pod], now: float) -> ReplicaChanges:
     """What brings the number of active Pods to what it should be; ``related`` are those of its siblings as well."""
     if replicas.metadata.deletion_timestamp is not None:
-        return Change()
+        return ReplicaChanges()
     surplus = len(pods) - replicas.spec.replicas
     if surplus < 0:
-        return Change(create=min(-surplus, BURST))
+        return ReplicaChanges(create=min(-surplus, BURST))
     if surplus == 0:
-        return Change()
-    return Change(delete=doomed(pods, min(surplus, BURST), related=related, now=now))
+        return ReplicaChanges()
+    return ReplicaChanges(delete=doomed(pods, min(surplus, BURST), related=related, now=now))
 
 
 def doomed(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: float) -> tuple[Pod, ...]:

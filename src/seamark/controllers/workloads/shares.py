@@ -1,14 +1,24 @@
-"""Numbers that may be percentages: ``maxSurge: 25%`` of so many replicas."""
+"""How a rolling update goes: numbers that may be percentages, as in ``maxSurge: 25%`` of so many replicas."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from seamark.rules.objects.metadata import View
+
 Share = int | str
 
 
+class RollingUpdate(View, frozen=True):
+    """The settings of all workloads; the API server fills in those that a kind has."""
+
+    max_surge: Share = 0
+    max_unavailable: Share = 1
+    partition: int = 0
+
+
 def resolve(share: Share, whole: int, *, rounding: Literal["up", "down"]) -> int:
-    """The number meant, out of ``whole``.  The API server has seen to it that a text is digits and a percent sign."""
+    """The number, out of ``whole``.  The API server accepts only digits with a percent sign as text."""
     if isinstance(share, int):
         return share
     hundredths = int(share.removesuffix("%")) * whole

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from seamark.controllers.workloads.pods import name_prefix, pod_from
-from seamark.controllers.workloads.shares import Share, resolve
+from seamark.controllers.workloads.shares import RollingUpdate, resolve
 from seamark.errors import Object
 from seamark.kinds.resource import STATEFUL_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
@@ -23,11 +23,6 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, owner_reference
 
 _member = re.compile(r"(.*)-([0-9]+)", re.ASCII)
-
-
-class RollingUpdate(View, frozen=True):
-    partition: int = 0
-    max_unavailable: Share = 1
 
 
 class UpdateStrategy(View, frozen=True):
@@ -119,15 +114,17 @@ class Creation(msgspec.Struct, frozen=True):
     revision: str
 
 
-class Change(msgspec.Struct):
+class MemberChanges(msgspec.Struct):
+    """Which Pods to create, delete, and give the labels of their name and number."""
+
     create: list[Creation] = msgspec.field(default_factory=list)
     delete: list[Pod] = msgspec.field(default_factory=list)
     relabel: list[Pod] = msgspec.field(default_factory=list)
 
 
-def plan(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *, now: float) -> Change:
+def plan(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *, now: float) -> MemberChanges:
     """What to change; empty if all is as it should be, or there is something to wait for."""
-    change = Change()
+    change = MemberChanges()
     if stateful_set.metadata.deletion_timestamp is not None:
         return change
     taken = {place: pod for pod in pods if (place := _place(stateful_set, pod)) is not None}
@@ -162,7 +159,7 @@ class _Board:
     def _available(self, pod: Pod) -> bool:
         return pod.running_and_ready and pod.available(self._set.spec.min_ready_seconds, self._now)
 
-    def fill(self, change: Change) -> bool:
+    def fill(self, change: MemberChanges) -> bool:
         """Every place gets its Pod, in order and one by one unless the policy is otherwise."""
         ordered = self._set.ordered
         for place in self._places:
@@ -189,7 +186,7 @@ class _Board:
         kept = self._set.partition if strategy.rolling_update is not None else start + self._set.status.current_replicas
         return self._revisions.current if place < kept else self._revisions.update
 
-    def shrink(self, change: Change) -> bool:
+    def shrink(self, change: MemberChanges) -> bool:
         """Pods that have no place any more go, the last first; one that does not work may go, but not overtake."""
         ordered = self._set.ordered
         broken = next((place for place in (*self._places, *reversed(self._condemned)) if not self._up(place)), None)

@@ -18,7 +18,7 @@ from seamark.controllers.workloads.owners import Claims, Dependants, Owners, cla
 from seamark.controllers.workloads.pods import PodKeeper, Verb
 from seamark.controllers.workloads.replicas import next_available
 from seamark.controllers.workloads.statefulset import (
-    Change,
+    MemberChanges,
     Revisions,
     StatefulSet,
     count,
@@ -144,7 +144,7 @@ class StatefulSetController:
     # --- writing -----------------------------------------------------------------------------------
 
     async def _apply(
-        self, key: Key, stateful_set: StatefulSet, change: Change, revisions: Sequence[Revision]
+        self, key: Key, stateful_set: StatefulSet, change: MemberChanges, revisions: Sequence[Revision]
     ) -> ApiError | None:
         about = Reference.of(STATEFUL_SETS, stateful_set.metadata)
         templates = {revision.metadata.name: restored(revision) for revision in revisions}
