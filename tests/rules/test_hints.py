@@ -74,7 +74,8 @@ def test_nodes_that_do_not_count():
 
 def test_too_few_endpoints():
     refusal = hints.needs({"a": 0.5, "b": 0.5}, 1)
-    assert refusal == hints.Refusal("Insufficient number of endpoints (1 endpoints, 2 zones)")
+    assert refusal == hints.Refusal(hints.Withheld.TOO_FEW, "(1 endpoints, 2 zones)", needed=2)
+    assert refusal.message == "Insufficient number of endpoints (1 endpoints, 2 zones)"
 
 
 def test_a_zone_so_small_that_its_one_endpoint_overloads_the_others():
@@ -101,7 +102,7 @@ def test_hints_in_order_are_left_alone():
 
 def test_an_endpoint_without_a_zone_drops_all():
     refusal = hints.share_out([[endpoint("a"), endpoint(None)]], [True], {"a": 0.5, "b": 0.5})
-    assert refusal == hints.Refusal("One or more endpoints do not have a zone specified")
+    assert refusal == hints.Refusal(hints.Withheld.ZONE_UNKNOWN)
 
 
 def test_not_ready_endpoints_get_none():

@@ -1,49 +1,15 @@
-"""What ``why`` knows of its siblings' rules without importing them: the same as they do, by their own functions."""
+"""What ``why`` says about DNS, which it must not import, against what the DNS engine answers."""
 
 import catalogue_cases
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from test_why_catalogue import PATHS, build, now
-from worlds import node
 
 from seamark.dns.config import ForwardConfig, ZoneConfig
 from seamark.dns.resolve import asking
 from seamark.kinds.resource import NAMESPACES
-from seamark.kinds.wellknown import CONTROL_PLANE_LABELS
-from seamark.rules import hints
 from seamark.why.case import Case
-from seamark.why.checks import zoning
 from seamark.why.checks.names import answer
 from seamark.why.observe import observe
-
-nodes = st.builds(
-    lambda number, zone, cpu, ready, role: node(
-        f"n{number}", zone=zone, cpu=cpu, ready=ready, labels={CONTROL_PLANE_LABELS[0]: ""} if role else {}
-    ),
-    number=st.integers(0, 9),
-    zone=st.sampled_from(["", "a", "b", "c"]),
-    cpu=st.sampled_from(["", "1", "4", "500m", "20"]),
-    ready=st.booleans(),
-    role=st.sampled_from([False, False, True]),
-)
-
-
-@given(st.lists(nodes, max_size=6), st.integers(1, 12))
-def test_hints_are_withheld_for_the_same_reasons(made, count):
-    shares = hints.zone_shares(made)
-    counted = [each for each in made if zoning._counts(each)]
-    incomplete = [each for each in counted if not each.zone or not zoning.cpus(each)]
-    ours = zoning.zone_shares(counted)
-    assert (shares is None) == bool(incomplete or len(ours) < 2)
-    if shares is not None:
-        assert ours == pytest.approx(shares)
-        refused = isinstance(hints.needs(shares, count), hints.Refusal)
-        assert refused == (count < len(ours) or zoning.least_needed(ours, count) > count)
-
-
-def test_zones_may_be_overloaded_as_much_as_the_controller_lets_them():
-    assert pytest.approx(1 + hints.OVERLOAD) == zoning.OVERLOAD
 
 
 def small(path):

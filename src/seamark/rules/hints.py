@@ -1,21 +1,21 @@
 """Which zones or nodes should use an endpoint (pure).
 
-Two ways to ask for it: ``spec.trafficDistribution``, where every endpoint simply serves its own zone (or node), and the
-older topology annotation, where endpoints are shared out among zones by their CPUs so that no zone is overloaded.  The
-annotation wins.
+A Service can ask for hints in two ways.  With ``spec.trafficDistribution`` every endpoint serves its own zone (or
+node).  With the older topology annotation endpoints are shared out among zones by their CPUs, so that no zone is
+overloaded.  The annotation wins.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Literal
 
 import msgspec
 
 from seamark.kinds.values.quantity import QuantityError, amount
 from seamark.kinds.wellknown import (
-    CONTROL_PLANE_LABELS,
     OLD_TOPOLOGY_ANNOTATION,
     TOPOLOGY_ANNOTATION,
     TRAFFIC_DISTRIBUTIONS,
@@ -25,7 +25,7 @@ from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Quantity
 from seamark.rules.objects.service import Service
 
-OVERLOAD = 0.2  # the share of traffic beyond its own that an endpoint may be made to carry
+OVERLOAD = 0.2  # how much more than its share of the traffic an endpoint may get
 _RELIEF = 1 / (1 + OVERLOAD)
 
 Mode = Literal["", "topology", "PreferClose", "PreferSameZone", "PreferSameNode"]
@@ -45,7 +45,7 @@ def mode(service: Service) -> Mode:
 
 
 def own_hints(wanted: Mode, endpoint: Endpoint) -> Hints | None:
-    """The hints that ``trafficDistribution`` gives an endpoint; those that are not ready have none."""
+    """The hints that ``trafficDistribution`` gives an endpoint; one that is not ready gets none."""
     if wanted not in TRAFFIC_DISTRIBUTIONS or not endpoint.marked_ready:
         return None
     zones = (HintTarget(endpoint.zone),) if endpoint.zone else None
@@ -56,24 +56,43 @@ def own_hints(wanted: Mode, endpoint: Endpoint) -> Hints | None:
 # --- CPUs by zone ----------------------------------------------------------------------------------
 
 
-def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
-    """Each zone's part of the cluster's CPUs; None if the nodes do not say enough to share by."""
+class ZoneCpus(msgspec.Struct, frozen=True):
+    """The CPUs of each zone, in thousandths, and the nodes whose zone or CPUs are not known."""
+
+    cpus: dict[str, int]
+    unknown: tuple[Node, ...]
+
+    @property
+    def shares(self) -> dict[str, float] | None:
+        """Each zone's part of the CPUs; None if they cannot be shared by: a node is unknown, or there is one zone."""
+        if self.unknown or len(self.cpus) < 2:
+            return None
+        total = sum(self.cpus.values())
+        return {zone: amount / total for zone, amount in self.cpus.items()}
+
+
+def zone_cpus(nodes: Iterable[Node]) -> ZoneCpus:
+    """The CPUs of the nodes that ready endpoints run on: those that are ready, without the control plane."""
     cpus: dict[str, int] = {}
+    unknown: list[Node] = []
     for node in nodes:
-        if any(role in node.metadata.labels for role in CONTROL_PLANE_LABELS) or not node.ready:
+        if node.control_plane or not node.ready:
             continue
         amount = _milli_cpus(node.status.allocatable.get("cpu"))
-        if not node.zone or not amount:
-            return None
-        cpus[node.zone] = cpus.get(node.zone, 0) + amount
-    if len(cpus) < 2:
-        return None
-    total = sum(cpus.values())
-    return {zone: amount / total for zone, amount in cpus.items()}
+        if node.zone and amount:
+            cpus[node.zone] = cpus.get(node.zone, 0) + amount
+        else:
+            unknown.append(node)
+    return ZoneCpus(cpus, tuple(unknown))
+
+
+def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
+    """Each zone's part of the CPUs of these nodes; None if they cannot be shared by."""
+    return zone_cpus(nodes).shares
 
 
 def _milli_cpus(quantity: Quantity | None) -> int:
-    """Thousandths of a CPU; 0 for what is no quantity."""
+    """Thousandths of a CPU; 0 for a text that is no quantity."""
     try:
         return math.ceil(amount(str(quantity or "0")) * 1000)
     except QuantityError:
@@ -83,10 +102,26 @@ def _milli_cpus(quantity: Quantity | None) -> int:
 # --- sharing out -----------------------------------------------------------------------------------
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """Why there are no hints, in the words of the event."""
+class Withheld(Enum):
+    """Why there are no hints, in the words of Kubernetes' Event."""
 
-    message: str
+    NODES_UNKNOWN = "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes"
+    TOO_FEW = "Insufficient number of endpoints"
+    OVERLOAD = "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold"
+    ZONE_UNKNOWN = "One or more endpoints do not have a zone specified"
+    NONE_GIVEN = "No hints allocated for zones"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why there are no hints; ``needed`` is how many endpoints there would have to be, where that is the reason."""
+
+    reason: Withheld
+    tally: str = ""
+    needed: int = 0
+
+    @property
+    def message(self) -> str:
+        return f"{self.reason.value} {self.tally}" if self.tally else self.reason.value
 
 
 class Need(msgspec.Struct, frozen=True, gc=False):
@@ -100,16 +135,14 @@ class Need(msgspec.Struct, frozen=True, gc=False):
 def needs(shares: Mapping[str, float] | None, count: int) -> dict[str, Need] | Refusal:
     """What each zone needs of ``count`` ready endpoints."""
     if shares is None:
-        return Refusal("Insufficient Node information: allocatable CPU or zone not specified on one or more nodes")
+        return Refusal(Withheld.NODES_UNKNOWN)
     tally = f"({count} endpoints, {len(shares)} zones)"
     if len(shares) > count:
-        return Refusal(f"Insufficient number of endpoints {tally}")
+        return Refusal(Withheld.TOO_FEW, tally, len(shares))
     least = {zone: math.ceil(share * count * _RELIEF) for zone, share in shares.items()}
     spare = count - sum(least.values())
     if spare < 0:
-        return Refusal(
-            "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold " + tally
-        )
+        return Refusal(Withheld.OVERLOAD, tally, sum(least.values()))
     return {
         zone: Need(least[zone], least[zone] + spare, max(share * count, float(least[zone])))
         for zone, share in shares.items()
@@ -117,7 +150,7 @@ def needs(shares: Mapping[str, float] | None, count: int) -> dict[str, Need] | R
 
 
 def overloaded(given: Mapping[str, int], shares: Mapping[str, float] | None) -> bool:
-    """Whether endpoints shared out earlier, by zone, leave some zone with too few now."""
+    """Whether a zone has too few of the endpoints that were shared out earlier."""
     if not given:
         return False
     total = sum(given.values())
@@ -127,7 +160,7 @@ def overloaded(given: Mapping[str, int], shares: Mapping[str, float] | None) -> 
 
 
 class SharedOut(msgspec.Struct, frozen=True):
-    """New contents for those slices that need them, by position, and how many endpoints each zone has been given."""
+    """New contents of the slices that need them, by position, and how many endpoints each zone gets."""
 
     contents: dict[int, list[Endpoint]]
     given: Zones
@@ -138,8 +171,8 @@ def share_out(
 ) -> SharedOut | Refusal:
     """Give every ready endpoint a zone.
 
-    ``written`` marks the slices that are written in any case.  The others keep their hints if those are still in
-    order, so that one change does not rewrite every slice.
+    ``written`` marks the slices that are written in any case.  The others keep their hints if those still fit, so that
+    one change does not rewrite every slice.
     """
     count = sum(endpoint.marked_ready for endpoints in slices for endpoint in endpoints)
     wanted = needs(shares, count)
@@ -160,14 +193,14 @@ def share_out(
         for endpoint in slices[position]:
             if endpoint.marked_ready:
                 if not endpoint.zone:
-                    return Refusal("One or more endpoints do not have a zone specified")
+                    return Refusal(Withheld.ZONE_UNKNOWN)
                 given[endpoint.zone] = given.get(endpoint.zone, 0) + 1
     giving, receiving = _transfers(wanted, given)
     contents: dict[int, list[Endpoint]] = {}
     for position in open_slices:
         contents[position] = [_assigned(endpoint, giving, receiving, given) for endpoint in slices[position]]
     if not given:
-        return Refusal("No hints allocated for zones")
+        return Refusal(Withheld.NONE_GIVEN)
     return SharedOut(contents, given)
 
 
@@ -177,7 +210,7 @@ def stripped(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
 
 
 def _kept(endpoints: Sequence[Endpoint], given: Mapping[str, int], wanted: Mapping[str, Need]) -> Zones | None:
-    """Endpoints per zone by the hints a slice has; None if they cannot stay."""
+    """How many endpoints each zone gets by the hints that a slice has; None if those hints do not fit any more."""
     found: Zones = {}
     for endpoint in endpoints:
         if not endpoint.marked_ready:
@@ -194,10 +227,10 @@ def _kept(endpoints: Sequence[Endpoint], given: Mapping[str, int], wanted: Mappi
 
 
 def _transfers(wanted: Mapping[str, Need], given: Mapping[str, int]) -> tuple[Zones, Zones]:
-    """How many endpoints each zone with a surplus gives away, and how many each zone in need receives.
+    """How many endpoints each zone gives away, and how many each zone receives.
 
-    The largest surplus meets the largest need, again and again, until what is left on either side is less than half an
-    endpoint, or on both sides less than a whole one.
+    One endpoint at a time goes from the largest surplus to the largest lack, until one of the two is less than half an
+    endpoint, or both are less than a whole one.
     """
     surplus = {
         zone: given.get(zone, 0) - need.ideal for zone, need in wanted.items() if given.get(zone, 0) > need.ideal
@@ -219,7 +252,7 @@ def _transfers(wanted: Mapping[str, Need], given: Mapping[str, int]) -> tuple[Zo
 
 
 def _assigned(endpoint: Endpoint, giving: Zones, receiving: Zones, given: Zones) -> Endpoint:
-    """The endpoint with its hint: for its own zone, or for one in need while its own has some to give."""
+    """The endpoint with its hint: for its own zone, or for a zone that receives while its own gives."""
     if not endpoint.marked_ready:
         return msgspec.structs.replace(endpoint, hints=None) if endpoint.hints is not None else endpoint
     zone = own = endpoint.zone or ""

@@ -1,6 +1,6 @@
-"""Endpoints and EndpointSlices that should not be there, or not like this (pure).
+"""Endpoints and EndpointSlices that are orphaned, duplicated, stale or foreign (pure).
 
-Only what can be removed without anybody missing it has a remedy; the rest is for a person to decide.
+Deleting is proposed only where no traffic depends on the object; the rest is for a person to decide.
 """
 
 from __future__ import annotations
@@ -12,15 +12,21 @@ import msgspec
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
 from seamark.kinds.wellknown import (
-    ENDPOINTS_CAPACITY,
-    LEADER_ANNOTATION,
-    MIRROR_CONTROLLER,
     SERVICE_NAME_LABEL,
-    SLICE_CONTROLLER,
     SLICE_MANAGED_BY_LABEL,
 )
+from seamark.rules import mirroring
+from seamark.rules.mirroring import Obstacle
+from seamark.rules.slices import objects as slice_objects
 from seamark.why.case import Case, listed
-from seamark.why.checks.written import edited_by, endpoints_content, in_endpoints, in_slices, slices_content
+from seamark.why.checks.written import (
+    edited_by,
+    endpoints_content,
+    in_endpoints,
+    in_slices,
+    over_capacity,
+    slices_content,
+)
 from seamark.why.views import Endpoints, EndpointSlice, Key, Metadata, Service
 from seamark.why.world import World
 
@@ -29,7 +35,7 @@ class Defect(Enum):
     ORPHANED = "orphaned"  # its Service does not exist
     DUPLICATED = "duplicated"  # another object lists the same
     STALE = "stale"  # it says what is no longer so
-    FOREIGN = "foreign"  # nobody we know keeps it
+    FOREIGN = "foreign"  # no controller of the cluster manages it
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -78,8 +84,8 @@ def _endpoints_problems(world: World) -> Iterator[Problem]:
 
 def _endpoints_problem(world: World, endpoints: Endpoints, service: Service | None) -> tuple[Defect, str, str] | None:
     if service is None:
-        if LEADER_ANNOTATION in endpoints.metadata.annotations:
-            return None  # a lock, not an address book
+        if endpoints.leader_lock:
+            return None
         return Defect.ORPHANED, f"there is no Service {endpoints.metadata.name}", DELETE
     if service.external:
         return Defect.STALE, "its Service is ExternalName and has no endpoints", DELETE
@@ -89,12 +95,12 @@ def _endpoints_problem(world: World, endpoints: Endpoints, service: Service | No
         return None
     case = Case(world, service)
     wanted = in_endpoints(case)
-    if len(wanted.entries) > ENDPOINTS_CAPACITY:
+    if over_capacity(case):
         return None
     differs = endpoints_content(endpoints).against(wanted)
     if not differs or slices_content(case.controller_slices).against(in_slices(case)):
         return None
-    # What was edited is written anew once it is gone; what nobody keeps current would just be missing.
+    # The controller writes Endpoints again that a user edited and deleted.  Without a controller they would be missing.
     remedy = DELETE if edited_by(endpoints, wanted) else "see that the Endpoints controller runs"
     return Defect.STALE, f"disagrees with the EndpointSlices, which are right: {differs[0]}", remedy
 
@@ -119,16 +125,16 @@ def _slices_problems(world: World) -> Iterator[Problem]:
 
 
 def _slice_problem(world: World, each: EndpointSlice, service: Service | None) -> tuple[Defect, str, str] | None:
-    known = each.managed_by in ("", SLICE_CONTROLLER, MIRROR_CONTROLLER)
+    known = not each.managed_by or slice_objects.ours(each) or mirroring.ours(each)
     if not each.service_name:
         return Defect.FOREIGN, "it names no Service, so nobody uses it", f"label it {SERVICE_NAME_LABEL}, or delete it"
     if service is None:
         remedy = DELETE if known else f"ask {each.managed_by}"
         return Defect.ORPHANED, f"there is no Service {each.service_name}", remedy
-    if each.managed_by == SLICE_CONTROLLER:
+    if slice_objects.ours(each):
         return _controllers_slice(each, service)
-    if each.managed_by == MIRROR_CONTROLLER:
-        return _mirrors_slice(each, service, world.endpoints.get(service.key))
+    if mirroring.ours(each):
+        return _mirrored_slice(service, world.endpoints.get(service.key))
     if not known:
         return Defect.FOREIGN, f"managed by {each.managed_by}, which is not one of the cluster's", "leave it to them"
     if service.managed:
@@ -143,26 +149,25 @@ def _slice_problem(world: World, each: EndpointSlice, service: Service | None) -
 def _controllers_slice(each: EndpointSlice, service: Service) -> tuple[Defect, str, str] | None:
     if not service.managed:
         return Defect.STALE, "the controller's, from before the Service's selector was removed", DELETE
-    owners = [owner.uid for owner in each.metadata.owner_references if owner.kind == "Service"]
-    if service.metadata.uid and owners and service.metadata.uid not in owners:
+    if service.metadata.uid and each.metadata.owner_references and not slice_objects.owned(each, service):
         return Defect.STALE, "of an earlier Service with the same name", DELETE
     return None
 
 
-def _mirrors_slice(
-    each: EndpointSlice, service: Service, endpoints: Endpoints | None
-) -> tuple[Defect, str, str] | None:
-    if service.spec.selector:
-        return Defect.STALE, "mirrors Endpoints, but the Service has a selector now", DELETE
-    if endpoints is None:
-        return Defect.STALE, "mirrors Endpoints that are gone", DELETE
-    if not endpoints.mirrorable:
-        return Defect.STALE, "mirrors Endpoints that are not to be mirrored any more", DELETE
-    return None
+def _mirrored_slice(service: Service, endpoints: Endpoints | None) -> tuple[Defect, str, str] | None:
+    match mirroring.obstacle(service, endpoints):
+        case None:
+            return None
+        case Obstacle.SELECTOR:
+            return Defect.STALE, "mirrors Endpoints, but the Service has a selector now", DELETE
+        case Obstacle.NO_ENDPOINTS:
+            return Defect.STALE, "mirrors Endpoints that are gone", DELETE
+        case _:
+            return Defect.STALE, "mirrors Endpoints that are not to be mirrored any more", DELETE
 
 
 def _outdated(case: Case) -> Iterator[Problem]:
-    """Slices that list what no Pod stands for.  Deleting one may be an outage where no controller writes it anew."""
+    """Slices that list addresses of no selected Pod.  They are not deleted: without a controller that is an outage."""
     wanted = in_slices(case).entries
     for each in case.controller_slices:
         if _controllers_slice(each, case.service) is not None:
@@ -202,7 +207,7 @@ def _offer(each: EndpointSlice) -> frozenset[tuple[str, str, int]]:
 
 
 def _yields(each: EndpointSlice, other: EndpointSlice) -> bool:
-    """Of two that say the same, the younger gives way; of one within the other, the smaller."""
+    """Whether ``each`` is the one to delete: the younger of two equal ones, or the one that the other contains."""
     if _offer(each) != _offer(other):
         return True
 

@@ -1,4 +1,7 @@
-"""One Service's case: the Service, every Pod it selects with the verdict on it, and what is written about it."""
+"""Everything about one Service: the Pods it selects with their verdicts, what is written about it, and what should be.
+
+What should be is asked of :mod:`seamark.rules`, by the same states and functions that the controllers run.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ from functools import cached_property
 
 import msgspec
 
-from seamark.kinds.wellknown import SLICE_CONTROLLER
+from seamark.rules import mirroring
+from seamark.rules.endpoints import EndpointsState
 from seamark.rules.membership import Reason, Standing, Verdict, judge
+from seamark.rules.mirroring import MirrorPlan
+from seamark.rules.objects import endpoints as rules_endpoints
 from seamark.rules.objects.node import Node
+from seamark.rules.slices import objects as slice_objects
+from seamark.rules.slices.state import SlicesState
 from seamark.why.checks.near import NearMiss, near_misses
 from seamark.why.checks.pods import Trouble, trouble
 from seamark.why.views import Endpoints, EndpointSlice, Key, Pod, Service
@@ -17,7 +25,7 @@ from seamark.why.world import World
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A Pod the selector picks, the verdict on it, and, if it gets no traffic, why."""
+    """A Pod that the selector matches, the verdict on it, and, if it gets no traffic, the trouble it is in."""
 
     pod: Pod
     node: Node | None
@@ -36,7 +44,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Case:
-    """Everything the checks look at; they only read it."""
+    """What the checks read."""
 
     def __init__(self, world: World, service: Service) -> None:
         self.world = world
@@ -81,15 +89,41 @@ class Case:
 
     @cached_property
     def controller_slices(self) -> tuple[EndpointSlice, ...]:
-        return tuple(each for each in self.slices if each.managed_by == SLICE_CONTROLLER)
+        return tuple(each for each in self.slices if slice_objects.ours(each))
 
     @property
     def endpoints(self) -> Endpoints | None:
         return self.world.endpoints.get(self.key)
 
+    # --- what should be written --------------------------------------------------------------------
+
+    @cached_property
+    def wanted_slices(self) -> SlicesState:
+        """The state of the EndpointSlice controller after it has seen these Pods."""
+        state = SlicesState(self.service)
+        for each in self.candidates:
+            state.put(each.pod.metadata.name, each.pod, each.node)
+        return state
+
+    @cached_property
+    def wanted_endpoints(self) -> rules_endpoints.Endpoints:
+        """The Endpoints that the Endpoints controller would create for these Pods."""
+        state = EndpointsState(self.service)
+        for each in self.candidates:
+            state.put(each.pod.metadata.name, each.pod)
+        [wanted] = state.plan(None).create
+        return wanted
+
+    @cached_property
+    def mirror(self) -> MirrorPlan:
+        """What the mirroring controller would do about the Endpoints if there were no mirrored slices yet."""
+        return mirroring.plan(self.service, self.endpoints, ())
+
+    # --- where traffic goes ------------------------------------------------------------------------
+
     @cached_property
     def ready_addresses(self) -> tuple[str, ...]:
-        """Where traffic may go: as the controllers decide, or as others wrote where they have no say."""
+        """Where traffic may go: as the controllers decide, or, for a Service without a selector, as users wrote."""
         if self.service.managed:
             found: Iterable[str] = (
                 address
@@ -99,8 +133,8 @@ class Case:
             )
         else:
             found = [address for each in self.slices for address in each.ready_addresses()]
-            if not found and not self.world.bookkept and self.endpoints is not None and self.endpoints.mirrorable:
-                found = [each.ip for each in self.endpoints.ready()]
+            if not found and not self.world.bookkept:
+                found = [address for each in self.mirror.changes.create for address in each.ready_addresses()]
         return tuple(sorted(set(found)))
 
     @property
@@ -128,5 +162,5 @@ def pairs(labels: dict[str, str] | None) -> str:
 
 
 def offered_port(name: str, protocol: str) -> str:
-    """A port as the two sides are joined by it."""
+    """A port by name and protocol: these two join the ports of a Service to those of its endpoints."""
     return f"{name or '(unnamed)'}/{protocol}"

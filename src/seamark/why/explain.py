@@ -12,13 +12,12 @@ from seamark.why.checks import (
     handmade,
     members,
     names,
-    policies,
     porting,
     selecting,
     stacks,
     standing,
+    traffic,
     written,
-    zoning,
 )
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
@@ -37,8 +36,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     porting.findings,
     written.findings,
     names.findings,
-    policies.findings,
-    zoning.findings,
+    traffic.findings,
 )
 
 

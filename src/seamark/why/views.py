@@ -9,10 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from seamark.kinds.wellknown import ENDPOINTS_MANAGED_BY_LABEL
-from seamark.rules import mirroring
 from seamark.rules.objects import endpoints, endpointslice, metadata, pod, service
 from seamark.rules.objects.conditions import Condition
-from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort
 from seamark.rules.objects.metadata import ObjectReference, View
 
 Key = tuple[str, str]  # namespace, name
@@ -49,7 +47,7 @@ class Socket(View, frozen=True):
     port: int | str = 0
 
 
-class Exec(View, frozen=True):
+class ExecAction(View, frozen=True):
     command: tuple[str, ...] = ()
 
 
@@ -57,7 +55,7 @@ class Probe(View, frozen=True):
     http_get: HttpGet | None = None
     tcp_socket: Socket | None = None
     grpc: Socket | None = None
-    exec: Exec | None = None
+    exec: ExecAction | None = None
 
     def __str__(self) -> str:
         if self.http_get is not None:
@@ -104,19 +102,6 @@ class Endpoints(endpoints.Endpoints, frozen=True):
     def made_by_controller(self) -> bool:
         return ENDPOINTS_MANAGED_BY_LABEL in self.metadata.labels
 
-    @property
-    def mirrorable(self) -> bool:
-        return mirroring.mirrorable(self)
-
-    def ready(self) -> list[EndpointAddress]:
-        return [address for subset in self.subsets or () for address in subset.addresses]
-
-    def not_ready(self) -> list[EndpointAddress]:
-        return [address for subset in self.subsets or () for address in subset.not_ready_addresses]
-
-    def ports(self) -> list[EndpointPort]:
-        return [port for subset in self.subsets or () for port in subset.ports]
-
 
 class EndpointSlice(endpointslice.EndpointSlice, frozen=True):
     metadata: Metadata
@@ -124,15 +109,6 @@ class EndpointSlice(endpointslice.EndpointSlice, frozen=True):
     @property
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
-
-    def owned_by(self, uid: str) -> bool:
-        return any(owner.uid == uid for owner in self.metadata.owner_references)
-
-    def ready_addresses(self) -> list[str]:
-        return [each for endpoint in self.endpoints or () if endpoint.ready for each in endpoint.addresses]
-
-    def all_addresses(self) -> list[str]:
-        return [each for endpoint in self.endpoints or () for each in endpoint.addresses]
 
 
 # --- workloads and Events --------------------------------------------------------------------------

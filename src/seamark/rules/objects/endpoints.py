@@ -30,6 +30,15 @@ class Endpoints(View, frozen=True):
     metadata: Metadata
     subsets: tuple[EndpointSubset, ...] | None = None
 
+    def ready(self) -> list[EndpointAddress]:
+        return [address for subset in self.subsets or () for address in subset.addresses]
+
+    def not_ready(self) -> list[EndpointAddress]:
+        return [address for subset in self.subsets or () for address in subset.not_ready_addresses]
+
+    def ports(self) -> list[EndpointPort]:
+        return [port for subset in self.subsets or () for port in subset.ports]
+
     @property
     def leader_lock(self) -> bool:
         """Whether it is the lock of a leader election, and not a list of addresses."""

@@ -59,6 +59,12 @@ class EndpointSlice(View, frozen=True):
     endpoints: tuple[Endpoint, ...] | None = None
     ports: tuple[SlicePort, ...] | None = None
 
+    def ready_addresses(self) -> list[str]:
+        return [each for endpoint in self.endpoints or () if endpoint.ready for each in endpoint.addresses]
+
+    def all_addresses(self) -> list[str]:
+        return [each for endpoint in self.endpoints or () for each in endpoint.addresses]
+
     @property
     def service_name(self) -> str:
         """The Service it belongs to; "" if it does not say."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from seamark.kinds.wellknown import SIMULATED_ANNOTATION, STOPPED_ANNOTATION, ZONE_LABEL
+from seamark.kinds.wellknown import CONTROL_PLANE_LABELS, SIMULATED_ANNOTATION, STOPPED_ANNOTATION, ZONE_LABEL
 from seamark.rules.objects.conditions import Condition, condition_of
 from seamark.rules.objects.metadata import Metadata, View
 from seamark.rules.objects.pod import Quantity
@@ -65,6 +65,11 @@ class Node(View, frozen=True):
     def ready(self) -> bool:
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
+
+    @property
+    def control_plane(self) -> bool:
+        """Whether it runs the control plane, and so, usually, no ordinary Pods."""
+        return any(role in self.metadata.labels for role in CONTROL_PLANE_LABELS)
 
     @property
     def simulated(self) -> bool:

@@ -16,7 +16,7 @@ from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.rules import hints
 from seamark.rules.changes import Changes, Notice
 from seamark.rules.membership import judge
-from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.endpointslice import Endpoint, EndpointSlice
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
@@ -315,6 +315,15 @@ class SlicesState:
     def _contents(self, family: Family) -> Iterator[tuple[str, Content]]:
         for group in self._groups[family].values():
             yield from group.slices.items()
+
+    def wanted(self, family: Family) -> Iterator[tuple[PortKey, Endpoint]]:
+        """The endpoints that the slices of a family should list, each with its ports.
+
+        Hints by the topology annotation are missing: they depend on all endpoints, and the plan adds them.
+        """
+        for ports, group in self._groups[family].items():
+            for endpoint in group.wanted.values():
+                yield ports, endpoint
 
     # --- keeping -----------------------------------------------------------------------------------
 

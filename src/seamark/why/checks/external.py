@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from seamark.kinds.values import addresses
-from seamark.kinds.wellknown import MIRROR_CONTROLLER, SERVICE_NAME_LABEL
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.rules import mirroring
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
@@ -193,7 +194,7 @@ def _ignored_selector(case: Case) -> Finding:
 
 def _leftovers(case: Case) -> Iterator[Finding]:
     # Mirrored slices go with the Endpoints they mirror.
-    slices = [each for each in case.slices if each.managed_by != MIRROR_CONTROLLER or case.endpoints is None]
+    slices = [each for each in case.slices if not mirroring.ours(each) or case.endpoints is None]
     commands = tuple(delete("endpointslice", each.key) for each in slices)
     found = [f"EndpointSlice {each.metadata.name}" for each in slices]
     if case.endpoints is not None:

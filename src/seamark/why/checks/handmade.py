@@ -1,26 +1,33 @@
-"""Services without a selector: what people wrote for them, and why it is or is not used."""
+"""Services without a selector: the EndpointSlices that users wrote for them, and whether they are used.
+
+What users wrote as Endpoints is in :mod:`seamark.why.checks.mirrored`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from seamark.why.case import Case, listed
-from seamark.why.checks import handmade_endpoints, handmade_slices, strays
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
+from seamark.rules import mirroring
+from seamark.why.case import Case, listed, offered_port
+from seamark.why.checks import mirrored, strays
+from seamark.why.checks.mirrored import empty_finding, hand_made
 from seamark.why.codes import Code
-from seamark.why.finding import Finding, Fix, Severity, merge_patch
+from seamark.why.finding import Command, Finding, Fix, Severity, delete, delete_selected, json_patch, label, merge_patch
+from seamark.why.views import EndpointSlice
 
 _NAMES = ("app.kubernetes.io/name", "app", "k8s-app", "run", "name")
 
 
 def findings(case: Case) -> Iterator[Finding]:
-    """What is wrong with hand-made endpoints; beside a selector, only whether slices are used at all."""
+    """What is wrong with hand-made endpoints.  Beside a selector, only whether hand-made slices are used."""
     if case.service.external:
         return
     if case.service.managed:
-        yield from handmade_slices.port_findings(case, handmade_slices.hand_made(case))
+        yield from _port_findings(case, hand_made(case))
         return
-    yield from handmade_slices.findings(case)
-    yield from handmade_endpoints.findings(case)
+    yield from _slices(case)
+    yield from mirrored.findings(case)
     yield from _gone(case)
     abandoned = case.endpoints is None or case.endpoints.made_by_controller
     if not case.ready_addresses and abandoned and len(case.slices) == len(case.controller_slices):
@@ -29,14 +36,13 @@ def findings(case: Case) -> Iterator[Finding]:
 
 
 def _gone(case: Case) -> Iterator[Finding]:
-    """Addresses that somebody wrote for a Pod, which has gone since; nobody follows Pods here."""
-    hand_made = handmade_slices.hand_made(case)
+    """Addresses that were written for a Pod which is gone now; without a selector no controller follows Pods."""
     targets = {
         (address, endpoint.target_ref.name)
-        for each in hand_made
+        for each in hand_made(case)
         for endpoint in each.endpoints or ()
         if endpoint.target_ref is not None and endpoint.target_ref.kind == "Pod" and endpoint.ready
-        for address in endpoint.addresses or ()
+        for address in endpoint.addresses
     }
     if case.endpoints is not None and not case.endpoints.made_by_controller:
         addresses = [each for each in case.endpoints.ready() if each.target_ref is not None]
@@ -54,7 +60,7 @@ def _gone(case: Case) -> Iterator[Finding]:
 
 
 def _nothing(case: Case) -> Finding:
-    """The bare fact; and if Pods are called like the Service, what its selector may have been meant to be."""
+    """Nothing is written for the Service; if Pods are named like it, propose a selector."""
     chosen: tuple[str, str] | None = None
     count = 0
     for shape in case.world.shapes(case.namespace):
@@ -79,4 +85,158 @@ def _nothing(case: Case) -> Finding:
         Severity.ERROR,
         f"{cause}.",
         Fix("Give it a selector, or write an EndpointSlice with the addresses that should answer."),
+    )
+
+
+# --- slices ----------------------------------------------------------------------------------------
+
+
+def _slices(case: Case) -> Iterator[Finding]:
+    leftover = [each for each in case.controller_slices if _made_by_controller(each)]
+    yield from _leftover(case, leftover)
+    claimed = [each for each in case.controller_slices if not _made_by_controller(each)]
+    mirrored = [each for each in case.slices if mirroring.ours(each)]
+    yield from _claimed(case, [*claimed, *(each for each in mirrored if not _mirrors(each, case))])
+    yield from _used(case, [*hand_made(case), *claimed])
+    yield from _unoffered(case)
+
+
+def _unoffered(case: Case) -> Iterator[Finding]:
+    """Ports of the Service that no slice offers, although slices offer other ports of it."""
+    names = {(port.name, port.protocol) for port in case.service.spec.ports}
+    offered = {(port.name or "", port.protocol or "TCP") for each in case.slices for port in each.ports or ()}
+    missing = sorted(names - offered)
+    if not names & offered or not missing or case.service.headless:
+        return
+    yield Finding(
+        Code.SLICE_PORT_MISMATCH,
+        Severity.WARNING,
+        f"Port {listed(offered_port(*pair) for pair in missing)} of the Service has no endpoints: what was written by"
+        f" hand offers {listed(offered_port(*pair) for pair in sorted(offered))} only.",
+        Fix("Add the port to the hand-made Endpoints or EndpointSlices, under the name it has in the Service."),
+        weight=len(missing),
+    )
+
+
+def _port_findings(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    """Slices whose ports have none of the Service's names; headless Services are found by address alone."""
+    names = {(port.name, port.protocol) for port in case.service.spec.ports}
+    if not names or case.service.headless:
+        return
+    for each in slices:
+        offered = {(port.name or "", port.protocol or "TCP") for port in each.ports or ()}
+        if each.address_type in case.service.families and not offered & names:
+            yield _slice_ports(case, each)
+
+
+def _made_by_controller(each: EndpointSlice) -> bool:
+    """Whether the EndpointSlice controller wrote it, and not a user who set its label."""
+    if any(owner.kind == "Service" for owner in each.metadata.owner_references):
+        return True
+    return any(e.target_ref is not None and e.target_ref.kind == "Pod" for e in each.endpoints or ())
+
+
+def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    """What the controllers wrote before the selector was removed: slices, and Endpoints, which are mirrored now."""
+    endpoints = case.endpoints if case.endpoints is not None and case.endpoints.made_by_controller else None
+    objects = [f"EndpointSlice {each.metadata.name}" for each in leftover]
+    commands: list[Command] = []
+    if endpoints is not None:
+        objects.append(f"Endpoints {case.name}")
+        commands.append(delete("endpoints", endpoints.key))
+    if leftover:
+        selector = f"{SERVICE_NAME_LABEL}={case.name},{SLICE_MANAGED_BY_LABEL}={SLICE_CONTROLLER}"
+        commands.append(delete_selected("endpointslice", case.namespace, selector))
+    if not objects:
+        return
+    addresses = {address for each in leftover for address in each.all_addresses()}
+    addresses |= {each.ip for each in endpoints.ready()} if endpoints is not None else set()
+    sent = f", and traffic still goes to {listed(sorted(addresses))}" if addresses else ""
+    yield Finding(
+        Code.LEFTOVER_SLICES,
+        Severity.WARNING,
+        f"It has no selector, but {listed(objects)} {'is' if len(objects) == 1 else 'are'} left over from when it had"
+        f" one{sent}; nobody updates or deletes {'it' if len(objects) == 1 else 'them'}.",
+        Fix("Delete what is left over (or give the Service its selector back):", tuple(commands)),
+        weight=len(objects),
+        facts=tuple(f"{each.metadata.name}: {listed(each.all_addresses()) or 'empty'}" for each in leftover[:5]),
+    )
+
+
+def _mirrors(each: EndpointSlice, case: Case) -> bool:
+    """Whether the mirroring controller made it: then the Endpoints it mirrors own it."""
+    owners = each.metadata.owner_references
+    return any(owner.kind == "Endpoints" for owner in owners) or (not owners and case.endpoints is not None)
+
+
+def _claimed(case: Case, claimed: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    for each in claimed:
+        yield Finding(
+            Code.SLICE_MANAGED_BY_CONTROLLER,
+            Severity.WARNING if case.ready_addresses else Severity.ERROR,
+            f"EndpointSlice {each.metadata.name} was made by hand but is labelled"
+            f" {SLICE_MANAGED_BY_LABEL}={each.managed_by}: that controller takes it for its own, and may delete it at"
+            " any time.",
+            Fix(
+                "Say that it is not the controller's:",
+                (label("endpointslice", each.key, f"{SLICE_MANAGED_BY_LABEL}=manual", overwrite=True),),
+            ),
+        )
+
+
+def _used(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
+    used = [each for each in slices if each.address_type in case.service.families]
+    if not used:
+        yield from (_other_family(case, each) for each in slices)
+        return
+    yield from _port_findings(case, used)
+    if not case.ready_addresses:
+        empty = not any(each.all_addresses() for each in used)
+        yield empty_finding(f"EndpointSlice {used[0].metadata.name}") if empty else _unready(case, used)
+
+
+def _other_family(case: Case, each: EndpointSlice) -> Finding:
+    families = " and ".join(case.service.families)
+    why = "which no proxy uses" if each.address_type == "FQDN" else f"but the Service is for {families}"
+    return Finding(
+        Code.SLICE_OF_OTHER_FAMILY,
+        Severity.ERROR,
+        f"EndpointSlice {each.metadata.name} holds {each.address_type} addresses, {why}, so it is ignored.",
+        Fix(f"Make the slice anew with addressType {case.service.families[0]}; the type cannot be changed."),
+    )
+
+
+def _slice_ports(case: Case, each: EndpointSlice) -> Finding:
+    wanted = listed(offered_port(port.name, port.protocol) for port in case.service.spec.ports)
+    offered = listed(offered_port(port.name or "", port.protocol or "TCP") for port in each.ports or ()) or "none"
+    commands: tuple[Command, ...] = ()
+    ports = case.service.spec.ports
+    if len(ports) == 1 and len(each.ports or ()) == 1:
+        correct = [{"op": "add", "path": "/ports/0/name", "value": ports[0].name}]
+        if (each.ports or ())[0].protocol not in (None, ports[0].protocol):
+            correct.append({"op": "add", "path": "/ports/0/protocol", "value": ports[0].protocol})
+        commands = (json_patch("endpointslice", each.key, correct),)
+    return Finding(
+        Code.SLICE_PORT_MISMATCH,
+        Severity.WARNING if case.service.managed else Severity.ERROR,
+        f"EndpointSlice {each.metadata.name} offers port {offered}, but the Service's port is {wanted}: they are joined"
+        " by name and protocol, so the slice is ignored.",
+        Fix("Give the slice's port the Service's port name" + (":" if commands else "."), commands),
+    )
+
+
+def _unready(case: Case, used: Sequence[EndpointSlice]) -> Finding:
+    addresses = [address for each in used for address in each.all_addresses()]
+    first = used[0]
+    changes = [
+        {"op": "add", "path": f"/endpoints/{position}/conditions", "value": {"ready": True}}
+        for position, endpoint in enumerate(first.endpoints or ())
+        if not endpoint.ready
+    ]
+    return Finding(
+        Code.ENDPOINTS_NOT_READY,
+        Severity.ERROR,
+        f"Every address of its hand-made EndpointSlices ({listed(addresses)}) is marked not ready.",
+        Fix("Once they are, say so:", (json_patch("endpointslice", first.key, changes),)),
+        weight=len(addresses),
     )

@@ -1,14 +1,14 @@
-"""Hand-made Endpoints: whether they are mirrored into EndpointSlices, which is what everybody reads, and why not."""
+"""Endpoints that users wrote by hand: whether they are mirrored into EndpointSlices, and why not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seamark.kinds.wellknown import LEADER_ANNOTATION, MIRROR_CONTROLLER, MIRRORED_ADDRESSES, SKIP_MIRROR_LABEL
-from seamark.rules.membership import parse_ip
-from seamark.rules.objects.endpoints import EndpointSubset
+from seamark.kinds.wellknown import LEADER_ANNOTATION, MIRRORED_ADDRESSES, SKIP_MIRROR_LABEL
+from seamark.rules import mirroring
+from seamark.rules.mirroring import Obstacle
+from seamark.rules.slices import objects as slice_objects
 from seamark.why.case import Case, listed, offered_port, plural
-from seamark.why.checks.handmade_slices import empty_finding, hand_made
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, label, look, merge_patch
 from seamark.why.views import Endpoints, EndpointSlice
@@ -26,7 +26,7 @@ def findings(case: Case) -> Iterator[Finding]:
     """What is wrong with the Endpoints of a Service without a selector."""
     endpoints = case.endpoints
     if endpoints is None or endpoints.made_by_controller:
-        return  # what the controller left behind is told with its slices
+        return  # what the controller left behind is reported with its slices
     if not endpoints.ready():
         if not case.ready_addresses:
             unready = bool(endpoints.not_ready())
@@ -35,16 +35,21 @@ def findings(case: Case) -> Iterator[Finding]:
     if not case.ready_addresses:
         yield from _not_mirrored(case, endpoints)
     elif not hand_made(case):
-        yield from _disagreeing(endpoints, [each for each in case.slices if each.managed_by == MIRROR_CONTROLLER])
+        yield from _disagreeing(case, [each for each in case.slices if mirroring.ours(each)])
     yield from _port_findings(case, endpoints)
-    yield from _unmirrorable(case, endpoints)
+    yield from _left_out(case)
+
+
+def hand_made(case: Case) -> list[EndpointSlice]:
+    """The slices that no controller manages."""
+    return [each for each in case.slices if not slice_objects.ours(each) and not mirroring.ours(each)]
 
 
 def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
-    """Addresses that are written and reach nobody: proxies and DNS read EndpointSlices."""
-    meta = endpoints.metadata
+    """Addresses that are written and reach no client, because proxies and DNS read EndpointSlices."""
     addresses = listed(each.ip for each in endpoints.ready())
-    if meta.labels.get(SKIP_MIRROR_LABEL) == "true":
+    obstacle = mirroring.obstacle(case.service, endpoints)
+    if obstacle is Obstacle.SKIP_LABEL:
         yield Finding(
             Code.MIRRORING_SKIPPED_BY_LABEL,
             Severity.ERROR,
@@ -52,7 +57,7 @@ def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
             f" {_UNREAD}.",
             Fix("Remove the label:", (label("endpoints", endpoints.key, f"{SKIP_MIRROR_LABEL}-"),)),
         )
-    elif LEADER_ANNOTATION in meta.annotations:
+    elif obstacle is Obstacle.LEADER_LOCK:
         remove = merge_patch("endpoints", endpoints.key, {"metadata": {"annotations": {LEADER_ANNOTATION: None}}})
         yield Finding(
             Code.MIRRORING_SKIPPED_FOR_LEADER,
@@ -61,9 +66,7 @@ def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
             f" not mirrored, {_UNREAD}.",
             Fix("Let the election use a Lease (or another name), and remove the annotation:", (remove,)),
         )
-    elif all(parse_ip(each.ip) is None for each in endpoints.ready()):
-        return  # told with the invalid addresses
-    elif case.world.bookkept:
+    elif case.world.bookkept and _wanted(case):
         yield Finding(
             Code.ENDPOINTS_NOT_MIRRORED,
             Severity.ERROR,
@@ -73,11 +76,14 @@ def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
         )
 
 
-def _disagreeing(endpoints: Endpoints, mirrored: Sequence[EndpointSlice]) -> Iterator[Finding]:
+def _wanted(case: Case) -> set[str]:
+    """The ready addresses that mirrored slices should list."""
+    return {address for each in case.mirror.changes.create for address in each.ready_addresses()}
+
+
+def _disagreeing(case: Case, mirrored: Sequence[EndpointSlice]) -> Iterator[Finding]:
     written = {address for each in mirrored for address in each.ready_addresses()}
-    wanted = {
-        parsed[1] for subset in endpoints.subsets or () for parsed in map(parse_ip, _mirrored_of(subset)) if parsed
-    }
+    wanted = _wanted(case)
     if not mirrored or written == wanted:
         return
     extra, missing = sorted(written - wanted), sorted(wanted - written)
@@ -92,16 +98,21 @@ def _disagreeing(endpoints: Endpoints, mirrored: Sequence[EndpointSlice]) -> Ite
     )
 
 
-def _mirrored_of(subset: EndpointSubset) -> list[str]:
-    return [each.ip for each in (subset.addresses or ())[:MIRRORED_ADDRESSES]]
+def empty_finding(what: str) -> Finding:
+    return Finding(
+        Code.ENDPOINTS_EMPTY,
+        Severity.ERROR,
+        f"It has no selector, and {what}, made for it by hand, holds no address.",
+        Fix("Write the addresses that should answer into it."),
+    )
 
 
 def _unready(case: Case, endpoints: Endpoints) -> Finding:
     addresses = [each.ip for each in endpoints.not_ready()]
     ready = [
         {
-            "addresses": [{"ip": each.ip} for each in subset.not_ready_addresses or ()],
-            "ports": [{"name": p.name, "port": p.port, "protocol": p.protocol} for p in subset.ports or ()],
+            "addresses": [{"ip": each.ip} for each in subset.not_ready_addresses],
+            "ports": [{"name": p.name, "port": p.port, "protocol": p.protocol} for p in subset.ports],
         }
         for subset in endpoints.subsets or ()
     ]
@@ -122,8 +133,8 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
     names = {(port.name, port.protocol) for port in service.spec.ports}
     offered = {(port.name, port.protocol) for port in endpoints.ports()}
     said, wanted = (listed(offered_port(*pair) for pair in sorted(pairs)) or "none" for pairs in (offered, names))
-    joined_by_name = bool(names) and service.spec.cluster_ip != "None"
-    if not joined_by_name or offered & names or not endpoints.mirrorable:
+    joined_by_name = bool(names) and not service.headless
+    if not joined_by_name or offered & names or not mirroring.mirrorable(endpoints):
         return
     commands: tuple[Command, ...] = ()
     if len(service.spec.ports) == 1 and len(endpoints.subsets or ()) == 1 and len(endpoints.ports()) == 1:
@@ -141,8 +152,9 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
     )
 
 
-def _unmirrorable(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
-    invalid = [each.ip for each in endpoints.ready() if parse_ip(each.ip) is None]
+def _left_out(case: Case) -> Iterator[Finding]:
+    """Addresses that are not mirrored: they are no IP addresses, or too many."""
+    invalid, skipped = case.mirror.invalid, case.mirror.skipped
     if invalid:
         yield Finding(
             Code.ENDPOINTS_INVALID_ADDRESS,
@@ -152,13 +164,12 @@ def _unmirrorable(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
             Fix("Write IP addresses; for a host name use a Service of type ExternalName."),
             weight=len(invalid),
         )
-    for subset in endpoints.subsets or ():
-        count = len(subset.addresses or ()) + len(subset.not_ready_addresses or ())
-        if count > MIRRORED_ADDRESSES:
-            yield Finding(
-                Code.ENDPOINTS_TOO_MANY_TO_MIRROR,
-                Severity.WARNING,
-                f"One subset of its Endpoints has {count:,} addresses; only {MIRRORED_ADDRESSES:,} are mirrored to"
-                f" EndpointSlices, {count - MIRRORED_ADDRESSES:,} get no traffic.",
-                Fix("Write EndpointSlices instead of Endpoints: any number of them, up to 1,000 addresses each."),
-            )
+    if skipped:
+        count = sum(len(each.endpoints or ()) for each in case.mirror.changes.create) + skipped
+        yield Finding(
+            Code.ENDPOINTS_TOO_MANY_TO_MIRROR,
+            Severity.WARNING,
+            f"Its Endpoints have {count:,} addresses, more than the {MIRRORED_ADDRESSES:,} of one subset that are"
+            f" mirrored to EndpointSlices, so {skipped:,} get no traffic.",
+            Fix("Write EndpointSlices instead of Endpoints: any number of them, up to 1,000 addresses each."),
+        )

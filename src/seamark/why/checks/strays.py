@@ -1,4 +1,4 @@
-"""Endpoints and slices that belong to no Service, where one without a selector has none: meant for it, perhaps."""
+"""Endpoints and slices of no Service, which may be meant for a Service without a selector that has none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from seamark.kinds.wellknown import LEADER_ANNOTATION, SERVICE_NAME_LABEL
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.rules.slices.objects import owned
 from seamark.why.case import Case, listed
 from seamark.why.checks.near import misspelt, related
 from seamark.why.codes import Code
@@ -26,9 +27,7 @@ def findings(case: Case) -> Iterator[Finding]:
     orphans = [
         each
         for each in case.world.endpoints.values()
-        if each.key[0] == case.namespace
-        and each.key not in case.world.services
-        and LEADER_ANNOTATION not in each.metadata.annotations
+        if each.key[0] == case.namespace and each.key not in case.world.services and not each.leader_lock
     ]
     for each_endpoints in orphans:
         if _alike(each_endpoints.metadata.name, case.name) or len(orphans) == 1:
@@ -42,9 +41,7 @@ def _alike(one: str, other: str) -> bool:
 
 def _meant(each: EndpointSlice, service: Service) -> bool:
     """Whether a slice without a Service's name looks made for this one."""
-    if any(owner.uid == service.metadata.uid and owner.kind == "Service" for owner in each.metadata.owner_references):
-        return True
-    return _alike(each.metadata.name, service.metadata.name)
+    return owned(each, service) or _alike(each.metadata.name, service.metadata.name)
 
 
 def _nameless(case: Case, each: EndpointSlice) -> Finding:
@@ -94,7 +91,7 @@ def _named_otherwise(case: Case, endpoints: Endpoints) -> Finding:
 
 
 def _elsewhere(case: Case) -> Iterator[Finding]:
-    """The right name in the wrong namespace, where no such Service is."""
+    """Endpoints or slices with the right name in another namespace, which has no such Service."""
     seen = case.world.seen
     for each in seen.slices or ():
         there = each.metadata.namespace

@@ -1,71 +1,123 @@
-"""Hints that keep traffic in its zone: asked for, but not there, and what would bring them back."""
+"""Where traffic may go: policies that keep it on its node, and hints that keep it in its zone."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 
 from seamark.kinds.values.addresses import Family
-from seamark.kinds.values.quantity import QuantityError, amount
-from seamark.kinds.wellknown import (
-    CONTROL_PLANE_LABELS,
-    OLD_TOPOLOGY_ANNOTATION,
-    TOPOLOGY_ANNOTATION,
-    TRAFFIC_DISTRIBUTIONS,
-)
+from seamark.kinds.wellknown import OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION
+from seamark.rules import hints
+from seamark.rules.hints import Refusal, Withheld
+from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.objects.node import Node
+from seamark.rules.placement import untolerated
+from seamark.rules.slices.objects import identity
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, merge_patch
-from seamark.why.views import Service
-
-ANNOTATIONS = (OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION)
-OVERLOAD = 1.2  # times its share that a zone's endpoints may be made to carry
 
 
 def findings(case: Case) -> Iterator[Finding]:
-    service = case.service
-    if case.world.nodes is None or not case.ready or not service.managed:
+    if case.world.nodes is None:
         return
-    if by_topology(service):
-        yield from _topology(case, case.world.nodes)
-    elif service.spec.traffic_distribution in TRAFFIC_DISTRIBUTIONS:
-        yield from _without_zone(case, f"trafficDistribution {service.spec.traffic_distribution}")
-        yield from _unwritten(case)
+    yield from _policies(case, case.world.nodes)
+    if case.ready and case.service.managed:
+        yield from _hints(case, case.world.nodes)
 
 
-def by_topology(service: Service) -> bool:
-    annotations = service.metadata.annotations
-    value = next((annotations[key] for key in ANNOTATIONS if key in annotations), "")
-    return value in ("Auto", "auto")
+# --- policies --------------------------------------------------------------------------------------
 
 
-# --- shared out by CPUs ----------------------------------------------------------------------------
+def _policies(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
+    """Nodes without an endpoint, where a policy keeps traffic on its node."""
+    spec = case.service.spec
+    if "Local" not in (spec.internal_traffic_policy, spec.external_traffic_policy) or case.service.headless:
+        return
+    if not case.ready_addresses:
+        return
+    with_endpoint = _nodes_with_endpoint(case)
+    lacking = sorted(name for name, node in nodes.items() if _runs_pods(node) and name not in with_endpoint)
+    if not lacking:
+        return
+    if spec.internal_traffic_policy == "Local":
+        yield Finding(
+            Code.INTERNAL_LOCAL_WITHOUT_ENDPOINT,
+            Severity.WARNING if with_endpoint else Severity.ERROR,
+            f"internalTrafficPolicy is Local, and {_nodes(lacking)} no ready endpoint: what Pods there send to it is"
+            " dropped.",
+            Fix(
+                "Run one of its Pods on every node (a DaemonSet does), or let traffic leave the node:",
+                (merge_patch("service", case.key, {"spec": {"internalTrafficPolicy": "Cluster"}}),),
+            ),
+            weight=len(lacking),
+            facts=_where(with_endpoint),
+        )
+    # A load balancer leaves such nodes out, by their health checks; clients of node ports do not.
+    exposed = spec.type == "NodePort" or (spec.type == "LoadBalancer" and not with_endpoint)
+    if spec.external_traffic_policy == "Local" and exposed:
+        yield Finding(
+            Code.EXTERNAL_LOCAL_WITHOUT_ENDPOINT,
+            Severity.WARNING if with_endpoint else Severity.ERROR,
+            f"externalTrafficPolicy is Local, and {_nodes(lacking)} no ready endpoint: what comes to node ports there"
+            " from outside is dropped.",
+            Fix(
+                "Send only to nodes that run its Pods, or let traffic be passed on:",
+                (merge_patch("service", case.key, {"spec": {"externalTrafficPolicy": "Cluster"}}),),
+            ),
+            weight=len(lacking),
+            facts=_where(with_endpoint),
+        )
+
+
+def _nodes_with_endpoint(case: Case) -> set[str]:
+    if case.service.managed:
+        return {each.pod.spec.node_name for each in case.ready}
+    return {e.node_name for s in case.slices for e in s.endpoints or () if e.ready and e.node_name}
+
+
+def _runs_pods(node: Node) -> bool:
+    """Whether ordinary Pods run there, which may send something to the Service."""
+    if node.control_plane or node.spec.unschedulable or not node.ready:
+        return False
+    return untolerated(node.spec.taints, ()) is None
+
+
+def _nodes(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"node {names[0]} has"
+    return f"{plural(len(names), 'node')} ({listed(names)}) have"
+
+
+def _where(names: set[str]) -> tuple[str, ...]:
+    return (f"ready endpoints are on {listed(sorted(names), 5)}",) if names else ("no endpoint names its node",)
+
+
+# --- hints -----------------------------------------------------------------------------------------
+
+
+def _hints(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
+    """Hints that are asked for but missing, and why."""
+    match hints.mode(case.service):
+        case "":
+            return
+        case "topology":
+            yield from _topology(case, nodes)
+        case distribution:
+            yield from _without_zone(case, f"trafficDistribution {distribution}")
+            wanted = [endpoint for family in case.service.families for _, endpoint in case.wanted_slices.wanted(family)]
+            yield from _unwritten(case, wanted)
 
 
 def _topology(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
-    counted = [node for node in nodes.values() if _counts(node)]
-    incomplete = sorted(node.metadata.name for node in counted if not node.zone or not cpus(node))
-    shares = zone_shares(counted)
-    if incomplete:
-        first = nodes[incomplete[0]]
-        lacks = "zone label (topology.kubernetes.io/zone)" if not first.zone else "allocatable CPU"
-        yield _refused(
-            case,
-            Code.HINTS_NODES_INCOMPLETE,
-            f"{'node' if len(incomplete) == 1 else 'nodes'} {listed(incomplete)} lack{'s' * (len(incomplete) == 1)} a"
-            f" {lacks}, and one such node switches hints off for every Service",
-            Fix(
-                "Say in which zone each node is (the label), or do without the safeguards of this mode:",
-                (_plain_distribution(case),),
-            ),
-        )
-    elif len(shares) < 2:
-        yield _refused(
-            case,
+    zones = hints.zone_cpus(nodes.values())
+    shares = zones.shares
+    if zones.unknown:
+        yield _nodes_unknown(case, sorted(zones.unknown, key=lambda node: node.name))
+    elif shares is None:
+        where = f"zone {next(iter(zones.cpus))}" if zones.cpus else "no zone at all"
+        yield _withheld(
             Code.HINTS_ONE_ZONE,
-            f"all ready nodes are in {'zone ' + next(iter(shares)) if shares else 'no zone at all'}, and there is"
-            " nothing to choose between",
+            f"all ready nodes are in {where}, and there is nothing to choose between",
             Fix("Nothing needs to be done; hints come back once ready nodes are in two zones or more."),
         )
     else:
@@ -73,66 +125,44 @@ def _topology(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
             yield from _shared_out(case, family, shares)
 
 
+def _nodes_unknown(case: Case, unknown: list[Node]) -> Finding:
+    lacks = "allocatable CPU" if unknown[0].zone else "zone label (topology.kubernetes.io/zone)"
+    one = len(unknown) == 1
+    return _withheld(
+        Code.HINTS_NODES_INCOMPLETE,
+        f"{'node' if one else 'nodes'} {listed(node.name for node in unknown)} lack{'s' if one else ''} a {lacks}, and"
+        " one such node switches hints off for every Service",
+        Fix(
+            "Say in which zone each node is (the label), or do without the safeguards of this mode:",
+            (_plain_distribution(case),),
+        ),
+    )
+
+
 def _shared_out(case: Case, family: Family, shares: dict[str, float]) -> Iterator[Finding]:
-    ready = [each for each in case.ready if each.verdict.addresses(family)]
-    count, least = len(ready), least_needed(shares, len(ready))
-    if not ready:
+    endpoints = [endpoint for _, endpoint in case.wanted_slices.wanted(family)]
+    count = sum(endpoint.marked_ready for endpoint in endpoints)
+    if not count:
         return
-    if count < len(shares):
-        yield _refused(
-            case,
-            Code.HINTS_TOO_FEW_ENDPOINTS,
-            f"there are fewer ready endpoints ({count}) than zones ({len(shares)}: {listed(sorted(shares))})",
-            Fix(
-                f"Run at least {len(shares)} ready Pods, or prefer the own zone without counting:",
-                (_plain_distribution(case),),
-            ),
-        )
-    elif least > count:
-        yield _refused(
-            case,
-            Code.HINTS_UNBALANCED,
-            f"{plural(count, 'ready endpoint')} cannot be shared out among {len(shares)} zones by their CPUs without"
-            f" overloading one ({least} would be needed)",
-            Fix(
-                f"Run at least {least} ready Pods, or prefer the own zone without counting:",
-                (_plain_distribution(case),),
-            ),
-        )
-    else:
-        missing = list(_without_zone(case, "topology-mode Auto"))
-        yield from missing
-        if not missing:
-            yield from _unwritten(case)
-
-
-def _counts(node: Node) -> bool:
-    return node.ready and not any(role in node.metadata.labels for role in CONTROL_PLANE_LABELS)
-
-
-def cpus(node: Node) -> float:
-    try:
-        return float(amount(str(node.status.allocatable.get("cpu") or "0")))
-    except QuantityError:
-        return 0.0
-
-
-def zone_shares(nodes: Iterable[Node]) -> dict[str, float]:
-    """Each zone's part of the CPUs."""
-    by_zone: dict[str, float] = {}
-    for node in nodes:
-        if node.zone:
-            by_zone[node.zone] = by_zone.get(node.zone, 0.0) + cpus(node)
-    total = sum(by_zone.values())
-    return {zone: part / total for zone, part in by_zone.items()} if total else {}
-
-
-def least_needed(shares: dict[str, float], count: int) -> int:
-    """How many of ``count`` endpoints the zones need at least, each enough not to be overloaded."""
-    return sum(math.ceil(share * count / OVERLOAD) for share in shares.values())
-
-
-# --- own zone --------------------------------------------------------------------------------------
+    outcome = hints.share_out([endpoints], [True], shares)
+    if not isinstance(outcome, Refusal):
+        yield from _unwritten(case, outcome.contents[0])
+        return
+    match outcome.reason:
+        case Withheld.TOO_FEW:
+            code = Code.HINTS_TOO_FEW_ENDPOINTS
+            why = f"there are fewer ready endpoints ({count}) than zones ({len(shares)}: {listed(sorted(shares))})"
+        case Withheld.OVERLOAD:
+            code = Code.HINTS_UNBALANCED
+            why = (
+                f"{plural(count, 'ready endpoint')} cannot be shared out among {len(shares)} zones by their CPUs"
+                f" without overloading one ({outcome.needed} would be needed)"
+            )
+        case _:
+            yield from _without_zone(case, "topology-mode Auto")
+            return
+    fix = f"Run at least {outcome.needed} ready Pods, or prefer the own zone without counting:"
+    yield _withheld(code, why, Fix(fix, (_plain_distribution(case),)))
 
 
 def _without_zone(case: Case, asked: str) -> Iterator[Finding]:
@@ -150,12 +180,13 @@ def _without_zone(case: Case, asked: str) -> Iterator[Finding]:
     )
 
 
-def _unwritten(case: Case) -> Iterator[Finding]:
-    if not case.world.bookkept or any(not each.verdict.zone for each in case.ready):
+def _unwritten(case: Case, wanted: Iterable[Endpoint]) -> Iterator[Finding]:
+    """Endpoints that are written without the hints that they should have."""
+    if not case.world.bookkept:
         return
-    bare = [
-        e for s in case.controller_slices for e in s.endpoints or () if e.ready and not (e.hints and e.hints.for_zones)
-    ]
+    hinted = {identity(endpoint) for endpoint in wanted if endpoint.hints is not None}
+    written = [endpoint for each in case.controller_slices for endpoint in each.endpoints or ()]
+    bare = [each for each in written if each.ready and each.hints is None and identity(each) in hinted]
     if not bare:
         return
     yield Finding(
@@ -168,16 +199,12 @@ def _unwritten(case: Case) -> Iterator[Finding]:
     )
 
 
-def _refused(case: Case, code: Code, why: str, fix: Fix) -> Finding:
-    return Finding(
-        code,
-        Severity.WARNING,
-        f"Topology-aware hints are asked for but withheld: {why}.",
-        fix,
-    )
+def _withheld(code: Code, why: str, fix: Fix) -> Finding:
+    return Finding(code, Severity.WARNING, f"Topology-aware hints are asked for but withheld: {why}.", fix)
 
 
 def _plain_distribution(case: Case) -> Command:
-    annotations = {key: None for key in ANNOTATIONS if key in case.service.metadata.annotations}
+    known = (OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION)
+    annotations = {key: None for key in known if key in case.service.metadata.annotations}
     patch = {"metadata": {"annotations": annotations}, "spec": {"trafficDistribution": "PreferClose"}}
     return merge_patch("service", case.key, patch)

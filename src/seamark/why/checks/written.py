@@ -1,4 +1,4 @@
-"""What the controllers wrote about a Service with a selector, against what they should have written."""
+"""What the controllers wrote about a Service with a selector, compared with what they should have written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import msgspec
 
 from seamark.kinds.values import times
 from seamark.kinds.wellknown import ENDPOINTS_CAPACITY, OVER_CAPACITY_ANNOTATION
-from seamark.rules.membership import parse_ip
+from seamark.rules.membership import Port, parse_ip
+from seamark.rules.objects import endpoints as objects
+from seamark.rules.objects.endpointslice import Endpoint
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, delete, look
@@ -27,7 +29,7 @@ _START = Fix(
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Who is listed, whether as ready, and with which ports."""
+    """Which addresses are listed, whether each is ready, and with which ports."""
 
     entries: dict[Entry, bool]
     ports: frozenset[PortKey]
@@ -40,7 +42,7 @@ class Content(msgspec.Struct, frozen=True):
         both = self.entries.keys() & wanted.entries.keys()
         turned = [entry for entry in both if self.entries[entry] != wanted.entries[entry]]
         if extra:
-            told.append(f"{_addresses(extra)} listed but no selected Pod's" if extra else "")
+            told.append(f"{_addresses(extra)} listed but no selected Pod's")
         if missing:
             told.append(f"{_addresses(missing)} not listed")
         if turned:
@@ -71,24 +73,22 @@ def findings(case: Case) -> Iterator[Finding]:
 
 def in_slices(case: Case) -> Content:
     entries: dict[Entry, bool] = {}
-    ports: set[PortKey] = set()
-    for each in case.candidates:
-        if each.verdict.in_slices:
-            ports |= {(p.name, p.port, p.protocol) for p in each.verdict.ports}
-            for family in case.service.families:
-                for address in each.verdict.addresses(family):
-                    entries[address, each.pod.metadata.name] = each.verdict.ready
-    return Content(entries, frozenset(ports))
+    offers: set[tuple[Port, ...]] = set()
+    for family in case.service.families:
+        for ports, endpoint in case.wanted_slices.wanted(family):
+            offers.add(ports)
+            for address in endpoint.addresses:
+                entries[address, _pod(endpoint)] = endpoint.ready
+    return Content(entries, frozenset((p.name, p.port, p.protocol) for ports in offers for p in ports))
 
 
 def in_endpoints(case: Case) -> Content:
-    entries: dict[Entry, bool] = {}
-    ports: set[PortKey] = set()
-    for each in case.candidates:
-        if each.verdict.in_endpoints:
-            ports |= {(p.name, p.port, p.protocol) for p in each.verdict.ports}
-            entries[each.verdict.endpoints_address, each.pod.metadata.name] = each.verdict.ready
-    return Content(entries, frozenset(ports))
+    return endpoints_content(case.wanted_endpoints)
+
+
+def over_capacity(case: Case) -> bool:
+    """Whether the Endpoints cannot hold all of its addresses."""
+    return OVER_CAPACITY_ANNOTATION in case.wanted_endpoints.metadata.annotations
 
 
 # --- slices ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _slices(case: Case, wanted: Content) -> Finding | None:
 
 
 def _without_node(case: Case, wanted: Content) -> set[Entry]:
-    """Pods that Endpoints list and slices do not: of Nodes nobody may see, these may be missing."""
+    """Pods that Endpoints list and slices do not: their Nodes may be missing, which cannot be seen."""
     if case.endpoints is None or not case.controller_slices:
         return set()
     listed_there = endpoints_content(case.endpoints).entries
@@ -154,9 +154,8 @@ def slices_content(slices: Iterable[EndpointSlice]) -> Content:
     ports: set[PortKey] = set()
     for each in slices:
         for endpoint in each.endpoints or ():
-            name = endpoint.target_ref.name if endpoint.target_ref is not None else ""
-            for address in endpoint.addresses or ():
-                entries[address, name] = endpoint.ready
+            for address in endpoint.addresses:
+                entries[address, _pod(endpoint)] = endpoint.ready
         if each.endpoints:
             ports |= {(p.name or "", p.port or 0, p.protocol or "TCP") for p in each.ports or ()}
     return Content(entries, frozenset(ports))
@@ -171,7 +170,7 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
     endpoints, wanted = case.endpoints, in_endpoints(case)
     if endpoints is None:
         others = any(e.made_by_controller for e in case.world.endpoints.values() if e.key[0] == case.namespace)
-        # Where no Service has Endpoints, somebody has switched that controller off, which is fine.
+        # Where no Service has Endpoints, that controller has been switched off, which is fine.
         if slices_right and others:
             yield Finding(
                 Code.ENDPOINTS_STALE,
@@ -180,8 +179,8 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
                 _START,
             )
         return
-    if len(wanted.entries) > ENDPOINTS_CAPACITY or OVER_CAPACITY_ANNOTATION in endpoints.metadata.annotations:
-        yield _over_capacity(wanted)
+    if over_capacity(case) or OVER_CAPACITY_ANNOTATION in endpoints.metadata.annotations:
+        yield _over_capacity(case, wanted)
         return
     told = endpoints_content(endpoints).against(wanted)
     if not told or not slices_right:
@@ -206,9 +205,10 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
     )
 
 
-def _over_capacity(wanted: Content) -> Finding:
-    count = len(wanted.entries)
-    left_out = f"; {plural(count - ENDPOINTS_CAPACITY, 'address')} are left out" if count > ENDPOINTS_CAPACITY else ""
+def _over_capacity(case: Case, wanted: Content) -> Finding:
+    count = sum(each.verdict.in_endpoints for each in case.candidates)
+    missing = count - len(wanted.entries)
+    left_out = f"; {plural(missing, 'address')} are left out" if missing else ""
     return Finding(
         Code.ENDPOINTS_OVER_CAPACITY,
         Severity.WARNING,
@@ -218,18 +218,17 @@ def _over_capacity(wanted: Content) -> Finding:
     )
 
 
-def endpoints_content(endpoints: Endpoints) -> Content:
+def endpoints_content(endpoints: objects.Endpoints) -> Content:
     entries: dict[Entry, bool] = {}
     for addresses, ready in ((endpoints.not_ready(), False), (endpoints.ready(), True)):
         for each in addresses:
             parsed = parse_ip(each.ip)
-            name = each.target_ref.name if each.target_ref is not None else ""
-            entries[parsed[1] if parsed else each.ip, name] = ready
+            entries[parsed[1] if parsed else each.ip, _pod(each)] = ready
     return Content(entries, frozenset((p.name, p.port, p.protocol) for p in endpoints.ports()))
 
 
 def edited_by(endpoints: Endpoints, wanted: Content) -> str:
-    """What betrays a human hand; "" if nothing does."""
+    """What shows that a user edited them; "" if nothing does."""
     if hand := foreign_hand(endpoints.metadata):
         return hand
     if not endpoints.made_by_controller:
@@ -239,11 +238,11 @@ def edited_by(endpoints: Endpoints, wanted: Content) -> str:
     return f"{listed(made_up)} is no Pod's" if made_up else ""
 
 
-# --- whose hand ------------------------------------------------------------------------------------
+# --- writers ------------------------------------------------------------------------------------
 
 
 def foreign_hand(metadata: Metadata) -> str:
-    """Who wrote the object last, if that was no controller; "" if it was, or nobody knows."""
+    """Who wrote the object last; "" if it was a controller, or the object does not say."""
     dated = [each for each in metadata.managed_fields if each.time]
     if not dated:
         return ""
@@ -256,6 +255,10 @@ def foreign_hand(metadata: Metadata) -> str:
 def _written(endpoint_slice: EndpointSlice) -> str:
     dated = [each.time for each in endpoint_slice.metadata.managed_fields if each.time]
     return max(dated, default=endpoint_slice.metadata.creation_timestamp or "at an unknown time")
+
+
+def _pod(listed: Endpoint | objects.EndpointAddress) -> str:
+    return listed.target_ref.name if listed.target_ref is not None else ""
 
 
 def _should(wanted: Content) -> str:
