@@ -1,4 +1,4 @@
-"""``why`` never disagrees with the controllers: over random clusters, it calls ready what they write as ready."""
+"""``why`` never disagrees with the controllers, over random clusters: on what is ready, hinted and mirrored."""
 
 import asyncio
 
@@ -7,12 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_cluster import MemoryCluster
 from running import running
-from worlds import NODES, pods
+from worlds import NODES, node, pods
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
 from seamark.kinds.resource import NODES as NODE_RESOURCE
+from seamark.rules import hints
 from seamark.why.case import Case
-from seamark.why.codes import Family
+from seamark.why.codes import Code, Family
 from seamark.why.explain import explain
 from seamark.why.observe import observe
 
@@ -41,13 +42,16 @@ def services(draw):
     if spec["type"] == "ExternalName":
         spec["externalName"] = "example.com"
     meta = {"name": name, "namespace": draw(st.sampled_from(NAMESPACES))}
+    if draw(st.booleans()):
+        meta["annotations"] = {"service.kubernetes.io/topology-mode": "Auto"}
     return {"kind": "Service", "metadata": meta, "spec": {k: v for k, v in spec.items() if v is not None}}
 
 
 @st.composite
 def endpoints(draw):
-    """Hand-made: for some Service or for none, ready or not, with and without leave to mirror."""
-    addresses = draw(st.lists(st.sampled_from(["192.168.0.1", "192.168.0.2", "fd00::9"]), min_size=1, unique=True))
+    """Hand-made: for some Service or for none, ready or not, with and without leave to mirror, some not an address."""
+    written = ["192.168.0.1", "192.168.0.2", "fd00::9", "db.example.com"]
+    addresses = draw(st.lists(st.sampled_from(written), min_size=1, unique=True))
     kind = draw(st.sampled_from(["addresses", "addresses", "notReadyAddresses"]))
     labels = draw(st.sampled_from([{}, {}, {"endpointslice.kubernetes.io/skip-mirror": "true"}]))
     name = draw(st.sampled_from(["ext", "none", "lost"]))
@@ -67,19 +71,33 @@ def clusters(draw):
         made["Endpoints", each["metadata"]["namespace"], each["metadata"]["name"]] = each
     for pod in draw(st.lists(pods(), max_size=10)):
         obj = msgspec.json.decode(msgspec.json.encode(pod))
+        obj["kind"] = "Pod"
         obj["metadata"]["namespace"] = draw(st.sampled_from(NAMESPACES))
         made["Pod", obj["metadata"]["namespace"], obj["metadata"]["name"]] = obj
+    for each in (*NODES.values(), *draw(more_nodes)):
+        made["Node", each.name] = {"kind": "Node", **msgspec.to_builtins(each)}
     return list(made.values())
 
 
-RESOURCES = {"Service": SERVICES, "Endpoints": ENDPOINTS, "Pod": PODS}
+# Besides three like ones: a node that is larger, one of which too little is known, one that takes no part.
+more_nodes = st.lists(
+    st.sampled_from(
+        [
+            node("node-d", zone="zone-a", cpu="64"),
+            node("node-e", zone=""),
+            node("node-e", zone="zone-a", cpu=""),
+            node("node-f", zone="", ready=False),
+        ]
+    ),
+    max_size=1,
+)
+
+RESOURCES = {"Service": SERVICES, "Endpoints": ENDPOINTS, "Pod": PODS, "Node": NODE_RESOURCE}
 
 
 async def settled(objects):
     cluster = MemoryCluster()
-    for node in NODES.values():
-        await cluster.create(NODE_RESOURCE, msgspec.json.decode(msgspec.json.encode(node)))
-    resources = [(RESOURCES[obj.get("kind", "Pod")], obj) for obj in objects]
+    resources = [(RESOURCES[obj["kind"]], obj) for obj in objects]
     # Endpoints that belong to nobody are swept away when the controllers start, so those come later.
     early = [(resource, obj) for resource, obj in resources if resource is not ENDPOINTS]
     late = [(resource, obj) for resource, obj in resources if resource is ENDPOINTS]
@@ -96,16 +114,15 @@ async def settled(objects):
     return cluster, world
 
 
-def written(cluster, key):
-    """What the slices on the server list as ready for a Service."""
-    return {
-        address
+def ready_endpoints(cluster, key):
+    """What the slices on the server list as ready for a Service, with the family."""
+    return [
+        (each["addressType"], endpoint)
         for each in cluster.objects(ENDPOINT_SLICES, key[0])
         if each["metadata"]["labels"].get("kubernetes.io/service-name") == key[1]
         for endpoint in each["endpoints"] or ()
         if endpoint.get("conditions", {}).get("ready", True)
-        for address in endpoint["addresses"]
-    }
+    ]
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -114,7 +131,8 @@ def test_ready_addresses_are_those_the_controllers_write(objects):
     cluster, world = asyncio.run(settled(objects))
     for key, service in world.services.items():
         case = Case(world, service)
-        assert set(case.ready_addresses) == written(cluster, key), key
+        listed = ready_endpoints(cluster, key)
+        assert set(case.ready_addresses) == {ip for _, endpoint in listed for ip in endpoint["addresses"]}, key
         told = explain(world, key)
         # Where the controllers have settled, nobody is accused of not having written, or of having written by hand.
         accused = [finding for finding in told.findings if finding.code.family is Family.BOOKKEEPING]
@@ -122,3 +140,37 @@ def test_ready_addresses_are_those_the_controllers_write(objects):
         assert case.ready_addresses or service.external or not told.healthy, key
         ready = {row.name for row in told.pods if row.ready}
         assert ready == {each.pod.metadata.name for each in case.ready}
+        check_hints(service, told, listed)
+        check_mirror(service, told, cluster)
+
+
+WITHHELD = {
+    Code.HINTS_NODES_INCOMPLETE,
+    Code.HINTS_ONE_ZONE,
+    Code.HINTS_TOO_FEW_ENDPOINTS,
+    Code.HINTS_UNBALANCED,
+    Code.HINTS_ENDPOINT_WITHOUT_ZONE,
+}
+
+
+def check_hints(service, told, listed):
+    """Where hints are shared out, ``why`` says that they are withheld if, and only if, some family has none."""
+    codes = {finding.code for finding in told.findings}
+    assert Code.HINTS_MISSING not in codes
+    if service.managed and hints.mode(service) == "topology":
+        families = {family for family, _ in listed}
+        hinted = {family for family, endpoint in listed if "hints" in endpoint}
+        assert bool(codes & WITHHELD) == (families != hinted)
+
+
+def check_mirror(service, told, cluster):
+    """``why`` reports what is no address if, and only if, the mirroring controller leaves something out."""
+    namespace, name = service.key
+    assert Code.ENDPOINTS_NOT_MIRRORED not in {finding.code for finding in told.findings}
+    for each in cluster.objects(ENDPOINTS, namespace):
+        skip = "endpointslice.kubernetes.io/skip-mirror" in each["metadata"].get("labels", {})
+        if each["metadata"]["name"] == name and not service.managed and not service.external and not skip:
+            ready = [address["ip"] for subset in each.get("subsets") or () for address in subset.get("addresses", ())]
+            if ready:
+                invalid = {finding.code for finding in told.findings} & {Code.ENDPOINTS_INVALID_ADDRESS}
+                assert bool(invalid) == ("db.example.com" in ready)
