@@ -23,8 +23,8 @@ from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS
 from seamark.why.look import look_at_service
+from seamark.why.render import width
 from seamark.why.report import Report
-from seamark.why.text import width
 
 TESTS = Path(__file__).parents[1]
 sys.path.append(str(TESTS / "why"))

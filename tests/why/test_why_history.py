@@ -10,7 +10,7 @@ from scenery import flip, node, pod, put, service
 from seamark import errors
 from seamark.kinds.resource import PODS, SERVICES
 from seamark.kinds.values import times
-from seamark.why.chronicle import chronicle, render
+from seamark.why.history import chronicle, render
 from seamark.why.observe import observe_service
 from seamark.why.recall import recall
 from seamark.why.render import Style
@@ -122,7 +122,7 @@ async def test_latency_of_each_hop():
     memory = await recall(cluster, KEY)
     stamped = [
         change if change.object.metadata.managed_fields or not hasattr(change.object, "endpoints") else _stamped(change)
-        for change in memory.changes
+        for change in memory.versions
     ]
     world = await observe_service(cluster, KEY, clock=lambda: NOW)
     found = chronicle(world, KEY, type(memory)(tuple(stamped), (), memory.oldest, memory.newest), since=86400.0)

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from test_why_catalogue import PATHS, at_once, build, now
 
-from seamark.why import machine, render
+from seamark.why import render
 from seamark.why.codes import Code
 from seamark.why.explain_name import Step, explain_name, services_meant
 from seamark.why.look import look_at_all, look_at_service
-from seamark.why.render import Style
-from seamark.why.text import width
+from seamark.why.render import Style, width
+from seamark.why.report import as_json, document
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -83,14 +83,14 @@ async def test_the_broken_come_before_the_degraded():
 
 
 async def test_for_programs():
-    told = machine.report(await report_of(catalogue_cases.HERE / "selector-value-typo.yaml"))
-    again = msgspec.json.decode(machine.text(told))
+    told = document(await report_of(catalogue_cases.HERE / "selector-value-typo.yaml"))
+    again = msgspec.json.decode(as_json(told))
     assert again["health"] == "broken"
     assert again["cause"]["code"] == "SelectorValueTypo"
     assert again["cause"]["fix"]["commands"][0].startswith("kubectl patch service web -n shop ")
     assert again["cause"]["fix"]["certain"] is False
     assert again["pods"][0]["reasons"] == ["LabelMismatch"]
-    healthy = machine.report(await report_of(catalogue_cases.HERE / "healthy-plain.yaml"))
+    healthy = document(await report_of(catalogue_cases.HERE / "healthy-plain.yaml"))
     assert healthy["cause"] is None
     assert healthy["ready"] == ["10.1.0.1"]
 

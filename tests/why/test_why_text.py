@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.why.text import clean, fit, pad, table, width, wrap
+from seamark.why.render import clean, fit, pad, table, width, wrap
 
 # Narrow, wide, combining, zero-width, control characters and line breaks.
 any_text = st.text(st.sampled_from("ab- /服务端点ｗ한글é́​\t\n\x1b\x9b[31m…"), max_size=60)

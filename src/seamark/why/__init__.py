@@ -1,9 +1,23 @@
 """Why a Service has the endpoints it has, or none.
 
-``observe`` reads a cluster (``offline``: manifests) into a :class:`~seamark.why.world.World`.  ``explain`` puts a
-Service's case before every check: ``selecting`` (the selector, with ``near`` misses), ``members`` (its Pods, each with
-the one fact ``pods`` finds behind it), ``porting``, ``stacks`` (address families), ``written`` (what the controllers
-wrote), ``handmade`` (what people wrote), ``external``, ``names``, ``policies``, ``zoning`` and ``standing``.  Whether a
-Pod is an endpoint is never decided here: ``membership.judge`` does, as it does for the controllers.  What
-the checks find is ranked into a ``report``, which ``render`` shows to people and ``machine`` to programs.
+Nothing is decided here.  Whether a Pod is an endpoint, what should be written and which hints it should have is asked
+of :mod:`seamark.rules`, by the same functions that the controllers run.  Reading order:
+
+- ``codes``: the stable reason codes, one for each thing that can be wrong
+- ``finding``: one thing that is wrong: its code, the cause in a sentence, and the commands that would repair it
+- ``views``: objects as ``why`` reads them
+- ``world``: a cluster as it was read at one moment
+- ``observe``: reads a world from a cluster
+- ``offline``: reads a world from manifests
+- ``case``: one Service of a world, with the verdicts on its Pods and what the controllers should have written
+- ``checks``: what can be wrong with a case
+- ``report``: what is said about one thing, and how programs read it
+- ``explain``: the report on a Service
+- ``explain_pod``: the report on a Pod
+- ``explain_name``: the report on a DNS name
+- ``audit``: Endpoints and EndpointSlices that should be deleted or repaired
+- ``look``: reads a cluster and reports, once or whenever something changes
+- ``render``: reports as text for people
+- ``recall``: reads the past versions of objects from a server
+- ``history``: when addresses came and went, and why
 """

@@ -1,7 +1,7 @@
 """The stable reason codes of ``why``: what can be wrong, one code each.
 
-A code never changes its meaning and is never reused.  Within a family the codes stand in the order in which an operator
-would name them: the more specific before the more general.  ``docs/why.md`` lists them all.
+A code never changes its meaning and is never reused.  Within a family the more specific codes come before the more
+general ones, as an operator would name them.  ``docs/why.md`` lists them all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Family(Enum):
-    """Groups of causes, weightiest first: what makes all others moot comes before them."""
+    """Groups of causes.  A cause that makes others irrelevant comes before them."""
 
     OBJECT = "the Service itself"
     EXTERNAL = "ExternalName"

@@ -1,4 +1,4 @@
-"""From a cluster as it was seen to what is wrong with a Service: every check, ranked, with its evidence (pure)."""
+"""What is wrong with a Service: the findings of every check, ranked, with the evidence (pure)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from seamark.why.checks import (
     names,
     porting,
     selecting,
-    stacks,
     standing,
     traffic,
     written,
@@ -31,7 +30,6 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     external.findings,
     selecting.findings,
     handmade.findings,
-    stacks.findings,
     members.findings,
     porting.findings,
     written.findings,
@@ -41,7 +39,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
 
 
 def findings(case: Case) -> tuple[Finding, ...]:
-    """Everything wrong with a Service, the cause to see to first at the head."""
+    """Everything wrong with a Service; the first is the cause to repair first."""
     return ranked([found for check in CHECKS for found in check(case)])
 
 
@@ -55,7 +53,7 @@ def explain(world: World, key: Key) -> Report:
 
 
 def unhealthy(world: World) -> Iterator[tuple[Key, Report]]:
-    """The reports on all Services that need attention; of the healthy nobody wants to read one."""
+    """The reports on all Services that need attention; healthy ones are left out."""
     for key, service in world.services.items():
         case = Case(world, service)
         found = findings(case)
@@ -88,7 +86,7 @@ def state(case: Case, health: Health) -> str:
         names = [each.pod.metadata.name for each in case.ready]
         return f"will be served by {listed(names)}" if names else f"will have {count or 'no'} endpoints"
     if not count:
-        headless = case.service.spec.cluster_ip == "None"
+        headless = case.service.headless
         return "no ready endpoints (NXDOMAIN in DNS)" if headless else "no ready endpoints"
     yet = ", yet nothing gets through" if health is Health.BROKEN else ""
     alive = [each for each in case.candidates if each.verdict.reason is not Reason.FINISHED]
@@ -120,7 +118,7 @@ def _type(case: Case) -> str:
     whose = (
         "its endpoints are the Pods it selects" if spec.selector else "no selector: its endpoints are written by hand"
     )
-    if spec.cluster_ip == "None":
+    if case.service.headless:
         return f"headless {spec.type}: DNS answers with the endpoints themselves; {whose}"
     return f"{spec.type} {listed(standing.cluster_ips(case))}; {whose}".replace("  ", " ").replace(" ;", ";")
 
@@ -148,7 +146,7 @@ def _row(candidate: Candidate, *, planned: bool) -> PodRow:
 
 
 def reason_of(candidate: Candidate) -> str:
-    """Why a Pod is what it is to a Service; "" for one that simply gets traffic."""
+    """Why a Pod has its standing; "" for one that simply gets traffic."""
     verdict = candidate.verdict
     if Reason.NO_ADDRESS_OF_FAMILY in verdict.reasons:
         return "no address of the Service's family"
@@ -160,7 +158,7 @@ def reason_of(candidate: Candidate) -> str:
 
 
 def _near_rows(case: Case) -> Iterable[PodRow]:
-    """Pods that are not selected but almost, when none is."""
+    """Pods that the selector almost matches, if it matches none."""
     if case.candidates or not case.service.managed:
         return
     for miss in case.near_misses:
@@ -178,7 +176,7 @@ def _stranger(key: Key, ips: tuple[str, ...], reason: Reason, why: str) -> PodRo
 
 
 def _tables(case: Case) -> Iterator[Table]:
-    """What is written about the Service, where that is what there is to see."""
+    """The Endpoints and EndpointSlices that are written for the Service."""
     rows: list[tuple[str, ...]] = []
     if case.endpoints is not None:
         ready = [each.ip for each in case.endpoints.ready()]

@@ -1,4 +1,7 @@
-"""From the walk of a Pod's search path to why a name is not found (pure; the walk itself is the DNS engine's)."""
+"""Why a DNS name is not found, told from the lookups along a Pod's search path (pure).
+
+The lookups themselves are made by the DNS engine.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from seamark.why.views import Key, Service
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One question of the walk: what was asked, what came back, and why."""
+    """One lookup: what was asked, what was answered, and why."""
 
     name: str
     type: str
@@ -50,7 +53,7 @@ def explain_name(
     services: Iterable[Service],
     behind: Report | None,
 ) -> Report:
-    """What the walk found; ``behind`` is the report on the Service the name leads to, if there is one."""
+    """The report on a name; ``behind`` is the report on the Service that the name leads to, if there is one."""
     table = Table(("NAME", "TYPE", "RESULT", "WHY"), tuple(_rows(steps)))
     found = [record.split()[-1] for step in steps for record in step.records if step.result == "found"]
     subject = f"dns/{asked}"
@@ -61,13 +64,13 @@ def explain_name(
         state = f"found: {listed(found, 4)}"
         return Report(subject, namespace, state, Health.HEALTHY, tables=(table,), ready=tuple(found), notes=notes)
     missing = _missing(asked, namespace, zone, {service.key: service for service in services}, behind)
-    # Why the Service behind the name has no endpoints is what there is to repair.
+    # The Service behind the name has to be repaired, so its findings follow.
     more = behind.findings[1:] if behind is not None and not behind.healthy else ()
     return Report(subject, namespace, "not found", Health.BROKEN, (missing, *more), tables=(table,))
 
 
 def _rows(steps: Iterable[Step]) -> Iterator[tuple[str, ...]]:
-    """One row per answer; types that are answered alike share it."""
+    """One row per answer; record types with the same answer share a row."""
     for _, alike in groupby(steps, key=lambda step: (step.name, step.result, step.why, step.records)):
         same = list(alike)
         step = same[0]

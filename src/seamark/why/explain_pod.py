@@ -1,4 +1,4 @@
-"""From a cluster as it was seen to what a Pod is to each Service (pure)."""
+"""Which Services take a Pod, which do not, and why (pure)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_SELECTED = "not selected"
 
 
 def explain_pod(world: World, key: Key) -> Report:
-    """Which Services take a Pod, which do not and why, and what keeps traffic from it."""
+    """The report on a Pod: the verdict of each Service of its namespace, and what keeps traffic from it."""
     pod = world.pods.get(key)
     if pod is None:
         return _no_pod(world, key)

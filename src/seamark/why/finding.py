@@ -14,7 +14,7 @@ from seamark.why.views import Key
 
 
 class Severity(Enum):
-    """How bad it is: nothing gets through, something is amiss, or merely worth a thought."""
+    """How bad it is: no traffic gets through, something is wrong, or merely worth a look."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -25,13 +25,13 @@ _SEVERITIES = {severity: position for position, severity in enumerate(Severity)}
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A ``kubectl`` command line; what it reads from stdin, if anything, is a manifest."""
+    """A ``kubectl`` command line, and the manifest that it reads from standard input, if any."""
 
     words: tuple[str, ...]
     manifest: Any = None
 
     def text(self, more: Sequence[str] = ()) -> str:
-        """For a shell; ``more`` says which cluster is meant."""
+        """The line for a shell; ``more`` are options that say which cluster is meant."""
         line = shlex.join(("kubectl", *more, *self.words))
         if self.manifest is None:
             return line
@@ -39,7 +39,7 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> str:
-        """What a patch changes, for a manifest that is not applied yet; "" for other commands."""
+        """What a patch would change in a manifest that is not applied yet; "" for other commands."""
         if self.words[0] != "patch":
             return ""
         return f"in {self.words[1]}/{self.words[2]}: {self.words[-1]}"
@@ -48,7 +48,7 @@ class Command(msgspec.Struct, frozen=True):
 class Fix(msgspec.Struct, frozen=True):
     """What would help.
 
-    ``commands`` do it, ``look`` shows more.  ``certain`` is False where it rests on a guess at what was meant.
+    ``commands`` carry it out, ``look`` shows more.  ``certain`` is False if it rests on a guess about the intention.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The weightiest first; what concerns more Pods before what concerns fewer."""
+    """Sorted: the most severe first, then by family of codes, then those that concern more Pods first."""
 
     def order(finding: Finding) -> tuple[int, int, int, int]:
         family, position = weight(finding.code)

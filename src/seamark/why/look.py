@@ -1,14 +1,19 @@
-"""Looks at a cluster and reports.  What might be mere delay is looked at twice before it is called wrong."""
+"""Reads a cluster and reports.  What may be mere delay of the controllers is read twice before it is reported."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import msgspec
 
+from seamark import errors
 from seamark.access.cluster import Cluster
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
+from seamark.rules.objects.namespace import Namespace
 from seamark.why.audit import Problem, audit
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain, unhealthy
@@ -18,13 +23,18 @@ from seamark.why.render import worst_first
 from seamark.why.report import Report
 from seamark.why.views import Key
 
+log = logging.getLogger(__name__)
+
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
-# Lists are not read at one instant, and controllers take a moment: a difference must last this long to count.
+# Lists are not read at one instant, and controllers need a moment: a difference counts only if it lasts this long.
 PATIENCE = 1.5
-# So many Services are looked at again one by one; if more are behind, it is no coincidence.
+# At most so many Services are read again one by one; if more are behind, it is no coincidence.
 _LOOKED_AT_AGAIN = 20
+
+WATCHED = (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)
+_PAUSE = 2.0  # between two looks where watching is not allowed, and before a broken watch is begun again
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -67,7 +77,7 @@ async def look_at_all(
 async def look_through(
     cluster: Cluster, namespace: str, *, clock: Clock = time.time, sleep: Sleep = asyncio.sleep
 ) -> tuple[list[Problem], tuple[str, ...]]:
-    """What is wrong with Endpoints and slices and still is a moment later, and what could not be seen."""
+    """What is wrong with Endpoints and slices, and still is a moment later; and which lists were refused."""
     world = await observe(cluster, namespace, clock=clock)
     if world.seen.slices is None or world.seen.endpoints is None:
         raise CannotLook("; ".join(str(each) for each in world.seen.refused) or "there are no EndpointSlices here")
@@ -81,8 +91,42 @@ async def look_through(
 
 
 def unsettled(report: Report) -> bool:
-    """Whether time alone might put it right."""
+    """Whether the controllers may still be about to put it right."""
     return any(
         finding.code.family is Family.BOOKKEEPING or finding.code in (Code.ENDPOINTS_NOT_MIRRORED, Code.HINTS_MISSING)
         for finding in report.findings
     )
+
+
+# --- following -------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def following(cluster: Cluster, namespace: str) -> AsyncIterator[asyncio.Event]:
+    """An event that is set whenever a list that ``why`` reads changes in the namespace (``""``: anywhere).
+
+    Where watching is not allowed, it is set every two seconds instead.
+    """
+    changed = asyncio.Event()
+    tasks = [asyncio.create_task(_follow(cluster, resource, namespace, changed)) for resource in WATCHED]
+    try:
+        yield changed
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _follow(cluster: Cluster, resource: Resource, namespace: str, changed: asyncio.Event) -> None:
+    where = namespace if resource.namespaced else ""
+    while True:
+        try:
+            # Only the versions matter, so the objects are decoded into the smallest view.
+            since = (await cluster.list(resource, namespace=where, fields="metadata.name=", as_=Namespace)).version
+            async for change in cluster.watch(resource, since=since, namespace=where, as_=Namespace):
+                if change.type != "BOOKMARK":
+                    changed.set()
+        except errors.ApiError as error:
+            log.debug("not following %s: %s", resource.qualified, error)
+            changed.set()
+        await asyncio.sleep(_PAUSE)

@@ -1,7 +1,7 @@
-"""Reads what is needed to explain a Service, through the ``Cluster`` seam: get and list, nothing else.
+"""Reads what is needed to explain a Service from a ``Cluster``, by get and list only.
 
-What may not be read is noted and done without, if the rest still says something; what ``why`` cannot do without raises
-:class:`CannotLook`, which names the missing permission.
+A list that may not be read is noted, and the report goes without it.  Services and Pods are required: without them
+:class:`CannotLook` names the missing permission.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_
 
 
 class CannotLook(Exception):
-    """Not enough can be read to say anything; the text says why, in one line."""
+    """Not enough can be read for a report; the text says why, in one line."""
 
 
 class _Reader:
-    """Lists of one cluster, and a note of those that were refused."""
+    """Reads lists of one cluster, and notes those that were refused."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -78,7 +78,7 @@ class _Reader:
             raise CannotLook(f"cannot list {resource.qualified}: {error.message}") from error
 
     async def namespace(self, name: str) -> Sequence[Namespace] | None:
-        """The one, or all of them."""
+        """The namespace of that name, or all of them."""
         if not name:
             return await self.optional(NAMESPACES, Namespace)
         try:
@@ -123,7 +123,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float
             now=clock(),
         )
     )
-    # What would make Pods is of interest only where there are none.
+    # Workloads matter only where a Service has no Pods.
     if any(service.managed and not world.pods_of(service) for service in services):
         world.learn(workloads=await reader.workloads(namespace))
     world.learn(refused=tuple(reader.refused))
@@ -131,7 +131,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float
 
 
 async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
-    """A Service's namespace and, where that leaves it unexplained, what else could tell."""
+    """The namespace of a Service, and what else its report needs."""
     namespace, name = key
     reader = _Reader(cluster)
     world = await observe(cluster, namespace, clock=clock)
@@ -146,11 +146,11 @@ async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], flo
 
 
 async def _learn_more(reader: _Reader, world: World, service: Service) -> None:
-    """What only matters to a Service in this state: Pods elsewhere, Events about its Pods, the target of an alias."""
+    """Read what only a Service in this state needs: Pods elsewhere, Events about its Pods, the target of an alias."""
     namespace = service.metadata.namespace
     case = Case(world, service)
     if service.managed and not case.candidates:
-        # Refused or not, this is a bonus: Pods of other namespaces are only ever a hint.
+        # Pods of other namespaces are only a hint, so the report can go without them.
         found = await reader.optional(PODS, Pod, labels=pairs(service.spec.selector))
         world.learn(elsewhere=[pod for pod in found or () if pod.metadata.namespace != namespace])
         others = sorted({pod.metadata.namespace for pod in world.seen.elsewhere})[:5]
@@ -175,7 +175,7 @@ async def observe_pod(cluster: Cluster, key: Key, *, clock: Callable[[], float])
 
 
 async def _misplaced(reader: _Reader, world: World, service: Service) -> None:
-    """What somebody may have written for it in another namespace."""
+    """Read Endpoints and slices that may have been written for it in another namespace."""
     name = service.metadata.name
     slices = await reader.optional(ENDPOINT_SLICES, EndpointSlice, labels=f"{SERVICE_NAME_LABEL}={name}")
     endpoints = await reader.optional(ENDPOINTS, Endpoints, fields=f"metadata.name={name}")
@@ -190,7 +190,7 @@ async def _misplaced(reader: _Reader, world: World, service: Service) -> None:
 
 
 async def _also(reader: _Reader, world: World, namespaces: Sequence[str]) -> None:
-    """The Services of other namespaces."""
+    """Read the Services of other namespaces."""
     for namespace in namespaces:
         found = await reader.optional(SERVICES, Service, namespace)
         if found is not None:

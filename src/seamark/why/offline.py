@@ -1,7 +1,7 @@
-"""Manifests as if they had been applied: the same checks before anything is deployed.
+"""Reads manifests as if they had been applied, so that the same checks work before anything is deployed.
 
-Every template of a workload becomes one Pod that runs and is ready, so that what remains wrong is wrong in the
-manifests.  Objects that were read off a cluster, with their status, are taken as they are.
+Every template of a workload becomes one Pod that runs and is ready, so that all findings are about the manifests.
+Objects that were exported from a cluster, with their status, are taken as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NODE = "a-node"
 
 
 class ManifestError(Exception):
-    """Manifests that cannot be read; the text says which and where, in one line."""
+    """A manifest cannot be read; the text says which and where, in one line."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,7 +46,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def documents(paths: Iterable[str], *, stdin: IO[str] | None = None) -> list[tuple[str, Document]]:
-    """Every object of the files, directories or (``-``) standard input, with the name of where it came from."""
+    """Every object of the files, directories or (``-``) standard input, with the name of its source."""
     found: list[tuple[str, Document]] = []
     for path in paths:
         if path == "-":
@@ -84,7 +84,7 @@ def _parsed(source: str, text: str) -> Iterator[tuple[str, Document]]:
 
 def _objects(source: str, document: Any) -> Iterator[Document]:
     if document is None:
-        return  # a file of comments, or what Helm leaves of a template that is switched off
+        return  # a file of comments, or an empty template of Helm
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         raise ManifestError(f"{source}: not a Kubernetes object, it has no kind")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
@@ -95,7 +95,7 @@ def _objects(source: str, document: Any) -> Iterator[Document]:
 
 
 def _pruned(value: Any) -> Any:
-    """Without nulls, which to Kubernetes are the same as nothing."""
+    """Without nulls, which Kubernetes treats like missing fields."""
     if isinstance(value, dict):
         return {key: _pruned(entry) for key, entry in value.items() if entry is not None}
     return [_pruned(entry) for entry in value if entry is not None] if isinstance(value, list) else value
@@ -105,7 +105,7 @@ def _pruned(value: Any) -> Any:
 
 
 def world_of(found: Iterable[tuple[str, Document]], *, namespace: str = "default") -> World:
-    """The cluster these would make; what names no namespace goes into the given one."""
+    """The cluster that these objects would make; objects without a namespace go into the given one."""
     by_kind: dict[str, list[tuple[str, Document]]] = {}
     for source, document in found:
         meta = document.setdefault("metadata", {})
@@ -148,7 +148,7 @@ def _converted(source: str, document: Document, type: type[T]) -> T:
 
 
 def _service(source: str, document: Document) -> Service:
-    """With the ports the API server would fill in."""
+    """The Service with the target ports that the API server would fill in."""
     ports = _mapping(document.get("spec")).get("ports")
     for port in ports if isinstance(ports, list) else ():
         if isinstance(port, dict) and not port.get("targetPort"):
@@ -199,7 +199,7 @@ def _pod(source: str, document: Document, number: int) -> Pod:
 
 
 def _mapping(value: Any) -> Document:
-    """What should be a mapping, and what is none as an empty one: its shape is complained about later, by name."""
+    """The value if it is a mapping, else an empty one: the decoder reports the wrong shape later, with the name."""
     return value if isinstance(value, dict) else {}
 
 

@@ -1,7 +1,7 @@
-"""Asks a server what it remembers: watches begun at the oldest version it still knows, until they reach the present.
+"""Reads the past from a server, by watches that begin at the oldest version it still knows and end at the present.
 
-A Seamark server replays its store's revisions; Kubernetes those its etcd has not compacted, which is about five
-minutes.  What no server remembers is told by Events and by the times objects carry, and said to be incomplete.
+A Seamark server replays the revisions of its store, Kubernetes those that its etcd has not compacted yet: about five
+minutes.  Of earlier times only Events and the times in objects tell, and the report says that it is incomplete.
 """
 
 from __future__ import annotations
@@ -12,28 +12,17 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-import msgspec
-
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, PODS, SERVICES, Resource
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL
-from seamark.why.history import Change
+from seamark.why.history import Memory, Version
 from seamark.why.observe import CannotLook
 from seamark.why.views import EndpointSlice, Event, Key, Pod, Service
 
 _OLDEST = re.compile(r"too old resource version: \d+ \((\d+)\)")
 _PROBES = 24
-_SILENCE = 0.5  # a watch that has something to tell begins within this, and one refused as well
-
-
-class Memory(msgspec.Struct, frozen=True):
-    """What was remembered, from ``oldest`` on (None: nothing at all), and what Events tell."""
-
-    changes: tuple[Change, ...]
-    events: tuple[Event, ...]
-    oldest: int | None
-    newest: int
+_SILENCE = 0.5  # seconds; a watch that has something to send, or is refused, answers sooner
 
 
 async def recall(cluster: Cluster, key: Key) -> Memory:
@@ -42,11 +31,11 @@ async def recall(cluster: Cluster, key: Key) -> Memory:
     try:
         newest = int((await cluster.list(SERVICES, namespace=namespace, as_=Service)).version)
     except ValueError:
-        newest = 0  # a server whose versions are no numbers is not asked for more
+        newest = 0  # versions that are no numbers cannot be compared, so none are replayed
     except errors.ApiError as error:
         raise CannotLook(f"cannot list services: {error.message}") from error
     oldest = await _oldest(cluster, namespace, newest) if newest else None
-    changes: list[Change] = []
+    changes: list[Version] = []
     if oldest is not None:
         sources: tuple[tuple[Resource, dict[str, str], Any], ...] = (
             (SERVICES, {"fields": f"metadata.name={name}"}, Service),
@@ -59,8 +48,8 @@ async def recall(cluster: Cluster, key: Key) -> Memory:
     return Memory(tuple(changes), await _events(cluster, key), oldest, newest)
 
 
-def _concerns(change: Change, name: str) -> bool:
-    """Not every server can select what it replays."""
+def _concerns(change: Version, name: str) -> bool:
+    """Whether the version belongs to this Service: not every server can select what it replays."""
     match change.object:
         case Service() as service:
             return service.metadata.name == name
@@ -81,8 +70,8 @@ async def _events(cluster: Cluster, key: Key) -> tuple[Event, ...]:
 
 
 async def _oldest(cluster: Cluster, namespace: str, newest: int) -> int | None:
-    """The oldest version a watch may begin at.  Servers that do not say are asked by halving."""
-    low, high = 1, newest  # low may be forgotten, high is known
+    """The oldest version a watch may begin at; None if none.  If the server does not say, it is found by bisection."""
+    low, high = 1, newest  # a watch may fail at low, and works at high
     refusal = await _refused(cluster, namespace, low)
     if refusal is None:
         return low
@@ -101,14 +90,14 @@ async def _oldest(cluster: Cluster, namespace: str, newest: int) -> int | None:
 
 
 async def _refused(cluster: Cluster, namespace: str, since: int) -> str | None:
-    """Why a watch cannot begin there; None if it can."""
+    """The server's reason why a watch cannot begin there; None if it can."""
     try:
         async with asyncio.timeout(_SILENCE), aclosing(_watch(cluster, PODS, namespace, since)) as changes:
             async for change in changes:
                 if change.type != "BOOKMARK":
                     return None
     except TimeoutError:
-        return None  # nothing to tell since then, but no refusal either
+        return None  # nothing has changed since then, but the watch is not refused
     except (errors.Expired, errors.Gone) as error:
         return error.message
     except errors.ApiError as error:
@@ -125,8 +114,8 @@ def _watch(cluster: Cluster, resource: Resource, namespace: str, since: int, **m
 
 async def _replay(
     cluster: Cluster, resource: Resource, namespace: str, *, since: int, until: int, **more: Any
-) -> AsyncIterator[Change]:
-    """The changes between two versions; once it falls silent, there are no more."""
+) -> AsyncIterator[Version]:
+    """The changes between two versions.  When the watch falls silent, there are no more."""
     async with aclosing(_watch(cluster, resource, namespace, since, **more)) as changes:
         while True:
             try:
@@ -139,4 +128,4 @@ async def _replay(
             if revision > until:
                 return
             if change.type != "BOOKMARK" and change.object is not None:
-                yield Change(revision, change.type, change.object)
+                yield Version(revision, change.type, change.object)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 
 from seamark.why.finding import Command, Finding, Severity
 from seamark.why.report import Health, PodRow, Report
-from seamark.why.text import clean, fit, table, wrap
 
 COLUMNS = 80
+GAP = 2
+_ELLIPSIS = "…"
+_LONGEST_CELL = 30  # of each column but the last, while the last one has little room
+_COMFORTABLE_LAST = 28
+_SHORTEST_LAST = 16
 PODS_SHOWN = 20
 
 _RED, _YELLOW, _GREEN, _CYAN, _BOLD = "31", "33", "32", "36", "1"
@@ -16,7 +23,10 @@ _COLOURS = {Health.BROKEN: _RED, Health.DEGRADED: _YELLOW, Health.HEALTHY: _GREE
 
 
 class Style:
-    """How wide, in colour or not, which options make ``kubectl`` mean the same cluster; or is all still planned?"""
+    """How to show reports: how wide, in colour or not, and with which options ``kubectl`` means the same cluster.
+
+    ``planned`` says that the reports are about manifests that are not applied yet.
+    """
 
     def __init__(
         self,
@@ -42,11 +52,11 @@ class Style:
 
 
 def report(told: Report, style: Style) -> str:
-    """One report; of what is healthy, one line."""
+    """One report; if it is healthy, in one line."""
     name = f"{told.subject} in namespace {told.namespace}" if told.namespace else told.subject
     if told.healthy:
         line = fit(clean(f"{name}: healthy, {told.state}"), style.columns)
-        # Of a Pod the verdict of each Service is the answer, of a name the walk; of a Service this line is.
+        # For a Service this line is the answer; for a Pod the verdicts are, and for a name the steps of its lookup.
         verdicts = [] if told.subject.startswith("service/") else _evidence(told, style)
         return "\n".join([style.paint(line, _GREEN), *verdicts, *_notes(told, style)])
     headline = clean(f"{name}: {told.state}")
@@ -71,7 +81,7 @@ def _finding(finding: Finding, style: Style, label: str) -> list[str]:
 
 
 def _commands(commands: Sequence[Command], style: Style) -> list[str]:
-    """What is not applied yet cannot be patched, but changed where it is written."""
+    """The commands, or for manifests that are not applied yet what to change in them."""
     if style.planned:
         return [command.change for command in commands if command.change]
     return [command.text(style.kubectl) for command in commands]
@@ -96,7 +106,7 @@ def _evidence(told: Report, style: Style) -> list[str]:
 
 
 def _telling(pods: Sequence[PodRow]) -> list[PodRow]:
-    """Those that say something first, and not more than a screen can hold."""
+    """The Pods that are not ready first, and no more than fit on a screen."""
     return sorted(pods, key=lambda row: row.ready)[:PODS_SHOWN]
 
 
@@ -129,6 +139,117 @@ def _line(told: Report) -> tuple[str, ...]:
 
 
 def worst_first(reports: Iterable[Report]) -> list[Report]:
-    """Broken before degraded, then what reaches the fewest, then by name."""
+    """Broken before degraded, then those with the fewest ready addresses, then by name."""
     order = {Health.BROKEN: 0, Health.DEGRADED: 1, Health.HEALTHY: 2}
     return sorted(reports, key=lambda each: (order[each.health], len(each.ready), each.namespace, each.subject))
+
+
+# --- text in columns -------------------------------------------------------------------------------
+# Wide characters are counted as wide, and control characters are removed, so that no object can steer the terminal.
+
+
+def width(text: str) -> int:
+    """How many columns a text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+@lru_cache(maxsize=4096)
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def clean(text: str) -> str:
+    """On one line and without control characters, because the text may come from any user of the cluster."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in text).strip()
+
+
+def fit(text: str, columns: int) -> str:
+    """Cut to a number of columns."""
+    if width(text) <= columns:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += _columns(character)
+        if used > columns - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + _ELLIPSIS
+
+
+def pad(text: str, columns: int) -> str:
+    return text + " " * max(0, columns - width(text))
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """In lines of at most so many columns, broken at spaces; longer words are broken anywhere."""
+    lines: list[str] = []
+    line = ""
+    for word in clean(text).split(" "):
+        candidate = f"{line} {word}" if line else word
+        if width(candidate) <= columns:
+            line = candidate
+            continue
+        if line:
+            lines.append(line)
+        *whole, line = _pieces(word, columns)
+        lines += whole
+    return [*lines, line] if line or not lines else lines
+
+
+def _pieces(word: str, columns: int) -> list[str]:
+    pieces = [""]
+    for character in word:
+        if width(pieces[-1]) + _columns(character) > columns:
+            pieces.append("")
+        pieces[-1] += character
+    return pieces
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int, *, lines: int = 0) -> list[str]:
+    """Rows under a header, within so many columns; the last column is wrapped, to at most ``lines`` if given."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    stacks = [[[cell] for cell in row[:-1]] for row in cells]
+    widths = _widths(header, stacks)
+    if _left(widths, columns) < _COMFORTABLE_LAST:
+        stacks = [[_pair(cell) for cell in row[:-1]] for row in cells]
+        widths = _widths(header, stacks)
+    last = _left(widths, columns)
+    while widths and (
+        (last < _COMFORTABLE_LAST and max(widths) > _LONGEST_CELL) or (last < _SHORTEST_LAST and max(widths) > 8)
+    ):
+        widths[widths.index(max(widths))] -= 1
+        last += 1
+    shown = [_cells(header, widths, header[-1])]
+    for row, stack in zip(cells, stacks, strict=True):
+        wrapped = wrap(row[-1], max(last, 8))
+        if lines and len(wrapped) > lines:
+            wrapped = [*wrapped[: lines - 1], fit(" ".join(wrapped[lines - 1 :]), max(last, 8))]
+        shown += [_cells(cut[:-1], widths, cut[-1]) for cut in zip_longest(*stack, wrapped, fillvalue="")]
+    return shown
+
+
+def _pair(cell: str) -> list[str]:
+    """The two addresses of a Pod, one below the other."""
+    one, comma, other = cell.partition(",")
+    return [f"{one},", other] if comma and other and "," not in other and " " not in cell else [cell]
+
+
+def _widths(header: Sequence[str], stacks: Sequence[Sequence[Sequence[str]]]) -> list[int]:
+    """The width that each column but the last needs."""
+    return [
+        max([width(header[i]), *(width(piece) for stack in stacks for piece in stack[i])])
+        for i in range(len(header) - 1)
+    ]
+
+
+def _left(widths: Sequence[int], columns: int) -> int:
+    return columns - sum(widths) - GAP * len(widths)
+
+
+def _cells(row: Sequence[str], widths: Sequence[int], last: str) -> str:
+    parts = [pad(fit(cell, columns), columns) for cell, columns in zip(row, widths, strict=False)]
+    return (" " * GAP).join([*parts, last]).rstrip()

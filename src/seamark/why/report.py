@@ -1,8 +1,13 @@
-"""What ``why`` says about one thing, ready to be shown to a person or a program."""
+"""What ``why`` says about one thing, and how programs read it.
+
+In the documents for programs, fields are added and never renamed.  Reason codes are those of :mod:`seamark.why.codes`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 import msgspec
 
@@ -63,3 +68,45 @@ def health_of(findings: tuple[Finding, ...]) -> Health:
     if Severity.ERROR in worst:
         return Health.BROKEN
     return Health.DEGRADED if Severity.WARNING in worst else Health.HEALTHY
+
+
+# --- for programs ----------------------------------------------------------------------------------
+
+
+def _finding(found: Finding, kubectl: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "code": found.code.value,
+        "family": found.code.family.name.lower(),
+        "severity": found.severity.value,
+        "cause": found.cause,
+        "fix": {
+            "text": found.fix.text,
+            "commands": [command.text(kubectl) for command in found.fix.commands],
+            "look": [command.text(kubectl) for command in found.fix.look],
+            "certain": found.fix.certain,
+        },
+        "weight": found.weight,
+        "facts": list(found.facts),
+    }
+
+
+def document(told: Report, kubectl: Sequence[str] = ()) -> dict[str, Any]:
+    """The report for a program; ``kubectl`` are the options that make its commands mean the same cluster."""
+    found = [_finding(each, kubectl) for each in told.findings]
+    return {
+        "subject": told.subject,
+        "namespace": told.namespace,
+        "health": told.health.value,
+        "state": told.state,
+        "cause": found[0] if found else None,
+        "findings": found,
+        "ready": list(told.ready),
+        "facts": dict(told.facts),
+        "pods": [msgspec.to_builtins(row) for row in told.pods],
+        "tables": [msgspec.to_builtins(each) for each in told.tables],
+        "notes": list(told.notes),
+    }
+
+
+def as_json(document: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

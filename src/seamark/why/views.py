@@ -1,7 +1,7 @@
 """Objects as ``why`` reads them: the shared views, with what only a diagnosis needs added.
 
 Added are the writers of an object (``managedFields``), the probes of containers, workloads of any kind, and Events.
-``rules.membership.judge`` takes these objects like the shared ones.  Nothing here is ever written back.
+The functions of :mod:`seamark.rules` take these views, too.  Nothing here is ever written back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Key = tuple[str, str]  # namespace, name
 
 
 class Manager(View, frozen=True):
-    """Who wrote some of an object's fields, and when."""
+    """A writer of some fields of an object, and when it last wrote."""
 
     manager: str = ""
     time: str | None = None

@@ -1,6 +1,6 @@
-"""A cluster as it was seen at one moment, filed so that every question about a Service is a look-up.
+"""A cluster as it was read at one moment, indexed so that every question about a Service is a look-up.
 
-What could not be read is None, never empty: a cluster whose nodes one may not see still has nodes.
+A list that could not be read is None, never empty: a cluster still has nodes if they may not be listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.why.views import Endpoints, EndpointSlice, Event, Key, Pod, Service, Workload
 
-# Labels that tell replicas or generations of one workload apart; nobody means them when choosing Pods.
+# Labels that tell replicas or generations of one workload apart; a selector is not meant to use them.
 INSTANCE_LABELS = frozenset(
     (
         TEMPLATE_HASH_LABEL,
@@ -41,13 +41,13 @@ INSTANCE_LABELS = frozenset(
     )
 )
 
-# Labels the cluster gives a Pod with its node: Pods of one kind differ in them, and nobody means them either.
+# Labels that a Pod gets from its node; Pods of one workload differ in them, so no selector is meant to use them.
 PLACE_LABELS = frozenset((ZONE_LABEL, REGION_LABEL))
 _UNTELLING = INSTANCE_LABELS | PLACE_LABELS
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A list that was not allowed, and what cannot be told without it."""
+    """A list that may not be read, and the server's message."""
 
     resource: Resource
     namespace: str
@@ -59,11 +59,11 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The lists as they were read; None for those that could not be, or were not worth it.
+    """The lists as they were read; None for those that could not be read, or were not needed.
 
-    ``namespace`` is the only one looked at, "" for all of them; ``also`` are others whose Services were read as well;
-    ``elsewhere`` are Pods of other namespaces that one Service's selector matches.  ``hypothetical`` says that nothing
-    of this runs yet: it was read from manifests.
+    ``namespace`` is the only one that was read, "" if all were; ``also`` are further namespaces whose Services were
+    read; ``elsewhere`` are Pods of other namespaces that the selector of one Service matches.  ``hypothetical`` says
+    that the objects were read from manifests, and do not run yet.
     """
 
     services: Sequence[Service]
@@ -84,7 +84,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """Labels that Pods, or a workload's Pods to be, have in common; ``owner`` is a word for whose they are."""
+    """Labels that some Pods have in common, or that a workload would give to its Pods."""
 
     labels: dict[str, str]
     pods: tuple[Pod, ...] = ()
@@ -92,7 +92,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class World:
-    """What was seen, and the questions it answers."""
+    """The lists, and the questions that they answer."""
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
@@ -103,11 +103,11 @@ class World:
             self.nodes = {node.metadata.name: node for node in seen.nodes}
 
     def learn(self, **more: Any) -> None:
-        """More lists, read later because only then they were of interest; nothing derived from them exists yet."""
+        """Add lists that were read later.  Nothing may have been derived from them yet."""
         self.seen = msgspec.structs.replace(self.seen, **more)
 
     def add_services(self, services: Iterable[Service]) -> None:
-        """Services of other namespaces that have become of interest."""
+        """Add Services of other namespaces."""
         self.services |= {service.key: service for service in services}
 
     # --- Pods --------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class World:
         return [self.pods[namespace, name] for name in sorted(self._pods_by_labels.select(namespace, selector))]
 
     def node_of(self, pod: Pod) -> Node | None:
-        """The Pod's Node; a stand-in where Nodes could not be seen, and None only if it is known to be missing."""
+        """The Pod's Node; a stand-in if Nodes could not be read, and None only if it is known to be missing."""
         if self.nodes is None:
             return Node(Metadata(pod.spec.node_name))
         return self.nodes.get(pod.spec.node_name)
@@ -151,7 +151,7 @@ class World:
     def workloads_by_namespace(self) -> dict[str, list[Workload]]:
         found: dict[str, list[Workload]] = {}
         for workload in self.seen.workloads or ():
-            # What a Deployment's ReplicaSets look like, the Deployment says.
+            # A ReplicaSet of a Deployment says nothing that the Deployment does not say.
             if not any(owner.controller for owner in workload.metadata.owner_references):
                 found.setdefault(workload.metadata.namespace, []).append(workload)
         return found
@@ -161,7 +161,7 @@ class World:
         return {}
 
     def shapes(self, namespace: str) -> tuple[Shape, ...]:
-        """Every distinct set of labels in a namespace, of Pods and of what workloads would make."""
+        """Every distinct set of labels in a namespace, of Pods and of workloads' templates."""
         found = self._shapes.get(namespace)
         if found is None:
             found = self._shapes[namespace] = tuple(self._distinct(namespace))
@@ -192,22 +192,22 @@ class World:
 
     @cached_property
     def bookkept(self) -> bool:
-        """Whether what the controllers wrote was seen; manifests hold it only if they were read off a cluster."""
+        """Whether what the controllers write was read; manifests hold it only if exported from a cluster."""
         if self.seen.slices is None:
             return False
         return not self.seen.hypothetical or any(each.managed_by for each in self.seen.slices)
 
     @property
     def planned(self) -> bool:
-        """Whether nothing of this exists yet, addresses least of all."""
+        """Whether these are manifests that were never applied, so that addresses do not exist yet."""
         return self.seen.hypothetical and not self.bookkept
 
     def slices_of(self, key: Key) -> list[EndpointSlice]:
-        """Those that carry the Service's name; those with no name at all are under ``""``."""
+        """The slices that name this Service."""
         return [each for each in self._slices.get(key, ()) if each.metadata.deletion_timestamp is None]
 
     def strays(self, namespace: str) -> list[EndpointSlice]:
-        """Slices that belong to no Service there is: without a name, or with one that nobody has."""
+        """Slices that name no Service, or one that does not exist."""
         return [
             each
             for (where, name), slices in self._slices.items()

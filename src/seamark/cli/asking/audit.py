@@ -106,8 +106,8 @@ def _text(
     done: dict[tuple[str, str, str], str],
     notes: Sequence[str],
 ) -> str:
-    from seamark.why import machine
-    from seamark.why.text import table
+    from seamark.why.render import table
+    from seamark.why.report import as_json
 
     def remedy(each: Problem) -> str:
         would = "would delete it (--fix)" if each.removable else each.remedy
@@ -126,7 +126,7 @@ def _text(
             }
             for each in problems
         ]
-        return machine.text({"problems": rows, "notes": list(notes)})
+        return as_json({"problems": rows, "notes": list(notes)})
     if not problems:
         return "\n".join(["every Endpoints and EndpointSlice is as it should be", *notes])
     style = style_of(options)

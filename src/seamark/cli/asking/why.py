@@ -175,7 +175,7 @@ async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Clus
 
 async def _print_changes(cluster: Cluster, namespace: str, look: Callable[[], Awaitable[tuple[str, int]]]) -> NoReturn:
     """Look again whenever something changes, and print each new answer under the time of day; until interrupted."""
-    from seamark.why.follow import following
+    from seamark.why.look import following
 
     before = ""
     async with following(cluster, namespace) as changed:
@@ -194,26 +194,27 @@ async def _print_changes(cluster: Cluster, namespace: str, look: Callable[[], Aw
 
 async def _print_history(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, namespace: str) -> int:
     """When each address of a Service came and went, and what caused it."""
-    from seamark.why import machine
-    from seamark.why.chronicle import chronicle, render, to_builtins
+    from seamark.why.history import chronicle, render
     from seamark.why.observe import observe_service
     from seamark.why.recall import recall
+    from seamark.why.report import as_json
 
     if kind != "service" or not name or options.watch:
         raise Failure("--since is for the history of one Service: svc/NAME", 2)
     world = await observe_service(cluster, (namespace, name), clock=time.time)
     memory = await recall(cluster, (namespace, name))
     history = chronicle(world, (namespace, name), memory, since=options.since)
-    print(machine.text(to_builtins(history)) if options.output == "json" else render(history, style_of(options)))
+    print(as_json(history) if options.output == "json" else render(history, style_of(options)))
     return 0 if history.found else 1
 
 
 def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
     """Report on the Services of manifests, or on one object of them."""
-    from seamark.why import machine, render
+    from seamark.why import render
     from seamark.why.explain import explain
     from seamark.why.explain_pod import explain_pod
     from seamark.why.offline import ManifestError, documents, world_of
+    from seamark.why.report import as_json, document
 
     if kind == "dns" or options.watch or options.since is not None:
         raise Failure("manifests have no DNS and no history: -f goes with svc/NAME, pod/NAME or nothing", 2)
@@ -228,7 +229,7 @@ def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
         chosen = [key for key in world.services if not options.namespace or key[0] == namespace]
         reports = [explain(world, key) for key in sorted(chosen)]
     if options.output == "json":
-        print(machine.text({"reports": [machine.report(each) for each in reports]}))
+        print(as_json({"reports": [document(each) for each in reports]}))
     elif reports:
         style = style_of(options)
         wrong = [render.report(each, style) for each in render.worst_first(reports) if not each.healthy]
@@ -244,26 +245,28 @@ def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
 
 def told(report: Report, options: argparse.Namespace) -> tuple[str, int]:
     """A report as asked for, and the exit code."""
-    from seamark.why import machine, render
+    from seamark.why import render
+    from seamark.why.report import as_json, document
 
     code = 0 if report.healthy else 1
     if options.output == "json":
-        return machine.text(machine.report(report, kubectl_options(options))), code
+        return as_json(document(report, kubectl_options(options))), code
     return render.report(report, style_of(options)), code
 
 
 def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str, int]:
-    from seamark.why import machine, render
+    from seamark.why import render
+    from seamark.why.report import as_json, document
 
     code = 1 if survey.reports else 0
     if options.output == "json":
-        document: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "services": survey.total,
             "healthy": survey.total - len(survey.reports),
-            "reports": [machine.report(each, kubectl_options(options)) for each in survey.reports],
+            "reports": [document(each, kubectl_options(options)) for each in survey.reports],
             "notes": list(survey.notes),
         }
-        return machine.text(document), code
+        return as_json(summary), code
     where = f"in namespace {scope}" if scope else "in all namespaces"
     text = render.summary(survey.reports, survey.total, style_of(options), where=where)
     if survey.reports:

@@ -1,4 +1,4 @@
-"""ExternalName Services: an alias in DNS and nothing more, so what can be wrong is the name."""
+"""ExternalName Services.  They are only an alias in DNS, so only the name can be wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def findings(case: Case) -> Iterator[Finding]:
 
 
 def in_cluster_target(service: Service) -> Key | None:
-    """The Service an externalName means, by what its labels look like; None for a name of the outside world."""
+    """The Service that an externalName means, if it looks like ``web.shop.svc``; None for other names."""
     labels = service.spec.external_name.rstrip(".").split(".")
     if len(labels) >= 3 and labels[2] == "svc":
         return labels[1], labels[0]
@@ -111,7 +111,7 @@ def _target(case: Case) -> Iterator[Finding]:
 
 
 def _relative(case: Case) -> Key | None:
-    """The Service that a name without its zone would mean to a Pod, if there is one."""
+    """The Service that a Pod would find by this name on its search path, if there is one."""
     labels = case.service.spec.external_name.rstrip(".").split(".")
     short = {1: (case.namespace, labels[0]), 2: (labels[-1], labels[0])}.get(len(labels))
     if len(labels) == 3 and labels[2] == "svc":
@@ -120,7 +120,7 @@ def _relative(case: Case) -> Key | None:
 
 
 def _known(world: World, namespace: str) -> bool:
-    """Whether Services of that namespace were looked at: what was not seen is not missing."""
+    """Whether the Services of that namespace were read; otherwise a Service may exist unseen."""
     seen = world.seen.namespace
     return not world.seen.hypothetical and (not seen or seen == namespace or namespace in world.seen.also)
 

@@ -1,16 +1,17 @@
-"""The Pods a Service selects that get no traffic, one finding per cause."""
+"""The Pods that a Service selects: those that get no traffic, and those without an address of its family."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from seamark.kinds.values import times
+from seamark.kinds.values.addresses import Family
 from seamark.rules.membership import Reason
 from seamark.why.case import Candidate, Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, merge_patch
 
-# On their way out, or done: normal while others serve.
+# Terminating or finished Pods are normal while others serve.
 _PASSING = frozenset((Code.POD_TERMINATING, Code.POD_FINISHED, Code.POD_EVICTED))
 
 _STARTING = frozenset((Code.POD_STARTING, Code.POD_NOT_SCHEDULED))
@@ -18,6 +19,8 @@ _YOUTH = 120.0  # seconds
 
 
 def findings(case: Case) -> Iterator[Finding]:
+    """One finding per cause."""
+    yield from _families(case)
     if case.service.spec.publish_not_ready_addresses:
         yield from _published(case)
     groups: dict[Code, list[Candidate]] = {}
@@ -40,7 +43,7 @@ def _young(candidate: Candidate, now: float | None) -> bool:
 
 
 def _wrong_family(candidate: Candidate) -> bool:
-    """Such a Pod would not be listed whatever else is done about it; that is another finding."""
+    """Whether it has no address of the family, which is another finding: no other repair would get it listed."""
     return Reason.NO_ADDRESS_OF_FAMILY in candidate.verdict.reasons
 
 
@@ -59,7 +62,7 @@ def _finding(case: Case, code: Code, members: Sequence[Candidate]) -> Finding:
 
 
 def _who(case: Case, members: Sequence[Candidate]) -> str:
-    """Whom it concerns, as the beginning of a sentence that ends with what is the matter with the first of them."""
+    """The Pods concerned, as the beginning of a sentence that ends with the trouble of the first of them."""
     first, total = members[0].pod, len(case.candidates)
     how = "is left out" if first.ready else "is not ready"
     if members[0].trouble is not None and members[0].trouble.code in _PASSING:
@@ -80,7 +83,7 @@ def _events(case: Case, candidate: Candidate) -> tuple[str, ...]:
 
 
 def _on_broken_nodes(case: Case) -> Iterator[Finding]:
-    """Pods that still count as ready on nodes that do not: nobody has taken note yet."""
+    """Pods that still count as ready although their nodes are not ready."""
     broken = [
         each
         for each in case.ready
@@ -105,7 +108,7 @@ def _on_broken_nodes(case: Case) -> Iterator[Finding]:
 
 
 def _published(case: Case) -> Iterator[Finding]:
-    """Traffic to Pods that are not ready: wanted of a headless Service, seldom of one with an address."""
+    """Traffic to Pods that are not ready: often intended for a headless Service, seldom for one with a cluster IP."""
     sick = [
         each
         for each in case.ready
@@ -127,3 +130,57 @@ def _published(case: Case) -> Iterator[Finding]:
         ),
         weight=len(sick),
     )
+
+
+# --- address families ------------------------------------------------------------------------------
+
+
+def _families(case: Case) -> Iterator[Finding]:
+    """Pods without an address of the families that the Service is for."""
+    wrong = [each for each in case.candidates if Reason.NO_ADDRESS_OF_FAMILY in each.verdict.reasons]
+    if wrong:
+        first = wrong[0].pod
+        families = " or ".join(case.service.families)
+        yield Finding(
+            Code.NO_ADDRESS_OF_FAMILY,
+            Severity.WARNING if case.ready else Severity.ERROR,
+            f"It is a Service for {families} only, and {_which(case, len(wrong))} no such address"
+            f" ({first.metadata.name}: {', '.join(first.ips)}).",
+            _fix(case, "IPv6" if "IPv4" in case.service.families else "IPv4"),
+            weight=len(wrong),
+        )
+    if len(case.service.spec.ip_families) > 1 and case.ready:
+        yield from _empty(case)
+
+
+def _which(case: Case, count: int) -> str:
+    total = len(case.candidates)
+    if count == total:
+        return "the Pod it selects has" if total == 1 else f"the {plural(total, 'Pod')} it selects have"
+    return f"{count} of the {plural(total, 'Pod')} it selects have"
+
+
+def _fix(case: Case, other: Family) -> Fix:
+    if case.service.headless:
+        return Fix(
+            f"Make it a Service for {other}:",
+            (merge_patch("service", case.key, {"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": [other]}}),),
+        )
+    return Fix(
+        f"Let it have an {other} address as well (its first family cannot change; else make it anew):",
+        (merge_patch("service", case.key, {"spec": {"ipFamilyPolicy": "PreferDualStack"}}),),
+    )
+
+
+def _empty(case: Case) -> Iterator[Finding]:
+    """A dual-stack Service without a ready endpoint for one of its two addresses."""
+    for family in case.service.families:
+        if not any(each.verdict.addresses(family) for each in case.ready):
+            names = listed(each.pod.metadata.name for each in case.ready)
+            yield Finding(
+                Code.SECOND_FAMILY_EMPTY,
+                Severity.WARNING,
+                f"It is dual-stack, but none of its ready Pods ({names}) has an {family} address, so nothing answers"
+                f" on {family}.",
+                Fix(f"Give the Pods {family} addresses (the network plugin does), or make the Service single-stack."),
+            )

@@ -1,4 +1,4 @@
-"""What DNS answers about a Service, and names its Pods should have and do not."""
+"""What DNS answers for a Service, and DNS names of its Pods that do not exist."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def answer(case: Case, zone: str = "cluster.local") -> str:
         if addresses.parse(service.spec.external_name.rstrip(".")) is not None:
             return f"{name} → NXDOMAIN: externalName is an address"
         return f"{name} → CNAME {service.spec.external_name.rstrip('.')}."
-    if service.spec.cluster_ip == "None":
+    if service.headless:
         if not case.ready_addresses:
             return f"{name} → NXDOMAIN: it is headless and has no ready endpoint"
         return f"{name} → {listed(case.ready_addresses, 4)} (headless: its ready endpoints)"
-    found = [each for each in service.spec.cluster_ips or (service.spec.cluster_ip,) if each]
+    found = [each for each in service.addresses if each]
     if not found:
         return f"{name} → the cluster IP it will be given"
     behind = "" if case.ready_addresses else ", though nothing is behind it"
@@ -30,8 +30,8 @@ def answer(case: Case, zone: str = "cluster.local") -> str:
 
 
 def findings(case: Case) -> Iterator[Finding]:
-    """Pods with a host name below another Service: ``web-0.web`` exists only where the subdomain is the Service."""
-    if case.service.spec.cluster_ip != "None" or not case.service.managed:
+    """Pods whose subdomain is no Service: ``web-0.web`` exists only if the subdomain of Pod ``web-0`` is ``web``."""
+    if not case.service.headless or not case.service.managed:
         return
     wrong = [
         each

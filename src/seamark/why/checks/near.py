@@ -1,7 +1,7 @@
 """Near misses: labels that a selector almost matches, ranked by how little would have to change.
 
-Everything here is a fact about two texts, namely what differs and by how much.  Whether it was meant is for a person
-to say, so whoever shows a near miss says "closest", not "wrong".
+This module only says what differs between two texts, and by how much.  What was meant only a person can say, so reports
+call a near miss "closest", not "wrong".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from seamark.why.world import INSTANCE_LABELS, Shape
 
-SHOWN = 5  # more near misses than these help nobody
+SHOWN = 5  # more near misses than these do not help
 _WORDS = re.compile(r"[-_./]+")
 _DIGITS = re.compile(r"\d+")
 
@@ -41,10 +41,10 @@ _COST: Mapping[Kind, float] = {
     Kind.MISSING: 3.0,
     Kind.VALUE: 3.0,
 }
-# Whose Pod it is: another value there is another application.
+# Labels that name the application: another value there is another application.
 _IDENTITY = frozenset(("app", "name", "run", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/instance"))
 FAR = 3.0  # from this cost on, Pods that match in another namespace are closer
-# Those that make a near miss by themselves; the others need the rest of the selector to match.
+# These make a near miss by themselves; with the others, the rest of the selector must match.
 _TELLING = frozenset((Kind.SPELLING, Kind.KEY_SPELLING, Kind.OTHER_KEY, Kind.INSTANCE))
 
 
@@ -106,12 +106,12 @@ def near_miss(selector: Mapping[str, str], shape: Shape, *, name: str = "") -> N
     if not close and not related and not (len(wrong) == 1 < len(selector)):
         return None
     if all(difference.kind is Kind.INSTANCE for difference in differences) and len(wrong) == len(selector):
-        return None  # nothing else was asked for, so nothing is near
+        return None  # the selector asks for nothing else, so nothing is near
     return NearMiss(shape, differences, sum(difference.cost for difference in differences))
 
 
 def _another_application(wrong: list[tuple[str, str]], shape: Shape, name: str) -> bool:
-    """Whether a label says plainly that these are somebody else's Pods, however much of the rest is the same."""
+    """Whether a label says that these Pods are of another application, even if all other labels match."""
     for key, wanted in wrong:
         found = shape.labels.get(key)
         if found is not None and key in _IDENTITY and misspelt(wanted, found) is None and not related(wanted, found):
@@ -142,7 +142,7 @@ def _difference(key: str, wanted: str, labels: Mapping[str, str], spare: Mapping
 
 
 class _Spelling(msgspec.Struct, frozen=True):
-    """What a text is compared by, worked out once."""
+    """What a text is compared by, computed once."""
 
     plain: str  # without case and punctuation
     words: frozenset[str]
@@ -158,13 +158,13 @@ def _spelt(text: str) -> _Spelling:
 
 
 def misspelt(one: str, other: str) -> int | None:
-    """How many letters apart two words are, if few enough to be a slip; None if they are different words."""
+    """How many letters two words differ by, if it can be a typing mistake; None if they are different words."""
     mine, others = _spelt(one), _spelt(other)
     if mine.plain == others.plain:
         return 0
     shorter = min(len(mine.plain), len(others.plain))
     limit = 0 if shorter < 3 else 1 if shorter < 6 else 2
-    # Each slip brings or takes one letter, or both; and v1 and v2 are not a slip of the pen.
+    # Each mistake adds or removes at most two distinct letters.  A different number, as in v1 and v2, is no mistake.
     if len(mine.letters ^ others.letters) > 2 * limit or mine.numberless == others.numberless:
         return None
     return distance(mine.plain, others.plain, limit)
@@ -214,7 +214,7 @@ def related(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def same_key(one: str, other: str) -> bool:
-    """Whether two label keys, for the same value, are one misspelt, or the same with and without a prefix."""
+    """Whether two label keys are the same but for a typing mistake or a prefix."""
     plain, other_plain = _spelt(one).plain, _spelt(other).plain
     if distance(plain, other_plain, 1 if min(len(plain), len(other_plain)) < 6 else 2) is not None:
         return True
@@ -225,7 +225,7 @@ def same_key(one: str, other: str) -> bool:
 
 
 def _common(value: str) -> bool:
-    """Values that occur under any key and so say nothing about what was meant."""
+    """Whether the value is so common that finding it under another key says nothing."""
     return value.lower() in ("true", "false", "yes", "no", "") or value.isdigit()
 
 

@@ -1,4 +1,4 @@
-"""Why a Pod does not serve: the one fact behind it, as far as its status tells (pure)."""
+"""Why a Pod does not serve: the first cause, as far as its status tells (pure)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STARTING = frozenset(("ContainerCreating", "PodInitializing", ""))
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """Why one Pod does not serve.  ``detail`` says it of this Pod, ``fix`` what to do, ``look`` where to see more."""
+    """Why one Pod does not serve: ``detail`` is the cause, ``fix`` what to do, ``look`` a command that shows more."""
 
     code: Code
     detail: str
@@ -40,7 +40,7 @@ Check = Callable[[Pod, Node | None, float | None], Trouble | None]
 
 
 def trouble(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
-    """The first cause that applies, from what the rest cannot do without; None for a Pod that serves."""
+    """The first cause that applies; None for a Pod that serves.  Causes that others depend on come first."""
     for check in _CHECKS:
         found = check(pod, node, now)
         if found is not None:
@@ -89,7 +89,7 @@ def _terminating(pod: Pod, node: Node | None, now: float | None) -> Trouble | No
 
 
 def _unscheduled(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
-    # One that is ready and has an address is odd without a node, but what is missing then is the node.
+    # A Pod that is ready and has an address was not left unscheduled: its node is missing, which is another cause.
     if pod.spec.node_name or (pod.ready and pod.ips):
         return None
     condition = pod.condition("PodScheduled")
@@ -373,7 +373,7 @@ def _since(timestamp: str | None, now: float | None, *, word: str = "running") -
 
 
 def _with(text: str, message: str) -> str:
-    """With the component's own words, cut to what a line can bear."""
+    """The text with the component's own message, cut to a readable length."""
     message = " ".join(message.split()).rstrip(".")
     if not message:
         return text

@@ -1,4 +1,4 @@
-"""Service ports that lead nowhere: names no container declares, protocols that differ, numbers nobody declares."""
+"""Service ports that lead nowhere: their name, protocol or number is declared by no container."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def findings(case: Case) -> Iterator[Finding]:
     members = [each for each in case.candidates if each.verdict.in_slices]
     if not members:
         return
-    if not case.service.spec.ports and case.service.spec.cluster_ip != "None":
+    if not case.service.spec.ports and not case.service.headless:
         yield Finding(
             Code.SERVICE_WITHOUT_PORTS,
             Severity.ERROR,
@@ -99,7 +99,7 @@ def _unresolved(candidate: Candidate, port: ServicePort) -> UnresolvedPort | Non
 
 
 def _inits(lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> tuple[str, ...]:
-    """A name that only an init container declares looks right and is not."""
+    """A remark if an init container declares the name: it ends before traffic comes."""
     candidate, missing = lacking[0]
     for container in candidate.pod.spec.init_containers:
         if container.restart_policy != "Always" and any(port.name == missing.target for port in container.ports):
@@ -111,7 +111,7 @@ def _inits(lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> tuple[str, ..
 
 
 def _numbered(case: Case, position: int, port: ServicePort, members: Sequence[Candidate]) -> Iterator[Finding]:
-    """A number needs no declaration; but where every container declares ports, one that none does is worth a look."""
+    """A number need not be declared.  Where every container declares ports, one that none declares is suspicious."""
     number = port.target_port or port.port
     silent = [each for each in members if not _may_listen(each, int(number), port.protocol)]
     if len(silent) < len(members):
@@ -166,7 +166,7 @@ def _undeclared(case: Case, position: int, port: ServicePort, declared: Sequence
 
 
 def _may_listen(candidate: Candidate, number: int, protocol: str) -> bool:
-    """A container that declares no ports at all may listen anywhere."""
+    """Whether the Pod may listen there: a container that declares no ports at all may listen anywhere."""
     containers = candidate.pod.spec.containers
     if not containers or not all(container.ports for container in containers):
         return True

@@ -1,11 +1,10 @@
-"""A selector that matches no Pod: what it almost matches, and where what it matches is."""
+"""A selector that matches no Pod: labels that it almost matches, and Pods elsewhere that it would match."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.checks.near import FAR, Kind, NearMiss
 from seamark.why.codes import Code
@@ -23,7 +22,7 @@ _CODES = {
 
 
 def findings(case: Case) -> Iterator[Finding]:
-    """Why the selector of this Service picks nothing; the weightiest reason only, for one is enough."""
+    """Why the selector matches no Pod: the most likely reason only."""
     if not case.service.managed or case.candidates:
         return
     yield next(_reasons(case))
@@ -41,7 +40,7 @@ def _reasons(case: Case) -> Iterator[Finding]:
         if shape.workload is not None and selector.items() <= shape.workload.metadata.labels.items():
             yield _on_workload_only(case, shape)
     elsewhere = pods_elsewhere(case)
-    # Labels that are found everywhere say nothing about where these Pods should be.
+    # Pods in many namespaces say nothing about the namespace that was meant.
     if 0 < len(elsewhere) <= _FEW:
         yield _elsewhere(case, elsewhere)
     yield from (_near(case, misses) for _ in misses[:1])
@@ -90,7 +89,7 @@ def _without_pods(case: Case, workload: Workload) -> Finding:
 
 
 def _on_workload_only(case: Case, shape: Shape) -> Finding:
-    """Labels of a Deployment are not labels of its Pods, though they stand in one manifest."""
+    """The labels of a Deployment are not those of its Pods, although both are in one manifest."""
     selector = case.service.spec.selector or {}
     patch: dict[str, str | None] = {key: None for key in selector if key not in shape.labels}
     patch |= {key: value for key, value in shape.labels.items() if selector.get(key) != value}
@@ -174,15 +173,14 @@ def _who(shape: Shape) -> str:
 
 
 def pods_elsewhere(case: Case) -> dict[str, list[Pod]]:
-    """Living Pods of other namespaces that the selector would pick, by namespace."""
+    """Active Pods of other namespaces that the selector would match, by namespace."""
     world, selector = case.world, case.service.spec.selector or {}
     found: dict[str, list[Pod]] = {}
     there = [
         pod for space in world.pods_by_namespace if space != case.namespace for pod in world.selected(space, selector)
     ]
     for pod in (*world.seen.elsewhere, *there):
-        alive = pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED_PHASES
-        if alive and selector.items() <= pod.metadata.labels.items():
+        if pod.active and selector.items() <= pod.metadata.labels.items():
             found.setdefault(pod.metadata.namespace, []).append(pod)
     return found
 
@@ -220,7 +218,7 @@ def _service_there(case: Case, namespace: str) -> Service | None:
 
 
 def _moved(service: Service, namespace: str) -> dict[str, Any]:
-    """The Service as one would write it for another namespace: without what the API server fills in."""
+    """The manifest of the Service for another namespace, without the fields that the API server fills in."""
     spec = service.spec
     ports: list[dict[str, Any]] = []
     for port in spec.ports:
@@ -228,7 +226,7 @@ def _moved(service: Service, namespace: str) -> dict[str, Any]:
         entry |= {"protocol": port.protocol} if port.protocol != "TCP" else {}
         ports.append({"name": port.name, **entry} if port.name else entry)
     made: dict[str, Any] = {"selector": spec.selector, "ports": ports}
-    if spec.cluster_ip == "None":
+    if service.headless:
         made["clusterIP"] = "None"
     if spec.type != "ClusterIP":
         made["type"] = spec.type

@@ -1,10 +1,10 @@
-"""The Service as an object: whether it is going, and whether its addresses are its own and in range."""
+"""The Service itself: whether it is being deleted, and whether its cluster IPs are in range and its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seamark.kinds.values import addresses
+from seamark.rules.objects.network import covered
 from seamark.why.case import Case, listed
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, look
@@ -39,24 +39,15 @@ def findings(case: Case) -> Iterator[Finding]:
 
 
 def cluster_ips(case: Case) -> list[str]:
-    spec = case.service.spec
-    return [each for each in spec.cluster_ips or (spec.cluster_ip,) if each not in ("", "None")]
+    return [each for each in case.service.addresses if each not in ("", "None")]
 
 
 def _out_of_range(case: Case) -> Iterator[Finding]:
-    networks = [
-        range_.network
-        for cidr in case.world.seen.cidrs or ()
-        for text in cidr.spec.cidrs
-        if (range_ := addresses.parse_network(text)) is not None
-    ]
+    cidrs = case.world.seen.cidrs or ()
+    networks = [network for cidr in cidrs for network in cidr.networks]
     if not networks:
         return
-    outside = [
-        text
-        for text in cluster_ips(case)
-        if (parsed := addresses.parse(text)) is not None and not any(parsed.address in each for each in networks)
-    ]
+    outside = [each for each in cluster_ips(case) if not covered(each, cidrs)]
     if outside:
         ranges = listed([str(each) for each in networks])
         yield Finding(
