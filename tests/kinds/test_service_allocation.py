@@ -14,8 +14,8 @@ from seamark.api.settings import ServiceNetwork
 from seamark.errors import ApiError, InternalError, Invalid, Object, status
 from seamark.kinds.allocation import Allocation
 from seamark.kinds.service.allocation import first_address, plan, release
+from seamark.kinds.service.bands import address_range
 from seamark.kinds.service.service import SERVICE
-from seamark.kinds.values.bands import address_range
 
 NETWORK = ServiceNetwork()
 SMALL = ServiceNetwork(ranges=("10.0.0.0/29", "fd00::/125"), node_ports=(30000, 30003))

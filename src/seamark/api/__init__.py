@@ -1,20 +1,20 @@
 """HOW a request becomes state, and state an answer.
 
-The way of a request, top to bottom:
+There are two ways in, ``http`` (clients) and ``local`` (components of this process).  Both turn what they are given
+into the same plain values, have them authorized, and call the same operations.  The way of a request, read downward:
 
-- ``listener``, ``http``: sockets; bytes become a Request, an answer becomes bytes
-- ``application``: who asks (``auth``), what is meant (``target``, ``options``, ``negotiate``), may they; the one place
-  where an error becomes a ``Status``
-- ``documents``, ``describe``, ``discovery``, ``openapi*``: answers that are no objects
-- ``call``: a request on its way; ``verbs``, ``subresource_verbs``: what each verb does; ``reviews`` are the odd ones;
-  ``identity`` checks that what is written is what the path says; ``answers``: what comes back
-- ``body``: what was sent; ``edits``, ``patch``, ``strategic``, ``apply`` what it makes of what is there; ``managed``,
-  ``fieldsets``, ``typed`` who owns which field
-- ``write``: the write path, one function read downward; ``admission``, ``reserve``, ``allocate`` its steps; ``delete``
-- ``cache``: everything current, in memory, encoded once; ``read``, ``select``, ``render`` make answers of it
-- ``watch``, ``bookmark``: those who want to know what changes
+- ``http`` parses a request and renders the answer; ``openapi`` answers what describes the API itself
+- ``local`` is the ``Cluster`` seam: Python values in, the caller's types out
+- ``authentication`` finds the user of a request, ``authorization`` decides what that user may do
+- ``call`` has the plain values: the target, the caller and the options of one call
+- ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
+- ``intake`` makes objects of documents and checks that they are what the path says
+- ``edits`` is what a patch or an apply makes of an object; ``fields`` holds its languages and who manages which field
+- ``write`` is the write path, one function read downward: default, admit, allocate, validate, commit; ``delete`` ends
+  objects; ``admission`` and ``allocation`` are steps of both, ``turns`` lets writers of one object wait for each other
+- ``state`` is everything current, in memory, which reads and watches are served from
 
-``core`` is what all ways in share, ``server`` puts it together, ``local`` is the same for components in this process,
-``bootstrap`` makes what every cluster has, ``certificates`` the server's identity.  ``settings`` are those of the
-server and of the network of Services.
+``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` makes the server's
+identity, ``settings`` are those of the server and of the network of Services.  What differs from kind to kind
+(subresources, allocation, reviews) are hooks of ``seamark.kinds.kind.Kind``.
 """

@@ -1,4 +1,4 @@
-"""Who a request comes from: a bearer token or a client certificate; without either it is ``system:anonymous``."""
+"""Authentication: a bearer token or a client certificate names the user; without either it is ``system:anonymous``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _digest(token: str) -> bytes:
 
 
 class Authenticator:
-    """Finds out who asks."""
+    """Finds the user of a request."""
 
     def __init__(self, tokens: Mapping[str, User], authorizer: Authorizer) -> None:
         # Kept and looked up by digest, so that how long a look-up takes says nothing about the token.
@@ -58,7 +58,7 @@ class Authenticator:
         return self._users.get(_digest(token))
 
     def user(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
-        """The sender of a request, or the user whom the sender asks to be taken for (``Impersonate-User``)."""
+        """The sender of a request, or the user that the sender impersonates (``Impersonate-User``)."""
         user = self._sender(headers, certificate)
         if any(name.startswith(IMPERSONATE) for name in headers):
             return acting_as(user, headers, self._authorizer)
@@ -91,7 +91,7 @@ def acting_as(user: User, headers: Mapping[str, str], authorizer: Authorizer) ->
     groups = [group.strip() for group in headers.get(f"{IMPERSONATE}group", "").split(",") if group.strip()]
     if not groups and (account := _SERVICE_ACCOUNT.fullmatch(name)):
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{account['namespace']}"]
-    everybody = "system:unauthenticated" if name == ANONYMOUS.name else AUTHENTICATED
-    if everybody not in groups:
-        groups.append(everybody)
+    implied = "system:unauthenticated" if name == ANONYMOUS.name else AUTHENTICATED
+    if implied not in groups:
+        groups.append(implied)
     return User(name, tuple(groups), headers.get(f"{IMPERSONATE}uid", ""))

@@ -1,6 +1,6 @@
-"""Who may do what: the :class:`Authorizer` that the server is built with decides about every call.
+"""Authorization: the :class:`Authorizer` that the server is built with decides about every call.
 
-HTTP requests, components in this process and reviews (SelfSubjectAccessReview and its kin) all ask the same one.
+HTTP requests, components of this process and reviews (SelfSubjectAccessReview and others) all ask the same one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SELF_REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews"
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody the server knows, or ``system:anonymous``."""
+    """An authenticated user, or ``system:anonymous``."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ def component(name: str) -> User:
 
 
 class Attributes(msgspec.Struct, frozen=True, gc=False):
-    """What is to be done to what.  ``path`` is set, and all but the verb empty, for paths that are no resource."""
+    """The verb and its object.  For a path that is not a resource only ``verb`` and ``path`` are set."""
 
     verb: str
     group: str = ""
@@ -129,7 +129,7 @@ def check(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
 
 
 def check_path(authorizer: Authorizer, user: User, method: str, path: str) -> None:
-    """The same for a path that is no resource."""
+    """The same for a path that is not a resource."""
     if not authorizer.authorize(user, Attributes("get", path=path)).allowed:
         raise Forbidden(f'forbidden: User "{user.name}" cannot {method.lower()} path "{path}"', details={})
 

@@ -1,6 +1,6 @@
 """What every cluster has from its first moment: the system namespaces, the service ranges and the API's own Service.
 
-All of it is made through the write path like anybody's objects, and made again when it is missing or wrong.
+All of it goes through the write path like a client's objects, and is made again when it is missing or wrong.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def _ensure(cluster: Cluster, resource: Resource, wanted: Object, *, compa
 
 
 def advertised_address(bound: str) -> str:
-    """An address under which others find this host; endpoints may not be loopback ones.  "" if there is none."""
+    """An address at which other hosts reach this one (endpoints may not be loopback addresses); "" if it has none."""
     if bound not in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost"):
         return bound
     # Connecting a UDP socket sends nothing: it only asks the routing table which of our addresses would be used.

@@ -37,7 +37,7 @@ BACKDATED = timedelta(minutes=5)
 
 
 class Issued(msgspec.Struct):
-    """What ``server.crt`` is good for."""
+    """The names that ``server.crt`` covers, and until when it is valid."""
 
     names: list[str]
     until: float
@@ -76,7 +76,7 @@ class Authority:
         return self.ca_path.read_bytes()
 
     def tls(self) -> ssl.SSLContext:
-        """For the server: its certificate, and client certificates welcome if this CA signed them."""
+        """The server's TLS settings: its certificate, and optional client certificates if this CA signed them."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path, self.server_key_path)
@@ -225,7 +225,7 @@ def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file in one step; it is never seen half written, nor by anybody else."""
+    """Replace a file in one step, so that it is never seen half written; only its owner may read it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as out:

@@ -101,7 +101,7 @@ def applied_to_view(view: View, kind: Kind, edit: Callable[[Object | None], Obje
 
 
 def _with_owners(kind: Kind, entries: Entries, owners: Entries, shared: fieldsets.Fields) -> Entries:
-    """The object's managers when ``owners`` are those who manage the shared fields."""
+    """The object's managers, if ``owners`` are the managers of the shared fields."""
     new = {_who(owner): owner for owner in owners}
     left: Entries = []
     for entry in entries:

@@ -138,9 +138,9 @@ class ApiServer:
     # --- access --------------------------------------------------------------------------------------
 
     def cluster(self, name: str, *, user: User | None = None) -> LocalCluster:
-        """The cluster for a component of this process; ``user`` is whose rights it has, by default all.
+        """The cluster for a component of this process, which acts as ``user`` and writes as the field manager ``name``.
 
-        ``name`` is its field manager.
+        Without a user it may do everything.
         """
         return LocalCluster(self.operations, user=user or component(name), manager=name, clock=self._clock)
 

@@ -1,6 +1,6 @@
-"""Writers of one object take turns, so that the second starts from what the first made instead of losing to it.
+"""Writers of one object take turns, so that the second begins with the first one's result instead of a conflict.
 
-This is a courtesy within one process, not what keeps writes safe: that is the store's compare-and-set.
+This only saves retries within one process.  What keeps writes safe is the store's compare-and-set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Lines = dict[tuple[str, ...], deque[asyncio.Future[None]]]
 
 
 class Turns:
-    """Waiting lines by key; a key nobody waits for costs one dictionary entry while it is held."""
+    """Waiting lines by key; a key that is held without waiters costs one dictionary entry."""
 
     def __init__(self) -> None:
         self._lines: Lines = {}
@@ -23,7 +23,7 @@ class Turns:
 
 
 class Turn:
-    """``async with``: alone with the key inside."""
+    """``async with``: only one task at a time is inside with this key."""
 
     __slots__ = ("_key", "_lines")
 

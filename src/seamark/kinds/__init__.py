@@ -2,12 +2,15 @@
 
 - ``resource``: the identity of a kind in the API: group, version, plural
 - ``kind``: the base class of all kinds, with the rules that the API server calls
+- ``subresource``: what a kind's subresources do: parts of an object, views of it, actions on it
+- ``allocation``: how a kind takes addresses and ports from the cluster's ranges
+- ``inquiry``: what a review may ask the API server
 - ``table``: the built-in kinds, and the kinds that one server serves, which come and go while it runs
 - ``dynamic``: kinds made from data while the server runs
 - ``wellknown``: Kubernetes' well-known labels, annotations, taints and limits
 - ``language``: how objects are described, decoded and written: shapes, JSON, YAML, protobuf
 - ``values``: the parts that kinds share: metadata, labels, addresses, ports, times, quantities
-- ``core``: ConfigMap, Secret, Event, Lease, Namespace, Node, ServiceAccount
+- ``core``: ConfigMap, Secret, Event, Lease, Namespace, Node, ServiceAccount, and the reviews
 - ``service``: Service, Endpoints, EndpointSlice, IPAddress, ServiceCIDR
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision

@@ -1,7 +1,8 @@
-"""Node ports and their reservations agree: what a Service uses is reserved, what nobody uses is free again.
+"""Repairs the reservations of node ports: each port that a Service uses is reserved, and no other.
 
-Both are written in one transaction, so this finds something only after a store was restored or edited by hand.  It
-looks now and then, in small steps; a reservation must have belonged to nobody for three looks before it is taken away.
+Services and reservations are written in one transaction, so they differ only after a store was restored or edited by
+hand.  All are compared every few minutes, in small steps.  A reservation that no Service uses is removed when it has
+been seen unused three times.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 180.0
 ROUNDS_BEFORE_FREED = 3
 
-# Services looked at before everybody else gets their turn.
+# Services looked at in one turn of the event loop.
 STEP = 500
 
 
@@ -46,7 +47,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class User(msgspec.Struct):
-    """A Service, as far as it matters here."""
+    """What is read of a Service."""
 
     metadata: _Metadata
     spec: _Spec
@@ -87,7 +88,7 @@ _decoder = msgspec.json.Decoder(User)
 
 
 class PortRepair:
-    """Looks at all node ports every few minutes."""
+    """Compares all node ports with their reservations every few minutes."""
 
     def __init__(
         self,
@@ -103,10 +104,10 @@ class PortRepair:
         self._bounds = bounds
         self._recorder = recorder
         self._sleep = sleep
-        self._unused: dict[int, tuple[int, int]] = {}  # port → revision of its reservation, looks it was unused at
+        self._unused: dict[int, tuple[int, int]] = {}  # port → revision of its reservation, how often it was unused
 
     async def run(self) -> None:
-        """Look, rest, look again, until cancelled."""
+        """Look every few minutes, until cancelled."""
         while True:
             try:
                 await self.look()
@@ -115,7 +116,7 @@ class PortRepair:
             await self._sleep(INTERVAL_SECONDS)
 
     async def look(self) -> None:
-        """Look at everything once and repair what can be."""
+        """Look at everything once; repair what can be repaired, and record events about the rest."""
         users = [user async for user in self._users()]
         found = examine(users, dict(self._cache.ports), self._bounds)
         for port, user in found.missing:
@@ -132,7 +133,7 @@ class PortRepair:
         await self._free(found.unused)
 
     async def _users(self) -> AsyncIterator[User]:
-        """Every Service with node ports, as it is when its turn comes."""
+        """Every Service with node ports; others may change Services between two steps."""
         entries = self._cache.of(SERVICES).entries
         after = ""
         while True:
@@ -158,7 +159,7 @@ class PortRepair:
         self._tell(user, "PortNotAllocated", f"Port {port} is not allocated; repairing")
 
     async def _free(self, unused: frozenset[int]) -> None:
-        """Take away what has been the same unused reservation for several looks."""
+        """Remove reservations that have been unused, and the same, for several looks."""
         looks: dict[int, tuple[int, int]] = {}
         for port in unused:
             revision = self._cache.ports.get(port)
@@ -172,7 +173,7 @@ class PortRepair:
             try:
                 await self._store.commit([Write(f"{PORTS_PREFIX}{port}", None, revision)])
             except Mismatch:
-                continue  # in use by somebody new
+                continue  # reserved again meanwhile
             log.warning("node port %d was reserved, but no Service uses it: it is free again", port)
         self._unused = looks
 

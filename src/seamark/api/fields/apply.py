@@ -1,4 +1,4 @@
-"""Server-side apply: merge a configuration into the live object, and keep track of who owns what.
+"""Server-side apply: merge a configuration into the live object, and record which manager owns which field.
 
     merge     every field the configuration names replaces the live one
     prune     fields that the manager applied last time, does not apply now, and that no other manager owns are removed

@@ -1,7 +1,7 @@
-"""Whether an applied configuration fits its shape, and in whose words it does not.
+"""Whether an applied configuration fits its shape, and the sentences that say where it does not.
 
-Ordinary writes are decoded leniently (unknown fields are dropped); apply is strict, because a field that nobody knows
-could not be owned.  The sentences are those of Kubernetes' structured-merge-diff library.
+Ordinary writes are decoded leniently (unknown fields are dropped); apply is strict, because an unknown field cannot
+have a manager.  The sentences are those of Kubernetes' structured-merge-diff library.
 """
 
 from __future__ import annotations

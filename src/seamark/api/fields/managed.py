@@ -1,4 +1,4 @@
-"""Who set which field: ``metadata.managedFields`` after ordinary writes (server-side apply is in :mod:`.apply`).
+"""Which manager set which field: ``metadata.managedFields`` after ordinary writes (after an apply: :mod:`.apply`).
 
 There is one entry per manager, operation, apiVersion and subresource.  A create or update gives its manager every field
 it added or changed and takes those fields from all other managers; removed fields leave all entries.

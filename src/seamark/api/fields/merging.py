@@ -17,7 +17,7 @@ _ABSENT: Any = object()
 
 
 def _below(walker: Walker | None, name: str) -> Walker | None:
-    """The walker of a map's value or a struct's field; what a shape does not know is a leaf."""
+    """The walker of a map's value or a struct's field; a field that the shape does not have is a leaf."""
     if isinstance(walker, Struct):
         known = walker.fields.get(name)
         return known[1] if known else None
@@ -99,7 +99,7 @@ def remove(walker: Walker | None, value: Any, fields: Fields) -> Any:
         if node is None:
             out[name] = item
         elif not owns(node):
-            # An emptied container stays as null, which decoding takes for what its type makes of nothing.
+            # An emptied container stays as null; decoding turns that into the type's empty value.
             out[name] = remove(_below(walker, name), item, node)
     return out or None
 
@@ -139,7 +139,10 @@ def _merge_lists(walker: Listing, live: list[Any], config: list[Any]) -> list[An
     out: list[Any] = []
 
     def take() -> None:
-        """The configuration's next element, merged with the live one.  Twins are replaced: none of them is the one."""
+        """Take the configuration's next element, merged with the live one of its key.
+
+        Where the live list has several of that key, all are replaced, because it is not known which is meant.
+        """
         step = pending.popleft()
         twins = groups.get(step, [])
         out.append(merge(walker.of, twins[0] if len(twins) == 1 else None, theirs[step]))

@@ -35,7 +35,7 @@ HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kin
 
 
 def apply_patch(type: PatchType, document: Any, current: Object, shape: Shape) -> Object:
-    """``current`` as changed by ``document``: a new object, which shares with either what it took over unchanged.
+    """``current`` as changed by ``document``: a new object that shares unchanged parts with both.
 
     The result still has to be decoded, which makes it independent; failures of that become :func:`unusable`.
     """
@@ -61,7 +61,7 @@ def _strategic(document: Any, current: Object, shape: Shape) -> Object:
     if not isinstance(document, dict):
         raise BadRequest(f"json: cannot unmarshal {found(document)} into Go value of type {MAP_TYPE}")
     patched = strategic.merge(current, document, shape)
-    # Kubernetes knows what it patches, whatever the patch says.
+    # A strategic merge patch cannot change them.
     for key in ("apiVersion", "kind"):
         if key in current:
             patched[key] = current[key]
@@ -123,11 +123,11 @@ def _merged(target: Object, document: Object) -> Object:
 
 
 def _pruned(value: Any) -> Any:
-    """A copy without the nulls of objects, which have nothing to remove here, and plain where a caller's is typed."""
+    """A copy without the nulls in objects, which have nothing to remove here; typed values become plain."""
     kind = type(value)
     if kind in _SCALARS:
         return value
-    # Whether there is something to prune is asked here, because a call for every text and number would cost more.
+    # Scalars are told apart here, because a call for every text and number would cost more.
     if kind is dict:
         pairs = value.items()
         return {k: item if type(item) in _SCALARS else _pruned(item) for k, item in pairs if item is not None}
@@ -278,7 +278,7 @@ def _pointer(operation: Object, key: str) -> list[str]:
         raise _Inapplicable(f"operation without {key}")
     if text and "/" not in text:
         raise _Inapplicable(f"not a pointer: {text}")
-    # What stands before the first slash does not count, in Kubernetes.
+    # Kubernetes ignores what stands before the first slash.
     steps: list[str] = text.split("/")[1:]
     return [step.replace("~1", "/").replace("~0", "~") for step in steps]
 

@@ -31,7 +31,7 @@ _REJECTED = "the server rejected our request due to an error in our request"
 
 
 def merge(original: Object, patch: Object, type_: Type) -> Object:
-    """``original`` with ``patch`` merged into it; shares with both what it takes over unchanged."""
+    """``original`` with ``patch`` merged into it; the result shares unchanged parts with both."""
     if DIRECTIVE in patch:
         return _directed(patch)
     original, patch = dict(original), dict(patch)
@@ -99,7 +99,7 @@ def _retain_keys(original: Object, patch: Object) -> None:
 
 
 def _field(name: str, type_: Type) -> Field | None:
-    """What is known of a field; None inside maps, whose values have no rules."""
+    """The field of this name in a struct; None inside maps, because their values have no rules."""
     if not isinstance(type_, Shape):
         return None
     field = type_.fields.get(name)
@@ -109,7 +109,7 @@ def _field(name: str, type_: Type) -> Field | None:
 
 
 def _strategy(field: Field | None) -> str:
-    """``merge``, ``replace`` or nothing; retainKeys is for those who make patches."""
+    """``merge``, ``replace`` or ""; the strategy retainKeys matters only to clients that make patches."""
     words = field.patch_strategy.split(",") if field else []
     return next((word for word in words if word != "retainKeys"), "")
 
@@ -200,7 +200,7 @@ def _merge_elements(original: list[Any], patch: list[Any], key: str, of: Type) -
 
 # --- order ------------------------------------------------------------------------------------------
 
-# Something to look a value up by: values that JSON tells apart have different tokens.
+# A hashable key for a value: values that differ as JSON (1, 1.0, true) have different tokens.
 Token = str | tuple[type, bytes]
 
 

@@ -42,7 +42,7 @@ class Struct:
         return self._zero
 
     def less(self, *paths: tuple[str, ...]) -> Struct:
-        """The same struct, blind to these fields."""
+        """The same struct without these fields."""
         out = Struct(self._shape)
         out._fields = dict(self.fields)
         for name, *rest in paths:
@@ -56,7 +56,7 @@ class Struct:
         return out
 
     def only(self, *paths: tuple[str, ...]) -> Struct:
-        """The same struct, blind to everything but these fields; ``*`` stands for any element of a list."""
+        """The same struct with these fields only; ``*`` stands for any element of a list."""
         out = Struct(self._shape)
         out._fields = {}
         for name in {path[0] for path in paths}:

@@ -1,7 +1,7 @@
 """The API server as one callable: a request in, an answer out.  The order of checks is the order of the code.
 
-who asks → fixed documents (health, version, metrics, discovery, OpenAPI) → what is meant → is there room for it → may
-they → does it have that verb → the verb.  An error raised on the way becomes a ``Status`` here and nowhere else.
+authenticate → fixed documents (health, version, metrics, discovery, OpenAPI) → parse the path → limit the requests in
+flight → authorize → check the verb → perform it.  An error on the way becomes a ``Status`` here and nowhere else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 
 class Label(msgspec.Struct):
-    """What a request turned out to be about: for metrics, and for the warning that goes with every answer."""
+    """What a request is about, for metrics; and a warning that goes with every answer."""
 
     verb: str = ""
     resource: str = ""
@@ -99,7 +99,7 @@ class Application:
     def _finished(self, request: Request, answer: Answer, label: Label, began: float) -> Answer:
         self._count(label, answer.status, began)
         if label.warning:
-            # A deprecated kind is warned about whatever the answer is, an error included.
+            # The warning of a deprecated kind goes with errors, too.
             answer.headers = (*warning_headers([label.warning]), *answer.headers)
         return answer if isinstance(answer, Streaming) else self._compressed(request, indented(request, answer))
 

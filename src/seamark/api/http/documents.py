@@ -20,7 +20,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 HEALTH = ("/healthz", "/livez", "/readyz")
 KUBERNETES_MINOR = "38"
 
-# A named check: None if all is well, else one line about what is not.
+# A health check: None if all is well, else one line about what is wrong.
 Check = Callable[[], str | None]
 
 
@@ -102,7 +102,7 @@ def _well() -> str | None:
 
 
 def version() -> dict[str, str]:
-    """What ``kubectl version`` shows: the Kubernetes version we are compatible with, and that it is us."""
+    """What ``kubectl version`` shows: the compatible version of Kubernetes, and Seamark's own."""
     from seamark import __version__
 
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())

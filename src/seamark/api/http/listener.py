@@ -21,7 +21,7 @@ HALF_REQUEST_SECONDS = 60.0
 STALLED_SECONDS = 60.0
 SWEEP_SECONDS = 15.0
 FINISH_SECONDS = 0.8
-# The kernel asks a quiet client whether it is still there, and gives up on one that does not answer.
+# TCP keepalive: the kernel probes a quiet client, and closes the connection if it does not answer.
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 60, 15, 4
 
 
@@ -61,7 +61,7 @@ class Listener:
         return Connection(self._handler, self.connections)
 
     def _probe(self, listening: socket.socket) -> None:
-        """Find out about clients that vanished without a word; what is accepted inherits it."""
+        """Turn on TCP keepalive, which accepted connections inherit: it detects clients that vanished."""
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (
             ("TCP_KEEPIDLE", PROBE_AFTER_SECONDS),
@@ -78,7 +78,7 @@ class Listener:
         return f"{'https' if self._tls else 'http'}://{shown}:{port}"
 
     async def sweep(self) -> None:
-        """Close what nobody uses any more, for as long as this runs."""
+        """Close idle and stalled connections, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sweep_once(time.monotonic())
@@ -90,7 +90,7 @@ class Listener:
                 continue
             stalled = connection.stalled_since
             if stalled is not None and now - stalled > STALLED_SECONDS:
-                # Closing would wait for the reader that does not read.
+                # close() would wait until the client has read everything.
                 transport.abort()
             elif not connection.busy:
                 patience = HALF_REQUEST_SECONDS if connection.in_request else IDLE_SECONDS
@@ -98,7 +98,7 @@ class Listener:
                     transport.close()
 
     async def _wait_for_the_last(self) -> None:
-        """Give answers under way a moment to get out."""
+        """Give answers that are being sent a moment to finish."""
         if not self.connections:
             return
         gone = asyncio.Event()

@@ -37,14 +37,14 @@ class Representation(msgspec.Struct, frozen=True):
 
 
 PLAIN = Representation()
-# Objects and lists are not told apart here: whoever asks for metadata in the wrong form is told when it is shown.
+# Both forms of metadata are allowed here; the renderer refuses the one that does not fit an object or a list.
 STORED = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 STREAMED = frozenset({"Table", "PartialObjectMetadata"})
 NONE: frozenset[str] = frozenset()
 
 
 def parse_accept(header: str) -> list[Media]:
-    """Media types, best first; among equals what says more, then the one named first."""
+    """Media types, best first; among equals the more specific, then the one named first."""
     found: list[Media] = []
     for part in header.split(","):
         name, *rest = (piece.strip() for piece in part.split(";"))
@@ -60,7 +60,7 @@ def parse_accept(header: str) -> list[Media]:
 
 
 def not_streamable() -> errors.NotAcceptable:
-    """A watch in a format that has no lines."""
+    """For a watch in YAML, which cannot be sent line by line."""
     return errors.NotAcceptable("only the following media types are accepted: application/json;stream=watch")
 
 
@@ -72,7 +72,7 @@ def not_acceptable() -> errors.NotAcceptable:
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, allowed: frozenset[str]) -> Representation:
-    """The best representation both sides can do; ``allowed`` are the transformations this answer has."""
+    """The best representation that both sides support; ``allowed`` are the transformations this answer has."""
     if not accept or accept == "application/json":
         return PLAIN
     transformed = False

@@ -18,7 +18,7 @@ import httptools
 import msgspec
 
 MAX_BODY = 3 * 1024 * 1024
-# A body that is too large is read to its end, so that the client gets to see the answer; but not for ever.
+# A body that is too large is read up to this size, so that the client gets to see the answer.
 MAX_DRAINED = 8 * MAX_BODY
 MAX_HEADERS = 1024 * 1024
 MAX_PIPELINED = 32
@@ -166,9 +166,9 @@ class Connection(asyncio.Protocol):
         self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
-        self._headless = False  # the answer is its head alone: HEAD was asked
-        self._refused = False  # what came was no HTTP; nothing after it is believed
-        self._head_size = 0  # bytes that came since the last piece of a body: the size of a head, or of what is none
+        self._headless = False  # HEAD was asked: only the head is answered
+        self._refused = False  # the client sent something that is not HTTP; the rest is ignored
+        self._head_size = 0  # bytes since the last piece of a body: the size of a head that is being read
         self.transport: Any = None
         self.peer = ""
         self.busy = False
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Upgrades (exec, port-forward) are not spoken here: the request is answered as if it had asked for none.
+            # Upgrades (exec, port-forward) are not supported: the request is answered as if it had not asked for one.
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self.data_received(rest)
@@ -222,7 +222,7 @@ class Connection(asyncio.Protocol):
             self._refuse(431, b"request header fields too large\n")
 
     def pause_writing(self) -> None:
-        """The reader is behind: take no further requests of its until it has caught up."""
+        """The client does not read fast enough: take no further requests from it until it has caught up."""
         if self._writable is None:
             self._writable = asyncio.get_running_loop().create_future()
             self.stalled_since = time.monotonic()
@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._head_size = 0
-        # Only for a request whose turn it is: in between, it would be taken for the answer to the one before.
+        # Only if no earlier request waits for its answer, for which this would be taken.
         waits = self._headers.get("expect", "").lower() == "100-continue"
         if waits and self.transport is not None and not self.busy and not self._waiting:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
             return
         path, _, query = self._url.partition(b"?")
         if path[:1] != b"/":
-            # As a proxy is asked: http://host/path.
+            # The form for proxies: http://host/path.
             path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
         text = path.decode("latin-1")
         request = Request(
@@ -299,9 +299,9 @@ class Connection(asyncio.Protocol):
     # --- answering ---------------------------------------------------------------------------------
 
     def _next(self) -> None:
-        """Handle what waits: all that can be answered at once, up to the first that takes time.
+        """Handle waiting requests, up to and including the first that cannot be answered at once.
 
-        Nothing is begun for a reader that does not take its answers.
+        None is begun while the client does not read its answers.
         """
         while self._waiting and not self.busy and self._writable is None:
             request, self._keep_alive = self._waiting.popleft()
@@ -365,7 +365,7 @@ class Connection(asyncio.Protocol):
             self._next()
 
     def _refuse(self, status: int, text: bytes) -> None:
-        """Answer something that is no HTTP, and hang up: the rest of what comes cannot be trusted."""
+        """Answer what is not HTTP with an error and close, because the rest cannot be understood either."""
         self._refused = True
         self._waiting.clear()
         if self.transport is None or self.transport.is_closing():

@@ -56,7 +56,7 @@ _number = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 
 
 def check_timeout(query: Query) -> None:
-    """Refuse a ``timeout`` that is no duration.  A good one changes nothing: everything here is answered fast."""
+    """Refuse a ``timeout`` that is not a duration.  A valid one is ignored, because all answers are fast."""
     text = first(query, "timeout")
     if not text or text in ("0", "+0", "-0") or _duration.fullmatch(text):
         return

@@ -21,7 +21,7 @@ INCLUDE = ("", "None", "Metadata", "Object")
 
 
 class Renderer:
-    """How one kind's objects look to one kind of client.  Stateless but for what it was made for."""
+    """Makes the bytes of one kind's objects in one representation."""
 
     def __init__(self, kind: Kind, representation: Representation, include: str, clock: Callable[[], float]) -> None:
         if representation.as_ == "Table" and include not in INCLUDE:
@@ -36,7 +36,7 @@ class Renderer:
         self.clock = clock
         self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         self.direct = representation.plain and kind.stored_as is None
-        # What tells two encodings of one event apart.
+        # Watches with the same key share the bytes of an event.
         self.key = (resource.group, representation.as_, representation.version, self.include)
 
     # --- one object --------------------------------------------------------------------------------

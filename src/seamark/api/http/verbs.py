@@ -60,7 +60,7 @@ def verb_of(method: str, target: Target, *, watch: bool) -> str:
 
 
 class Call(msgspec.Struct):
-    """A request whose target exists and whose sender may ask for it; ``watch`` if its path says that it is one."""
+    """An authorized request for a target that exists; ``watch`` if its path says that it is a watch."""
 
     request: Request
     target: Target
@@ -78,7 +78,7 @@ class Call(msgspec.Struct):
         return (self.content_type or "application/json").partition(";")[0].strip().lower()
 
     def renderer(self, allowed: frozenset[str] = STORED) -> Renderer:
-        """What makes the form the client asked for; 406 if it is none of those ``allowed``."""
+        """For the representation the client asked for; raises NotAcceptable if it is not one of ``allowed``."""
         representation = negotiate(self.request.headers.get("accept", ""), allowed)
         return Renderer(self.target.kind, representation, first(self.query, "includeObject"), self.clock)
 

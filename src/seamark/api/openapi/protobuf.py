@@ -13,7 +13,7 @@ import msgspec
 from seamark.errors import Object
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-# The name clients ask by has an @, which is no valid media type; answers are called by the valid one.
+# Clients ask by a name with an @, which is not a valid media type; answers have the valid one.
 ACCEPTED = (CONTENT_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}

@@ -1,1 +1,9 @@
-""""""
+"""The current state in memory: reads and watches are served from here.
+
+- ``entries`` are objects, encoded once; their keys, and the events of their changes
+- ``cache`` follows the store's log and offers every change to its watchers
+- ``select`` is which objects a read or a watch is about
+- ``versions`` reads resourceVersions and continue tokens
+- ``read`` gets and lists, from memory or from the store's history
+- ``watch`` is which events a watch delivers, and a watch for readers in this process
+"""

@@ -159,7 +159,7 @@ class Collection:
 
 
 def _number(version: str) -> int:
-    """A version as a number; 0 for what is none."""
+    """A version as a number; 0 if it is not one."""
     return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0
 
 

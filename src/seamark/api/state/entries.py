@@ -84,14 +84,14 @@ def stored(obj: Object) -> bytes:
 
 
 def restamped(entry: Entry, revision: int) -> Entry:
-    """The same object under another version: how watchers see it go."""
+    """The same object under another version: watchers see a deleted object under the version of its deletion."""
     _, _, rest = entry.tail.partition(b'",')
     tail = b'"metadata":{"resourceVersion":"%d",%b' % (revision, rest)
     return Entry(entry.path, entry.namespace, entry.name, revision, tail, entry.fields, entry.known_labels)
 
 
 class Event(msgspec.Struct, gc=False):
-    """One object's step.  Of a DELETED one, ``entry`` is the last state under the version of its deletion.
+    """One change of an object.  In a DELETED event, ``entry`` is the last state under the version of the deletion.
 
     ``encoded`` keeps what was made of it for watchers, by representation: made once, sent to all.
     """

@@ -1,4 +1,4 @@
-"""Which events a watcher gets, and from where on; and a watch for readers in this process.
+"""Which events a watch delivers, beginning where; and a watch for readers in this process.
 
 A watch begins with what is there, with the events kept in memory, or (if it begins further back) with the store's log.
 :mod:`seamark.api.http.watch` sends the same events to clients.
@@ -24,7 +24,7 @@ MAX_WAITING = 100_000
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """A watch that was accepted: whoever carries it out subscribes to the cache and reads the past from the store.
+    """A watch that was accepted, with what is needed to carry it out.
 
     ``since`` is the version to begin after: None to begin with what is there, -1 to begin with whatever comes next.
     """

@@ -1,4 +1,4 @@
-"""Kinds of the core group that are neither Pods nor Services, and Leases.
+"""Kinds of the core group that are neither Pods nor Services, and small kinds of other groups.
 
 - ``namespace``: Namespace
 - ``node``: Node
@@ -7,4 +7,5 @@
 - ``serviceaccount``: ServiceAccount
 - ``event``: Event, in both of its API versions
 - ``lease``: Lease
+- ``review``: the reviews, which are answered and never stored
 """

@@ -4,6 +4,7 @@
 - ``types``: the types of Services: which fields each type uses
 - ``defaults``: defaults of a Service, and values that an update keeps
 - ``families``: IP families and cluster IPs
+- ``allocation``: which cluster IPs and node ports a Service takes and frees; ``bands``: how a free one is found
 - ``validation``: validation of Services
 - ``endpoints``: Endpoints
 - ``endpointslice``: EndpointSlice

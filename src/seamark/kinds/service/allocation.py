@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from seamark.errors import ApiError, Cause, InternalError, Object
 from seamark.kinds.allocation import Allocation, Pool
 from seamark.kinds.resource import ENDPOINTS, IP_ADDRESSES, SERVICES
+from seamark.kinds.service.bands import AddressRange, Band, address_range, lower_band
 from seamark.kinds.service.families import keeps_dual_stack, settle
 from seamark.kinds.service.ipaddress import parent_mistakes, parent_of
 from seamark.kinds.service.types import (
@@ -22,7 +23,6 @@ from seamark.kinds.service.types import (
     node_ports,
 )
 from seamark.kinds.values.addresses import canonical, network_family
-from seamark.kinds.values.bands import AddressRange, Band, address_range, lower_band
 from seamark.kinds.values.fields import FieldError, invalid, refuse
 
 DRY_RUN_PORT = 32768  # dry runs show the ports after this one
