@@ -24,7 +24,7 @@ class SimulatedKubelet:
         self._now = now or times.now_text
         self._pods = Informer(cluster, PODS, as_=dict)
         self._news = asyncio.Event()
-        self._pods.on_change(lambda old, new: self._news.set())
+        self._pods.on_change(lambda key, old, new: self._news.set())
 
     def look_again(self):
         self._news.set()

@@ -29,12 +29,13 @@ from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.server import ApiServer
 from seamark.config import Config, ConfigError
-from seamark.controllers.housekeeping.standalone import Work, housekeeping
+from seamark.controllers.housekeeping.standalone import add_housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
+from seamark.runtime.manager import Manager, first_cause, note_name
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("seamark")
 
 STOP_SECONDS = 5.0
+
+# The name under which the informers read, for all parts together.
+INFORMERS = "informers"
 
 # What runs beside the API server.
 Part = Literal["controllers", "surroundings", "discovery", "dns", "nodes"]
@@ -55,7 +59,7 @@ class StartError(Exception):
 
 
 class PartFailed(Exception):
-    """A part died of what nobody foresaw, and everything with it; one line: which, and of what."""
+    """A part died of an unexpected error, and everything with it; one line: which part, and which error."""
 
 
 class Daemon:
@@ -67,6 +71,7 @@ class Daemon:
         self.metrics = Registry()
         self.data_dir = Path(config.data_dir)
         self.api: ApiServer
+        self.informers: Informers  # shared by all parts of this process
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns: DnsServer | None = None
@@ -111,16 +116,18 @@ class Daemon:
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
+        self.informers = Informers(self.api.cluster(INFORMERS))
         cluster = self.api.cluster("apiserver")
         fresh = not self.api.cache.of(NAMESPACES).entries
         await bootstrap.make_namespaces(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
         if fresh:
-            # The first versions of a new cluster are nobody's business: a client that names one is told to list again.
+            # The first versions of a new cluster are internal: a client that names one is told to list again.
             await store.compact(self.api.cache.revision)
             self.api.cache.settle()
         background += await self._listen(authority)
         background += self._serve(cluster)
+        background.append(self._spawn("informers", self.informers.run()))
         if "dns" in self.parts:
             background.append(await self._answer_names())  # before all else that is only work: its port may be taken
         background += self._control(authority.ca_pem.decode(), shared=store.shared)
@@ -136,7 +143,7 @@ class Daemon:
             return []
         settings = self.config.election
         if not shared or not settings.enabled:
-            return [self._spawn("controllers", self._run(self._controllers(authority)))]
+            return [self._spawn("controllers", self._manager(self.informers, authority).run())]
         election = LeaderElection(
             self.api.cluster("leader-election"),
             namespace=settings.namespace,
@@ -144,50 +151,44 @@ class Daemon:
             identity=settings.identity or f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
             timing=settings.timing,
         )
-        work = election.run(lambda: self._run(self._controllers(authority)))
-        return [self._spawn("controllers, while elected", work)]
 
-    @staticmethod
-    async def _run(work: list[Work]) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            for name, task in work:
-                tasks.create_task(task, name=name).add_done_callback(_note_whose)
+        async def lead() -> None:
+            # A new leader lists everything afresh: only then is it certain to know what the last one wrote.
+            await self._manager(Informers(self.api.cluster(INFORMERS)), authority).run()
 
-    def _controllers(self, authority: str) -> list[Work]:
-        """What a cluster of our own needs, and what makes its Services findable."""
-        work: list[Work] = []
+        return [self._spawn("controllers, while elected", election.run(lead))]
+
+    def _manager(self, informers: Informers, authority: str) -> Manager:
+        """The controllers of a cluster of our own, and those that make its Services findable."""
+        manager = Manager(informers, metrics=self.metrics)
         if "controllers" in self.parts:
             around = self.config.surroundings
             if "surroundings" not in self.parts:
                 around = around.bare()
-            work += housekeeping(self.api.cluster, self.api.kinds, self.metrics, settings=around, authority=authority)
-            work += self.api.repairs()
+            add_housekeeping(manager, self.api.cluster, self.api.kinds, settings=around, authority=authority)
+            repair = "portallocator-repair-controller"
+            recorder = manager.recorder(self.api.cluster(repair), repair)
+            manager.beside("repair of node ports", self.api.port_repair(recorder).run)
         if "discovery" in self.parts:
-            from seamark.controllers.discovery.discovery import Discovery
+            from seamark.controllers.discovery.discovery import add_discovery
 
             settings = self.config.discovery
             cluster = self.api.cluster("endpoint-controllers")
-            informers = Informers(cluster)
-            which = settings.controllers
-            discovery = Discovery(cluster, informers, which=which, settings=settings, metrics=self.metrics)
-            work += [("informers of the discovery controllers", informers.run())]
-            work += [("discovery controllers", discovery.run())]
+            add_discovery(manager, cluster, which=settings.controllers, settings=settings)
         if "nodes" in self.parts:
-            work += self._simulated_nodes()
-        return work
+            self._add_nodes(manager)
+        return manager
 
-    def _simulated_nodes(self) -> list[Work]:
+    def _add_nodes(self, manager: Manager) -> None:
         settings = self.config.nodes
         if not settings.count and not self.api.cache.of(NODES).entries:
-            return []
+            return
 
-        from seamark.nodes.simulated.simulation import Simulation
+        from seamark.nodes.simulated.simulation import add_nodes
 
-        # Without a count it only takes away what an earlier start left.
-        nodes = Simulation(self.api.cluster("nodes"), settings=settings)
-        if settings.count:
-            self.nodes_ready = nodes.ready
-        return [("simulated nodes", nodes.run())]
+        simulation = add_nodes(manager, self.api.cluster("nodes"), settings)
+        if simulation is not None:
+            self.nodes_ready = simulation.ready
 
     async def _answer_names(self) -> asyncio.Task[None]:
         """DNS, straight from this cluster's state."""
@@ -198,7 +199,7 @@ class Daemon:
             pairs = bind(config.listen)
         except ListenError as error:
             raise StartError(f"{error}; choose another with {_which(error.__cause__, 'dns')}") from error
-        self.dns = DnsServer(config, self.api.cluster("dns"), registry=self.metrics)
+        self.dns = DnsServer(config, self.api.cluster("dns"), informers=self.informers, registry=self.metrics)
         return self._spawn("DNS", self._serve_names(self.dns, pairs))
 
     @staticmethod
@@ -238,17 +239,17 @@ class Daemon:
         return [self._spawn("sweep idle connections", listener.sweep()), self._spawn("keep default/kubernetes", own)]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
-        """The other way round: who writes stops before what writes depend on."""
+        """In reverse order: what writes stops before what it writes to."""
         for task in reversed(background):
             if task is background[0]:
-                # Whoever had something to say (a lease to hand over) has said it; now the clients.
+                # The parts have made their last writes (a lease to hand over); now the clients are told.
                 await self.api.close()
             task.cancel()
             await asyncio.wait([task], timeout=STOP_SECONDS)
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._tasks.create_task(work, name=name)
-        task.add_done_callback(_note_whose)
+        task.add_done_callback(note_name)
         return task
 
     # --- waiting -----------------------------------------------------------------------------------
@@ -356,7 +357,7 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
                 await daemon.wait()
         except BaseExceptionGroup as group:
             # The group is how tasks end together; what ended them is what a person wants to read.
-            cause = _first(group)
+            cause = first_cause(group)
             if isinstance(cause, StoreError):
                 raise StartError(str(cause)) from group
             whose = getattr(cause, "__notes__", ())
@@ -399,17 +400,3 @@ def _signals(daemon: Daemon) -> Iterator[Callable[[], None]]:
         if told[0] is signal.SIGINT:
             raise KeyboardInterrupt from None
         raise StartError("told to stop before it was ready") from None
-
-
-def _note_whose(task: asyncio.Task[None]) -> None:
-    """Have what a part died of say which part it was; of parts within parts, the innermost."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        cause = _first(error)
-        if not hasattr(cause, "__notes__"):
-            cause.add_note(task.get_name())
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -72,6 +72,16 @@ class ApiError(Exception):
         if reason is not None:
             self.reason = reason
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether a write may have been done although it failed: a refusal is certain, a lost answer is not."""
+        return self.code >= 500
+
+    @property
+    def namespace_terminating(self) -> bool:
+        """Whether nothing can be created because the namespace is being deleted, with everything in it."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
 
 class BadRequest(ApiError):
     code, reason = 400, "BadRequest"

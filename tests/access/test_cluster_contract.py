@@ -18,6 +18,7 @@ from seamark.api.authorization import User
 from seamark.config import ApiSettings, Config
 from seamark.daemon import Daemon
 from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, SERVICES, Resource
+from virtual_time import HastyClock
 
 ACCESS_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
@@ -252,7 +253,7 @@ async def test_an_informer_holds_what_the_server_holds(cluster):
     by_app = informer.index("app", lambda named: [named.metadata.labels.get("app", "")])
     told = {}
 
-    def tell(old, new):
+    def tell(key, old, new):
         assert told.get((new or old).metadata.name) == old
         told[(new or old).metadata.name] = new
 
@@ -288,13 +289,11 @@ async def test_an_informer_outlives_its_server(tmp_path):
         cluster = RemoteCluster(kubeconfig.load(daemon.kubeconfig_path, environ={}))
         await cluster.create(CONFIGMAPS, config_map("stays"), namespace="default")
         await cluster.create(CONFIGMAPS, config_map("goes"), namespace="default")
-        informer = Informer(
-            cluster, CONFIGMAPS, as_=Named, namespace="default", sleep=lambda seconds: asyncio.sleep(0.01)
-        )
+        informer = Informer(cluster, CONFIGMAPS, as_=Named, namespace="default", clock=HastyClock())
         task = asyncio.create_task(informer.run())
         await informer.synced.wait()
-    await until(lambda: not informer.connected)
-    assert informer.lag > 0
+    await until(lambda: informer.lag > 0)
+    assert not informer.connected
     assert sorted(informer.keys()) == ["default/goes", "default/stays"]
     async with Daemon(config, ["controllers"]).running() as daemon:
         await daemon.api.cluster("test").delete(CONFIGMAPS, "goes", namespace="default")

@@ -9,21 +9,13 @@ import pytest
 
 from seamark.access.credentials import Certificate, Exec, Files, Identity, Plugin
 from seamark.errors import Unauthorized
-
-
-class Clock:
-    def __init__(self, now=1000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
+from virtual_time import VirtualClock
 
 # --- files -----------------------------------------------------------------------------------------------
 
 
 async def test_token_files_are_read_again(tmp_path):
-    clock, token = Clock(), tmp_path / "token"
+    clock, token = VirtualClock(), tmp_path / "token"
     token.write_text("one\n")
     credentials = Files(token=token, clock=clock)
     assert await credentials.current() == Identity("Bearer one")
@@ -35,7 +27,7 @@ async def test_token_files_are_read_again(tmp_path):
 
 
 async def test_a_refused_token_is_read_again_at_once(tmp_path):
-    clock, token = Clock(), tmp_path / "token"
+    clock, token = VirtualClock(), tmp_path / "token"
     token.write_text("one")
     credentials = Files(token=token, clock=clock)
     identity = await credentials.current()
@@ -49,7 +41,7 @@ async def test_a_refused_token_is_read_again_at_once(tmp_path):
 
 
 async def test_a_file_that_vanishes_leaves_what_it_said(tmp_path, caplog):
-    clock, token = Clock(), tmp_path / "token"
+    clock, token = VirtualClock(), tmp_path / "token"
     token.write_text("one")
     credentials = Files(token=token, clock=clock)
     await credentials.current()
@@ -69,7 +61,7 @@ async def test_files_that_never_were(tmp_path):
 
 
 async def test_renewed_certificates_are_noticed(tmp_path):
-    clock, certificate, key = Clock(), tmp_path / "cert", tmp_path / "key"
+    clock, certificate, key = VirtualClock(), tmp_path / "cert", tmp_path / "key"
     certificate.write_bytes(b"C1")
     key.write_bytes(b"K1")
     credentials = Files(certificate=(certificate, key), fixed=Identity("Bearer t"), clock=clock)
@@ -139,9 +131,9 @@ async def test_a_plugin_is_told_and_answers(plugin):
 
 
 async def test_a_plugin_is_run_again_when_its_answer_expires_or_is_refused(plugin):
-    clock = Clock(1_700_000_000)
+    clock = VirtualClock(1_700_000_000)
     described = plugin(credential(token="one", expirationTimestamp="2023-11-14T22:14:20Z"))
-    credentials = Exec(described, now=clock, terminal=no_terminal)
+    credentials = Exec(described, clock=clock, terminal=no_terminal)
     first = await credentials.current()
     plugin.answer(credential(token="two"))
     clock.now += 59

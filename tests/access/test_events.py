@@ -5,12 +5,12 @@ import contextlib
 import logging
 
 import pytest
-from passing_time import VirtualTime
 
 from seamark import errors
 from seamark.access.correlation import Correlator, Occurrence, Reference
 from seamark.access.events import EventRecorder, reference
 from seamark.kinds.resource import EVENTS
+from virtual_time import VirtualClock
 
 WEB = Reference(kind="Service", name="web", namespace="default", uid="u1", api_version="v1", resource_version="7")
 
@@ -46,14 +46,12 @@ class EventBox:
 
 @pytest.fixture
 def time():
-    return VirtualTime(1_700_000_000)
+    return VirtualClock(1_700_000_000)
 
 
 @contextlib.asynccontextmanager
 async def recording(box, time, **more):
-    recorder = EventRecorder(
-        box, component="endpoint-controller", now=time, clock=time, sleep=time.sleep, random=lambda: 0.5, **more
-    )
+    recorder = EventRecorder(box, component="endpoint-controller", clock=time, random=lambda: 0.5, **more)
     task = asyncio.create_task(recorder.run())
     try:
         yield recorder
@@ -152,7 +150,7 @@ async def test_a_server_out_of_reach_is_tried_again_for_a_while(time):
     async with recording(box, time) as recorder:
         box.failures += [errors.ServiceUnavailable("refused")] * 3
         recorder.record(WEB, "Normal", reason="R", message="m")
-        await time.pass_(5 + 10 + 10)
+        await time.advance(5 + 10 + 10)
         assert len(box.events) == 1
         assert time.now - begun == 25
 
@@ -163,7 +161,7 @@ async def test_but_not_forever(time, caplog):
         box.failures += [errors.ServiceUnavailable("refused")] * 12
         recorder.record(WEB, "Normal", reason="R", message="lost")
         recorder.record(WEB, "Normal", reason="R", message="kept")
-        await time.pass_(5 + 11 * 10)
+        await time.advance(5 + 11 * 10)
         await recorder.written()
     assert [event["message"] for event in box.events.values()] == ["kept"]
     assert "gave up on an event about web: refused" in caplog.text
@@ -184,7 +182,7 @@ async def test_rejections_are_final(time, caplog):
 
 async def test_recording_never_waits(time):
     box = EventBox()
-    recorder = EventRecorder(box, component="x", now=time, clock=time)
+    recorder = EventRecorder(box, component="x", clock=time)
     for number in range(1200):
         recorder.record(WEB, "Normal", reason="R", message=str(number))
     assert recorder.dropped == 200

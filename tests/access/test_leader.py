@@ -5,11 +5,12 @@ import contextlib
 import logging
 
 import pytest
-from passing_time import VirtualTime
 
 from seamark import errors
 from seamark.access.leader import LeaderElection, Timing
 from seamark.kinds.resource import LEASES
+from turns import turns as settle
+from virtual_time import VirtualClock
 
 
 class LeaseBox:
@@ -66,6 +67,20 @@ class Client:
         return stored
 
 
+class Skewed:
+    """The clock of a machine whose date is wrong by so many seconds."""
+
+    def __init__(self, clock, skew):
+        self._clock = clock
+        self._skew = skew
+
+    def __getattr__(self, name):
+        return getattr(self._clock, name)
+
+    def time(self):
+        return 1_700_000_000 + self._clock.now + self._skew
+
+
 class Process:
     """A competitor; ``working`` says whether it does the work right now."""
 
@@ -79,9 +94,7 @@ class Process:
             namespace="kube-system",
             name="controllers",
             identity=identity,
-            clock=time,
-            now=lambda: 1_700_000_000 + time.now + skew,
-            sleep=time.sleep,
+            clock=Skewed(time, skew),
             random=lambda: 0.5,
             on_new_leader=self.leaders.append,
             **more,
@@ -106,7 +119,7 @@ class Process:
 
 @pytest.fixture
 def time():
-    return VirtualTime()
+    return VirtualClock(0.0)
 
 
 @contextlib.asynccontextmanager
@@ -128,7 +141,7 @@ async def test_the_first_one_leads_and_renews(time):
     box = LeaseBox()
     process = Process(box, time, "a")
     async with competing(process):
-        await time.settle()
+        await settle()
         assert process.working
         assert lease_of(box) == {
             "holderIdentity": "a",
@@ -137,7 +150,7 @@ async def test_the_first_one_leads_and_renews(time):
             "renewTime": "2023-11-14T22:13:20.000000Z",
             "leaseTransitions": 0,
         }
-        await time.pass_(60)
+        await time.advance(60)
         assert process.starts == 1
         assert lease_of(box)["renewTime"] == "2023-11-14T22:14:20.000000Z"
         assert lease_of(box)["acquireTime"] == "2023-11-14T22:13:20.000000Z"
@@ -152,13 +165,13 @@ async def test_never_two_at_once_and_a_release_is_taken_up(time):
     box = LeaseBox()
     a, b = Process(box, time, "a"), Process(box, time, "b")
     a.start()
-    await time.settle()
+    await settle()
     b.start()
-    await time.pass_(120)
+    await time.advance(120)
     assert (a.working, b.working) == (True, False)
     assert b.leaders == ["a"]
     await a.stop()
-    await time.pass_(5)
+    await time.advance(5)
     assert b.working
     assert b.leaders == ["a", "b"]
     assert lease_of(box)["holderIdentity"] == "b"
@@ -170,14 +183,14 @@ async def test_a_leader_out_of_reach_stops_before_another_starts(time):
     box = LeaseBox()
     a, b = Process(box, time, "a"), Process(box, time, "b")
     async with competing(a, b):
-        await time.settle()
-        await time.pass_(20)
+        await settle()
+        await time.advance(20)
         leader, other = (a, b) if a.working else (b, a)
         box.unreachable.add(leader.election.identity)
         stopped = started = None
         begun = time.now
         while started is None:
-            await time.pass_(0.25)
+            await time.advance(0.25)
             assert not (leader.working and other.working)
             if stopped is None and not leader.working:
                 stopped = time.now - begun
@@ -187,7 +200,7 @@ async def test_a_leader_out_of_reach_stops_before_another_starts(time):
         assert 13 <= started <= 15 + 2 * 2.2
         # Back in reach, it finds the lease taken and waits.
         box.unreachable.clear()
-        await time.pass_(60)
+        await time.advance(60)
         assert (leader.working, other.working) == (False, True)
         assert leader.election.leader == other.election.identity
         assert lease_of(box)["leaseTransitions"] == 1
@@ -197,13 +210,13 @@ async def test_a_short_outage_is_survived(time, caplog):
     box = LeaseBox()
     process = Process(box, time, "a")
     async with competing(process):
-        await time.settle()
+        await settle()
         box.unreachable.add("a")
         with caplog.at_level(logging.WARNING):
-            await time.pass_(7)
+            await time.advance(7)
         assert "cannot take or renew lease kube-system/controllers: cannot reach the server" in caplog.text
         box.unreachable.clear()
-        await time.pass_(60)
+        await time.advance(60)
         assert process.working
         assert process.starts == 1
 
@@ -214,12 +227,12 @@ async def test_clocks_of_different_machines_are_never_compared(time):
         box = LeaseBox()
         holder, other = Process(box, time, "holder", skew=skew), Process(box, time, "other")
         holder.start()
-        await time.settle()
+        await settle()
         other.start()
-        await time.pass_(60)
+        await time.advance(60)
         assert (holder.working, other.working) == (True, False)
         box.unreachable.add("holder")
-        await time.pass_(25)
+        await time.advance(25)
         assert (holder.working, other.working) == (False, True)
         await other.stop()
         await holder.stop()
@@ -229,14 +242,14 @@ async def test_a_lease_stolen_is_a_lease_lost_at_once(time):
     box = LeaseBox()
     process = Process(box, time, "a")
     async with competing(process):
-        await time.settle()
+        await settle()
         thief = {**box.leases["kube-system", "controllers"]}
         thief["spec"] = {**thief["spec"], "holderIdentity": "thief"}
         await box.for_("thief").update(LEASES, thief, namespace="kube-system")
-        await time.pass_(2)
+        await time.advance(2)
         assert not process.working
         # The thief never renews; in time the lease is ours again, and the work is done anew.
-        await time.pass_(20)
+        await time.advance(20)
         assert process.working
         assert process.starts == 2
         assert process.leaders == ["a", "thief", "a"]
@@ -250,9 +263,9 @@ async def test_leases_keep_what_others_wrote_on_them(time):
     }
     process = Process(box, time, "a")
     async with competing(process):
-        await time.pass_(14)
+        await time.advance(14)
         assert not process.working
-        await time.pass_(5)
+        await time.advance(5)
         assert process.working
         assert lease_of(box)["strategy"] == "y"
         assert lease_of(box)["leaseTransitions"] == 5
@@ -262,9 +275,9 @@ async def test_leases_keep_what_others_wrote_on_them(time):
 async def test_work_that_ends_ends_the_election(time):
     box = LeaseBox()
     process = Process(box, time, "a").start()
-    await time.settle()
+    await settle()
     process.finish.set()
-    await time.settle()
+    await settle()
     assert process.task.done()
     assert lease_of(box)["holderIdentity"] == ""
     await process.task

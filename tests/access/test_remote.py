@@ -16,6 +16,7 @@ from seamark.access.kubeconfig import Connection
 from seamark.access.ratelimit import RateLimit
 from seamark.access.remote import RemoteCluster
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES
+from virtual_time import HastyClock
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -36,11 +37,6 @@ class Bare(msgspec.Struct, frozen=True):
 
 def pod(name, version="1"):
     return {"kind": "Pod", "metadata": {"name": name, "namespace": "default", "resourceVersion": version}}
-
-
-class Sleeps(list):
-    async def __call__(self, seconds):
-        self.append(seconds)
 
 
 @contextlib.asynccontextmanager
@@ -400,8 +396,8 @@ async def drop(exchange):
 
 
 async def test_a_read_whose_answer_is_lost_is_repeated():
-    sleeps = Sleeps()
-    async with cluster_at(in_turn(drop, drop, drop, ok), sleep=sleeps) as cluster:
+    clock = HastyClock()
+    async with cluster_at(in_turn(drop, drop, drop, ok), clock=clock) as cluster:
         await cluster.get(PODS, "a", namespace="default")
         assert len(cluster.server.requests) == 4
 
@@ -427,24 +423,24 @@ async def away(exchange):
 
 
 async def test_the_server_may_ask_for_patience():
-    sleeps = Sleeps()
-    async with cluster_at(in_turn(busy, away, ok), sleep=sleeps) as cluster:
+    clock = HastyClock()
+    async with cluster_at(in_turn(busy, away, ok), clock=clock) as cluster:
         await cluster.get(PODS, "a", namespace="default")
-        assert sleeps == [3, 30]
+        assert clock.slept == [3, 30]
 
 
 async def test_a_write_that_was_refused_for_now_is_sent_again_but_not_one_that_may_have_been_done():
-    sleeps = Sleeps()
-    async with cluster_at(in_turn(busy, ok, away), sleep=sleeps) as cluster:
+    clock = HastyClock()
+    async with cluster_at(in_turn(busy, ok, away), clock=clock) as cluster:
         await cluster.create(PODS, pod("a"), namespace="default")
-        assert sleeps == [3]
+        assert clock.slept == [3]
         with pytest.raises(errors.ServiceUnavailable, match="starting"):
             await cluster.create(PODS, pod("a"), namespace="default")
 
 
 async def test_patience_ends():
-    sleeps = Sleeps()
-    async with cluster_at(busy, sleep=sleeps) as cluster:
+    clock = HastyClock()
+    async with cluster_at(busy, clock=clock) as cluster:
         with pytest.raises(errors.TooManyRequests, match="slow down") as caught:
             await cluster.get(PODS, "a", namespace="default")
         assert caught.value.retry_after == 3
@@ -488,16 +484,15 @@ async def test_a_refused_identity_is_renewed_once():
 
 
 async def test_rate_limit():
-    now = 0.0
-    sleeps = Sleeps()
-    limit = RateLimit(rate=2, burst=3, clock=lambda: now, sleep=sleeps)
+    clock = HastyClock()
+    limit = RateLimit(rate=2, burst=3, clock=clock)
     async with cluster_at(ok, limit=limit) as cluster:
         for _ in range(5):
             await cluster.get(PODS, "a", namespace="default")
-        assert sleeps == [0.5, 1.0]
-        now = 100.0
+        assert clock.slept == [0.5, 0.5]
+        clock.now = 100.0
         await cluster.get(PODS, "a", namespace="default")
-        assert len(sleeps) == 2
+        assert len(clock.slept) == 2
 
 
 async def test_impersonation_headers_are_sent():
@@ -562,12 +557,9 @@ async def test_an_informer_over_http_survives_a_bad_day():
         while informer.last_version != str(version) or not informer.connected:
             await asyncio.sleep(0.001)
 
-    async def nap(seconds):
-        await asyncio.sleep(0)
-
     async with cluster_at(handler) as cluster:
         write("a", True)
-        informer = Informer(cluster, PODS, as_=Pod, sleep=nap)
+        informer = Informer(cluster, PODS, as_=Pod, clock=HastyClock())
         task = asyncio.create_task(informer.run())
         await settled(informer)
         write("b", True)

@@ -3,22 +3,20 @@
 import asyncio
 import contextlib
 
-from virtual_time import VirtualClock
-
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
-from seamark.controllers.housekeeping.everything import Everything
-from seamark.controllers.housekeeping.garbage import GarbageCollector
-from seamark.controllers.housekeeping.namespaces import NamespaceController
-from seamark.controllers.housekeeping.surroundings import Surroundings, SurroundingsSettings
+from seamark.controllers.housekeeping.standalone import add_cleaning
+from seamark.controllers.housekeeping.surroundings import add_surroundings
+from seamark.controllers.settings import SurroundingsSettings
 from seamark.errors import NotFound
 from seamark.kinds.resource import EVENTS
 from seamark.metrics import Registry
-from seamark.runtime.loop import Loop
+from seamark.runtime.manager import Manager
 from seamark.store.opening import open_store
 from turns import drained
+from virtual_time import VirtualClock
 
 
 class OwnCluster:
@@ -26,10 +24,10 @@ class OwnCluster:
 
     def __init__(self, store):
         self.clock = VirtualClock()
-        self.clock.time = 1_800_000_000.0
         self.network = ServiceNetwork()
         self.store = store
-        self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock.now)
+        self.managers = []  # those at work
+        self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock.time)
         self.cluster = self.api.cluster("kubectl")
 
     async def prepare(self):
@@ -46,37 +44,22 @@ class OwnCluster:
         ``through`` is the cluster as the informers see it, should that differ from how it is.
         """
         informers = Informers(through or self.api.cluster("controllers"))
-        around = Surroundings(
-            self.api.cluster,
-            informers,
-            SurroundingsSettings(**settings),
-            authority=authority,
-            now=self.clock.now,
-        )
-        controllers = list(around.controllers)
+        manager = Manager(informers, clock=self.clock)
+        add_surroundings(manager, self.api.cluster, SurroundingsSettings(**settings), authority=authority)
         if ending:
-            everything = Everything(informers, self.api.kinds)
-            controllers.append(GarbageCollector(self.cluster, everything))
-            controllers.append(NamespaceController(self.cluster, everything))
-        tasks = [asyncio.create_task(informers.run())]
-        tasks += [asyncio.create_task(work) for _, work in around.running()]
-        for controller in controllers:
-            loop = Loop(controller, clock=self.clock)
-            controller.attach(loop)
-            tasks.append(asyncio.create_task(self._work(controller, loop)))
-        try:
-            for controller in controllers:
-                await controller.synced()
-            yield around
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            add_cleaning(manager, self.api.cluster, self.api.kinds)
+        async with self.managed(manager):
+            yield manager
 
-    @staticmethod
-    async def _work(controller, loop):
-        await controller.synced()
-        await loop.run()
+    @contextlib.asynccontextmanager
+    async def managed(self, manager):
+        """The manager's controllers are at work inside the block."""
+        self.managers.append(manager)
+        try:
+            async with managed(manager):
+                yield manager
+        finally:
+            self.managers.remove(manager)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -94,17 +77,36 @@ class OwnCluster:
         return found
 
     async def quiet(self):
-        """Let everything happen that happens by itself."""
-        revision = -1
-        while revision != self.api.cache.revision:
-            revision = self.api.cache.revision
-            await asyncio.sleep(0.06)
+        """Let everything happen that happens without time passing."""
+        quiet, revision = 0, -1
+        while quiet < 2:
             await drained(self.store)
+            for manager in self.managers:
+                for recorder in manager.recorders:
+                    await recorder.written()
+            idle = all(manager.idle for manager in self.managers) and revision == self.api.cache.revision
+            quiet, revision = quiet + 1 if idle else 0, self.api.cache.revision
 
     async def reasons(self, name):
         """The reasons of all events about objects of this name."""
         events = (await self.cluster.list(EVENTS)).items
         return sorted(event["reason"] for event in events if event["involvedObject"]["name"] == name)
+
+
+@contextlib.asynccontextmanager
+async def managed(manager):
+    """The manager's controllers are at work inside the block."""
+    task = asyncio.create_task(manager.run())
+    ready = asyncio.create_task(manager.ready.wait())
+    try:
+        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        yield manager
+    finally:
+        ready.cancel()
+        task.cancel()
+        await asyncio.gather(task, ready, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

@@ -3,23 +3,30 @@
 import asyncio
 import contextlib
 
+from seamark.access.informers import Informers
+from seamark.controllers.discovery.discovery import ALL, add_discovery
+from seamark.metrics import Registry
+from seamark.runtime.manager import Manager
 from virtual_time import VirtualClock
 
-from seamark.access.informers import Informers
-from seamark.controllers.discovery.discovery import ALL, Discovery
-from seamark.metrics import Registry
+
+class TickingClock(VirtualClock):
+    """Passes by a microsecond whenever it is read, so that no two events have the same time and so the same name."""
+
+    def time(self):
+        self.now += 1e-6
+        return self.now
 
 
 class Running:
     def __init__(self, cluster, seen_through, *, which, settings):
         self.cluster = cluster
-        self.clock = VirtualClock()
+        self.clock = TickingClock(1000.0)
         self.metrics = Registry()
-        informers = Informers(seen_through, clock=self.clock.now, sleep=self.clock.sleep, random=lambda: 0.0)
-        self.discovery = Discovery(
-            seen_through, informers, which=which, settings=settings, clock=self.clock, metrics=self.metrics
-        )
-        self._tasks = [asyncio.create_task(informers.run()), asyncio.create_task(self.discovery.run())]
+        informers = Informers(seen_through, clock=self.clock, random=lambda: 0.0)
+        self.manager = Manager(informers, clock=self.clock, metrics=self.metrics)
+        add_discovery(self.manager, seen_through, which=which, settings=settings)
+        self._task = asyncio.create_task(self.manager.run())
 
     async def settle(self, quiet=2.5, limit=100.0):
         """Until nothing was written for so many seconds."""
@@ -30,11 +37,9 @@ class Running:
             passed += quiet
 
     async def stop(self):
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
 
 
 @contextlib.asynccontextmanager

@@ -1,11 +1,11 @@
 """DaemonSets at work on a real API server: nodes come and go, updates, Pods that fail."""
 
 from faulty_cluster import FaultyCluster, each_once
-from virtual_time import VirtualClock
 from workload_world import world
 
 from seamark import errors
 from seamark.kinds.resource import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
+from virtual_time import VirtualClock
 
 LABELS = {"app": "agent"}
 

@@ -7,8 +7,9 @@ from running import running
 from scenery import NS, assert_right, flip, hand_made, node, pod, put, service
 
 from seamark.access.informers import Informers
-from seamark.controllers.discovery.discovery import Discovery, DiscoverySettings
+from seamark.controllers.discovery.discovery import DiscoverySettings, add_discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, EVENTS, NODES, PODS, SERVICES
+from seamark.runtime.manager import Manager
 
 
 @pytest.fixture
@@ -391,7 +392,7 @@ async def test_a_namespace_that_is_going_away_is_left_in_peace(cluster):
         await controllers.settle(quiet=60)
         assert cluster.written("Endpoints", "EndpointSlice") == [("create", "Endpoints", "ext")]
         assert events(cluster) == []
-        assert controllers.discovery.idle
+        assert controllers.manager.idle
 
 
 async def test_a_selector_decides_who_keeps_the_slices(cluster):
@@ -485,7 +486,7 @@ async def test_only_the_controllers_asked_for_run(cluster):
     await put(cluster, service(), pod("p1"))
     async with running(cluster, which=("endpoints",)) as controllers:
         await controllers.settle()
-        assert controllers.discovery.ready
+        assert controllers.manager.ready.is_set()
         assert slices(cluster) == []
         assert len(cluster.objects(ENDPOINTS)) == 1
 
@@ -500,4 +501,4 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 async def test_a_controller_nobody_knows_is_refused(cluster):
     with pytest.raises(ValueError, match="no such controller: proxies"):
-        Discovery(cluster, Informers(cluster), which=("proxies",))
+        add_discovery(Manager(Informers(cluster)), cluster, which=("proxies",))

@@ -191,7 +191,7 @@ async def test_killed_between_two_writes(cluster):
     async with running(cluster, through=through, settings=settings) as controllers:
         await controllers.clock.advance(1)
         assert dead.is_set()
-        controllers.discovery._loops[1]._grace = 0.0  # killed, not asked to finish
+        controllers.manager._grace = 0.0  # killed, not asked to finish
     assert 0 < len(cluster.objects(ENDPOINT_SLICES)) < 5
     async with running(cluster, settings=settings) as controllers:
         await controllers.settle()

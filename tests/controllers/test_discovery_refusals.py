@@ -1,6 +1,5 @@
 """What the API server refuses of what the controllers would write: all stays as it was, and somebody says why."""
 
-import asyncio
 import contextlib
 
 import pytest
@@ -9,8 +8,9 @@ from own_cluster import own_cluster
 from scenery import NS, flip, node, pod, put, report, service
 
 from seamark.access.informers import Informers
-from seamark.controllers.discovery.discovery import Discovery
+from seamark.controllers.discovery.discovery import add_discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, PODS
+from seamark.runtime.manager import Manager
 
 
 @pytest_asyncio.fixture
@@ -22,15 +22,11 @@ async def own():
 
 @contextlib.asynccontextmanager
 async def discovering(own):
-    informers = Informers(own.api.cluster("controllers"))
-    discovery = Discovery(own.api.cluster("controllers"), informers)
-    tasks = [asyncio.create_task(informers.run()), asyncio.create_task(discovery.run())]
-    try:
+    cluster = own.api.cluster("controllers")
+    manager = Manager(Informers(cluster))
+    add_discovery(manager, cluster)
+    async with own.managed(manager):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def run(own, made):

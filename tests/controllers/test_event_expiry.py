@@ -1,6 +1,6 @@
 """Events go an hour after they last changed, a few at a time."""
 
-import asyncio
+import contextlib
 
 import msgspec
 import pytest_asyncio
@@ -8,7 +8,6 @@ from own_cluster import own_cluster
 
 from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.event_expiry import (
-    LONGEST_SLEEP,
     PAUSE_SECONDS,
     STEP,
     AgingEvent,
@@ -18,7 +17,8 @@ from seamark.controllers.housekeeping.event_expiry import (
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS
 from seamark.kinds.values import times
-from turns import drained
+from seamark.runtime.manager import Manager
+from turns import turns
 
 
 @pytest_asyncio.fixture
@@ -27,34 +27,17 @@ async def own():
         yield cluster
 
 
-class Expiring:
-    def __init__(self, own, cluster=None, keep=3600.0):
-        informers = Informers(own.cluster)
-        self.own = own
-        self.expiry = EventExpiry(
-            cluster or own.cluster, informers, keep=keep, now=own.clock.now, sleep=own.clock.sleep
-        )
-        self.tasks = [asyncio.create_task(informers.run()), asyncio.create_task(self.expiry.run())]
-
-    async def __aenter__(self):
-        await self.own.quiet()
-        return self
-
-    async def __aexit__(self, *error):
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-    async def pass_time(self, seconds):
-        """In small steps, so that the store's answers come in between."""
-        for _ in range(20):
-            await self.own.clock.advance(seconds / 20)
-            await drained(self.own.store)
-        await self.own.quiet()
+@contextlib.asynccontextmanager
+async def expiring(own, cluster=None, keep=3600.0):
+    """Yields how to let time pass."""
+    manager = Manager(Informers(own.cluster), clock=own.clock)
+    manager.add(EventExpiry(manager, cluster or own.cluster, keep=keep))
+    async with own.managed(manager):
+        yield lambda seconds: own.clock.advance(seconds, own.quiet)
 
 
 async def happen(own, name, *, count=1):
-    at = times.text(own.clock.now())
+    at = times.text(own.clock.time())
     event = {
         "metadata": {"name": name},
         "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
@@ -86,66 +69,66 @@ def test_when_an_event_last_changed():
 
 
 async def test_an_event_goes_after_an_hour_and_not_before(own):
-    async with Expiring(own) as expiring:
+    async with expiring(own) as pass_time:
         await happen(own, "early")
         await own.quiet()
-        await expiring.pass_time(1800)
+        await pass_time(1800)
         await happen(own, "late")
         await own.quiet()
-        await expiring.pass_time(1750)
+        await pass_time(1750)
         assert await names(own) == ["early", "late"]
-        await expiring.pass_time(200)
+        await pass_time(200)
         assert await names(own) == ["late"]
-        await expiring.pass_time(1800)
+        await pass_time(1800)
         assert await names(own) == []
 
 
 async def test_what_happens_again_stays_longer(own):
-    async with Expiring(own) as expiring:
+    async with expiring(own) as pass_time:
         await happen(own, "again")
         await happen(own, "once")
         await own.quiet()
-        await expiring.pass_time(3000)
+        await pass_time(3000)
         await own.cluster.patch(EVENTS, "again", {"count": 2}, namespace="default")
         await own.quiet()
-        await expiring.pass_time(1000)
+        await pass_time(1000)
         assert await names(own) == ["again"]
-        await expiring.pass_time(3000)
+        await pass_time(3000)
         assert await names(own) == []
 
 
 async def test_events_from_before_a_restart_go_by_their_own_times(own):
     await happen(own, "old")
-    own.clock.time += 3000
+    own.clock.now += 3000
     await happen(own, "new")
-    async with Expiring(own) as expiring:
-        await expiring.pass_time(700)
+    async with expiring(own) as pass_time:
+        await pass_time(700)
         assert await names(own) == ["new"]
 
 
 async def test_many_go_in_small_steps(own):
     for number in range(3 * STEP):
         await happen(own, f"e{number}")
-    own.clock.time += 3600
-    async with Expiring(own):
+    own.clock.now += 3600
+    async with expiring(own):
         await own.until(lambda: names(own), lambda left: len(left) == 2 * STEP)
-        await own.quiet()
+        await turns()
         assert len(await names(own)) == 2 * STEP
         await own.clock.advance(PAUSE_SECONDS)
         await own.until(lambda: names(own), lambda left: len(left) == STEP)
 
 
 async def test_one_made_anew_under_the_same_name_starts_anew(own):
-    async with Expiring(own) as expiring:
+    async with expiring(own) as pass_time:
         await happen(own, "name")
         await own.quiet()
-        await expiring.pass_time(3000)
+        await pass_time(3000)
         await own.cluster.delete(EVENTS, "name", namespace="default")
         await happen(own, "name")
         await own.quiet()
-        await expiring.pass_time(1000)
+        await pass_time(1000)
         assert await names(own) == ["name"]
-        await expiring.pass_time(3000)
+        await pass_time(3000)
         assert await names(own) == []
 
 
@@ -165,10 +148,11 @@ class Refusing:
 
 async def test_after_a_failure_it_goes_on(own):
     await happen(own, "name")
-    own.clock.time += 3600
+    own.clock.now += 3600
     refusing = Refusing(own.cluster)
-    async with Expiring(own, refusing) as expiring:
+    async with expiring(own, refusing) as pass_time:
+        await own.quiet()
         assert refusing.refusals == 0
         assert await names(own) == ["name"]
-        await expiring.pass_time(LONGEST_SLEEP)
+        await pass_time(2.0)
         assert await names(own) == []

@@ -10,6 +10,7 @@ from own_cluster import own_cluster
 from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.kinds.resource import CONFIGMAPS, EVENTS, NAMESPACES, NEW_EVENTS, PODS
+from seamark.runtime.following import Following
 from widgets import WIDGETS, widget, widget_kind
 
 
@@ -143,7 +144,8 @@ async def test_followed_are_the_kinds_that_are_served():
         assert "tokenreviews" not in {resource.plural for resource in everything.resources}
         running = asyncio.create_task(informers.run())
         seen = []
-        everything.on_change(lambda resource, old, new: seen.append((resource, old, new)))
+        everything.follow(lambda resource, key, old, new: seen.append((resource, key, old, new)))
+        Following(everything).connect()
         await everything.synced()
         await own.api.add_kind(widget_kind())
         await create(own, WIDGETS, "a")
@@ -151,12 +153,12 @@ async def test_followed_are_the_kinds_that_are_served():
         assert everything.by_kind("example.com/v1", "Widget") == WIDGETS
         await own.until(lambda: asyncio.sleep(0, everything.find(WIDGETS, "default/a")))
         await own.api.remove_kind(WIDGETS)
-        resource, old, new = seen[-1]
-        assert (resource, old.metadata.name, new) == (WIDGETS, "a", None)
+        resource, key, old, new = seen[-1]
+        assert (resource, key, old.metadata.name, new) == (WIDGETS, "default/a", "a", None)
         assert everything.by_kind("example.com/v1", "Widget") is None
         assert everything.find(WIDGETS, "default/a") is None
         assert informers.connected  # none is left that looks for Widgets in vain
-        everything.stop()
+        everything.close()
         await own.api.add_kind(widget_kind())
         assert WIDGETS not in everything.resources
         running.cancel()
@@ -167,8 +169,8 @@ async def test_waiting_for_a_kind_that_vanishes_ends():
     async with own_cluster() as own:
         informers = Informers(own.api.cluster("tester"))  # not running, so that nothing is ever listed
         everything = Everything(informers, own.api.kinds)
-        for resource in everything.resources:
-            everything.of(resource).synced.set()
+        for informer, _ in everything.watches:
+            informer.synced.set()
         await own.api.add_kind(widget_kind())
         waiting = asyncio.create_task(everything.synced())
         await asyncio.sleep(0)

@@ -177,7 +177,7 @@ async def test_an_address_written_by_hand_is_kept_if_it_is_free_and_else_replace
     async with own.controlled(load_balancer_pool=POOL):
         await create(own, "one")
         await address(own, "one")
-        own.clock.time += 5  # the older of two keeps an address
+        own.clock.now += 5  # the older of two keeps an address
         await create(own, "two")
         assert await address(own, "two") == ["192.0.2.11"]
         await own.cluster.patch(SERVICES, "two", status("192.0.2.10"), namespace="default", subresource="status")

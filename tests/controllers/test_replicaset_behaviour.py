@@ -2,11 +2,11 @@
 
 import pytest
 from faulty_cluster import FaultyCluster
-from virtual_time import VirtualClock
 from workload_world import Controllers, world
 
 from seamark import errors
 from seamark.kinds.resource import PODS, REPLICA_SETS
+from virtual_time import VirtualClock
 
 LABELS = {"app": "web"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "app:1"}]}}

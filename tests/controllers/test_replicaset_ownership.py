@@ -1,4 +1,4 @@
-"""Who owns what: whom a change wakes, what is adopted and released, and whether own writes have been seen."""
+"""Ownership: which workload a change wakes, what is adopted and released; and what is made from templates."""
 
 import msgspec
 import pytest
@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from workload_objects import pod, replica_set
 
 from seamark.access.informer import Informer
-from seamark.controllers.workloads.hashes import ALPHABET, short_hash
 from seamark.controllers.workloads.owners import Dependants, Owners, claim
-from seamark.controllers.workloads.pods import name_prefix, pod_from
-from seamark.controllers.workloads.shares import resolve
-from seamark.controllers.workloads.writes import OwnWrites, difference
+from seamark.controllers.workloads.replicas import resolve
+from seamark.controllers.workloads.templates import ALPHABET, name_prefix, pod_from, short_hash
+from seamark.controllers.workloads.workload import difference
 from seamark.kinds.resource import PODS, REPLICA_SETS
 from seamark.rules.objects.pod import Pod
+from seamark.runtime.following import Following
 
 
 class Scene:
@@ -26,6 +26,7 @@ class Scene:
         self.dependants = Dependants(self.pods)
         self.woken = []
         self.dependants.follow(self.owners, lambda key, old, new: self.woken.append(key))
+        Following(self.owners, self.dependants).connect()
 
     def put_set(self, rs):
         self.sets._take(f"default/{rs.metadata.name}", rs)
@@ -111,26 +112,6 @@ def test_claims():
     assert (claimed.kept, claimed.adopted, claimed.released) == ((mine,), (), ())
     picky = claim(rs, [mine], [orphan], fits=lambda p: p.metadata.name == "other")
     assert (picky.kept, picky.adopted, picky.released) == ((), (), (mine,))
-
-
-def test_own_writes_are_seen_when_the_informer_has_got_there():
-    class Follower:
-        last_version = "5"
-
-    follower = Follower()
-    writes = OwnWrites(follower)
-    assert writes.seen("k")
-    writes.wrote("k", "10")
-    writes.wrote("k", "8")
-    assert not writes.seen("k")
-    assert writes.seen("other")
-    follower.last_version = ""  # it has to list again
-    assert not writes.seen("k")
-    follower.last_version = "10"
-    assert writes.seen("k")
-    writes.wrote("k", "12")
-    writes.forget("k")
-    assert writes.seen("k")
 
 
 counts = st.integers(0, 2)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from workload_objects import pod, replica_set
 
 from seamark.controllers.workloads import replicas
-from seamark.controllers.workloads.pods import BURST
-from seamark.controllers.workloads.replicas import ReplicationController, count, doomed, next_available, plan
+from seamark.controllers.workloads.replicas import BURST, ReplicationController, count, doomed, next_available, plan
 from seamark.errors import Forbidden
 
 NOW = 1_000_000.0

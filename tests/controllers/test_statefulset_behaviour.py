@@ -3,11 +3,11 @@
 import asyncio
 
 from faulty_cluster import FaultyCluster, each_once
-from virtual_time import VirtualClock
 from workload_world import world
 
 from seamark import errors
 from seamark.kinds.resource import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from virtual_time import VirtualClock
 
 LABELS = {"app": "db"}
 

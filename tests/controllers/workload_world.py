@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 
+from own_cluster import managed
+
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
-from seamark.controllers.housekeeping.everything import Everything
-from seamark.controllers.housekeeping.garbage import GarbageCollector
-from seamark.controllers.housekeeping.namespaces import NamespaceController
-from seamark.controllers.workloads.controllers import Workloads
+from seamark.clock import SYSTEM_CLOCK
+from seamark.controllers.housekeeping.standalone import add_cleaning
+from seamark.controllers.workloads.controllers import add_workloads
 from seamark.kinds.resource import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
@@ -25,7 +26,7 @@ from seamark.kinds.resource import (
 from seamark.kinds.table import Kinds
 from seamark.kinds.values import times
 from seamark.metrics import Registry
-from seamark.runtime.loop import Loop
+from seamark.runtime.manager import Manager
 from seamark.store.opening import open_store
 from simulated_kubelet import simulated_kubelet
 from turns import drained
@@ -50,38 +51,19 @@ class Controllers:
     """One process's worth of controllers."""
 
     def __init__(self, through, clock):
-        now = {"now": clock.now} if clock else {}
-        timing = {"clock": clock} if clock else {}
-        informers = Informers(through)
-        everything = Everything(informers, Kinds())
-        workloads = Workloads(through, informers, **now)
-        garbage = [GarbageCollector(through, everything), NamespaceController(through, everything)]
-        self.loops = []
-        self._work = [informers.run(), *(work for _, work in workloads.recording())]
-        for controller in (*garbage, *workloads.controllers):
-            loop = Loop(controller, **timing)
-            controller.attach(loop)
-            self.loops.append(loop)
-            self._work.append(self._run(controller, loop))
-
-    async def _run(self, controller, loop):
-        await controller.synced()
-        await loop.run()
+        self.manager = Manager(Informers(through), clock=clock or SYSTEM_CLOCK)
+        add_cleaning(self.manager, lambda component: through, Kinds())
+        add_workloads(self.manager, through, batch=0.0)
 
     def nudge(self, controller, key):
         """Have a controller look at something, though nothing has changed."""
-        [loop] = [loop for loop in self.loops if loop.controller.name == controller]
-        loop.add(key)
+        [found] = [each for each in self.manager.controllers if each.name == controller]
+        found.queue.add(key)
 
     @contextlib.asynccontextmanager
     async def running(self):
-        tasks = [asyncio.create_task(work) for work in self._work]
-        try:
+        async with managed(self.manager):
             yield self
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class World:
@@ -161,7 +143,7 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
     """``through`` makes what the controllers see of the cluster; ``clock`` takes time into a test's hands."""
     store = open_store("memory:")
     await store.open()
-    timing = {"clock": clock.now} if clock else {}
+    timing = {"clock": clock.time} if clock else {}
     api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry(), **timing)
     await api.load()
     following = asyncio.create_task(api.follow())
@@ -175,7 +157,7 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
                 await stack.enter_async_context(here.controllers.running())
             if kubelet:
                 if clock:
-                    kubelet_options["now"] = lambda: times.text(clock.now())
+                    kubelet_options["now"] = lambda: times.text(clock.time())
                 tended = simulated_kubelet(api.cluster("kubelet"), **kubelet_options)
                 here.kubelet = await stack.enter_async_context(tended)
             yield here

@@ -25,6 +25,7 @@ from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
+from virtual_time import VirtualClock
 
 
 def put(zone: ClusterZone, obj: dict[str, Any]) -> Touched:
@@ -59,7 +60,7 @@ def remove(zone: ClusterZone, obj: dict[str, Any]) -> Touched:
 
 
 def zone_of(objects: Iterable[dict[str, Any]], **options: Any) -> ClusterZone:
-    zone = ClusterZone(clock=lambda: 1000.0, **options)
+    zone = ClusterZone(clock=VirtualClock(1000.0), **options)
     zone.put_namespace("default")
     for obj in objects:
         put(zone, obj)

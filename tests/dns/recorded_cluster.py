@@ -20,6 +20,7 @@ from seamark.dns.zone.state import ClusterZone
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
+from virtual_time import VirtualClock
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
 FILES = sorted((CONFORMANCE / "dns").glob("*.json"))
@@ -71,7 +72,7 @@ class RecordedCluster:
 
     def zone(self) -> ClusterZone:
         """A zone filled with them, without anybody who watches."""
-        zone = ClusterZone(clock=lambda: 1_700_000_000.0)
+        zone = ClusterZone(clock=VirtualClock(1_700_000_000.0))
         for obj in self.objects:
             match obj["kind"]:
                 case "Namespace":

@@ -19,16 +19,9 @@ from seamark.dns.forwarding.upstream import parse_upstream, system_upstreams
 from seamark.dns.wire import message as wire
 from seamark.dns.zone.records import Question, Type, presented, spell
 from seamark.metrics import Registry
+from virtual_time import VirtualClock
 
 DEAD = "127.0.0.1:1"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -40,15 +33,15 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> VirtualClock:
+    return VirtualClock(1000.0)
 
 
 Asking = Callable[..., Awaitable[dns.message.Message]]
 
 
 @pytest.fixture
-async def forwarder(upstream: ScriptedUpstream, clock: Clock) -> AsyncIterator[Callable[..., Forwarder]]:
+async def forwarder(upstream: ScriptedUpstream, clock: VirtualClock) -> AsyncIterator[Callable[..., Forwarder]]:
     made: list[Forwarder] = []
 
     def make(*to: str, **config: Any) -> Forwarder:
@@ -83,7 +76,7 @@ def _ttls(message: dns.message.Message) -> list[int]:
     return [rrset.ttl for rrset in message.answer]
 
 
-async def test_an_answer_is_passed_on_and_kept(upstream: ScriptedUpstream, forwarder: Any, clock: Clock) -> None:
+async def test_an_answer_is_passed_on_and_kept(upstream: ScriptedUpstream, forwarder: Any, clock: VirtualClock) -> None:
     f = forwarder()
     assert _ttls(await ask(f)) == [300, 60]
     clock.now += 25
@@ -109,7 +102,7 @@ async def test_an_answer_is_passed_on_and_kept(upstream: ScriptedUpstream, forwa
 )
 @pytest.mark.parametrize(("name", "kind"), [("nope.example.com", Type.A), ("www.example.com", Type.AAAA)])
 async def test_negative_answers_live_as_long_as_their_soa_says(
-    upstream: ScriptedUpstream, forwarder: Any, clock: Clock, soa: str, lifetime: int, name: str, kind: Type
+    upstream: ScriptedUpstream, forwarder: Any, clock: VirtualClock, soa: str, lifetime: int, name: str, kind: Type
 ) -> None:
     upstream.soa = soa
     f = forwarder()
@@ -123,7 +116,9 @@ async def test_negative_answers_live_as_long_as_their_soa_says(
     assert len(upstream.asked) == (2 if lifetime else 3)
 
 
-async def test_ttls_are_capped_and_0_is_not_kept(upstream: ScriptedUpstream, forwarder: Any, clock: Clock) -> None:
+async def test_ttls_are_capped_and_0_is_not_kept(
+    upstream: ScriptedUpstream, forwarder: Any, clock: VirtualClock
+) -> None:
     upstream.records["www.example.com.", "A"] = ["86400 192.0.2.1"]
     upstream.records["zero.example.com.", "A"] = ["0 192.0.2.1"]
     f = forwarder(longest_ttl=100)
@@ -216,7 +211,7 @@ async def test_a_resolver_that_comes_back_is_found_well_again(upstream: Scripted
 
 
 async def test_expired_answers_serve_when_nobody_answers(
-    upstream: ScriptedUpstream, forwarder: Any, clock: Clock
+    upstream: ScriptedUpstream, forwarder: Any, clock: VirtualClock
 ) -> None:
     f = forwarder(stale_seconds=3600, probe_seconds=FOREVER)
     await ask(f)
@@ -313,7 +308,7 @@ async def test_the_longest_zone_decides_whom_to_ask(upstream: ScriptedUpstream, 
     assert not only.covers(("example", "org"))
 
 
-async def test_records_for_an_alias_are_whole(upstream: ScriptedUpstream, forwarder: Any, clock: Clock) -> None:
+async def test_records_for_an_alias_are_whole(upstream: ScriptedUpstream, forwarder: Any, clock: VirtualClock) -> None:
     f = forwarder()
     question = Question.about(spell("www.example.com"), Type.A)
     await f.records(question)

@@ -12,6 +12,7 @@ from watched_cluster import endpoint, namespace, service, slice_of
 from seamark.dns.config import ZoneConfig
 from seamark.dns.zone.records import Type
 from seamark.dns.zone.state import SERIAL, ClusterZone
+from virtual_time import VirtualClock
 
 _SERVICES = ("a", "b")
 _ADDRESSES = ("10.1.0.1", "10.1.0.2", "fd00::1")
@@ -78,12 +79,12 @@ def _sorted_octets(reply: bytes | None) -> bytes:
 def test_kept_answers_are_those_of_a_fresh_start(
     changes: list[tuple[bool, dict[str, Any]]], asked: list[bytes]
 ) -> None:
-    now = 1000.0
-    zone = ClusterZone(clock=lambda: now)
+    clock = VirtualClock(1000.0)
+    zone = ClusterZone(clock=clock)
     responder = responder_over(zone, _CONFIG)
     present: dict[tuple[str, str], dict[str, Any]] = {}
     for number, (gone, obj) in enumerate(changes):
-        now += number % 3 / 2  # several changes share a second, and so a serial
+        clock.now += number % 3 / 2  # several changes share a second, and so a serial
         for packet in (*asked, *asked):
             respond(responder, packet)
         key = (obj["kind"], obj["metadata"]["name"])
@@ -93,7 +94,7 @@ def test_kept_answers_are_those_of_a_fresh_start(
             touched = put(zone, obj)
             present[key] = obj
         responder.udp.ready.forget(touched)
-    fresh = ClusterZone(clock=lambda: float(zone.serial))
+    fresh = ClusterZone(clock=VirtualClock(float(zone.serial)))
     for obj in present.values():
         put(fresh, obj)
     fresh.serial = zone.serial
@@ -105,7 +106,7 @@ def test_kept_answers_are_those_of_a_fresh_start(
 @settings(max_examples=60, deadline=None)
 @given(_changes)
 def test_nothing_is_left_of_what_is_gone(changes: list[tuple[bool, dict[str, Any]]]) -> None:
-    zone = ClusterZone(clock=lambda: 1000.0)
+    zone = ClusterZone(clock=VirtualClock(1000.0))
     for gone, obj in changes:
         (remove if gone else put)(zone, obj)
     for _, obj in changes:
@@ -116,7 +117,7 @@ def test_nothing_is_left_of_what_is_gone(changes: list[tuple[bool, dict[str, Any
 
 
 def test_one_changed_endpoint_touches_its_own_records_only() -> None:
-    zone = ClusterZone(clock=lambda: 1000.0)
+    zone = ClusterZone(clock=VirtualClock(1000.0))
     many = [endpoint(f"10.1.0.{n}", f"web-{n}") for n in range(1, 101)]
     put(zone, slice_of("hl", *many))
     many[41] = endpoint("10.1.0.42", "web-42", ready=False)
@@ -128,7 +129,7 @@ def test_one_changed_endpoint_touches_its_own_records_only() -> None:
 
 
 def test_a_change_of_no_consequence_touches_nothing() -> None:
-    zone = ClusterZone(clock=lambda: 1000.0)
+    zone = ClusterZone(clock=VirtualClock(1000.0))
     put(zone, slice_of("hl", endpoint("10.1.0.1", pod="a")))
     put(zone, service("web", "10.96.0.1"))
     assert put(zone, slice_of("hl", endpoint("10.1.0.1", pod="b"))) == set()
@@ -136,18 +137,18 @@ def test_a_change_of_no_consequence_touches_nothing() -> None:
 
 
 def test_the_serial_is_the_time_of_the_last_change() -> None:
-    now = 1000.0
-    zone = ClusterZone(clock=lambda: now)
+    clock = VirtualClock(1000.0)
+    zone = ClusterZone(clock=clock)
     assert SERIAL in put(zone, service("web", "10.96.0.1"))
-    now = 1000.9
+    clock.now = 1000.9
     assert SERIAL not in put(zone, service("web", "10.96.0.2"))
-    now = 2000.0
+    clock.now = 2000.0
     put(zone, service("web", "10.96.0.2"))
     assert zone.serial == 1000, "what changes nothing does not move the serial"
 
 
 def test_other_answers_stay_when_one_changes() -> None:
-    zone = ClusterZone(clock=lambda: 1000.0)
+    zone = ClusterZone(clock=VirtualClock(1000.0))
     put(zone, namespace("default"))
     put(zone, service("hl", "None"))
     put(zone, slice_of("hl", endpoint("10.1.0.1", "x"), endpoint("10.1.0.2", "y")))

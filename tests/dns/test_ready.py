@@ -125,14 +125,12 @@ def test_a_dropped_answer_leaves_its_count_behind() -> None:
 
 
 def test_negative_answers_carry_the_serial_of_now() -> None:
-    now = 1000.0
     zone = zone_of([])
-    zone._clock = lambda: now
     responder = responder_over(zone)
     packets = [query_packet("nope.default.svc.cluster.local", Type.A, edns=edns) for edns in (None, 1232)]
     for packet in packets * 2:
         respond(responder, packet)
-    now = 2000.0
+    zone._clock.now = 2000.0
     responder.udp.ready.forget(put(zone, service("web", "10.96.0.1")))
     for packet in packets:
         assert packet[2:] in responder.udp.ready._dated

@@ -16,6 +16,7 @@ from asking import query_packet
 from scripted_upstream import ScriptedUpstream
 from watched_cluster import WatchedCluster, endpoint, service, slice_of
 
+from failing_handlers import fail_once, failures
 from seamark.dns.config import ZoneConfig
 from seamark.dns.server import DnsServer, ListenError, bind
 from seamark.dns.sockets import mmsg
@@ -109,6 +110,35 @@ async def test_changes_arrive(serve: Any, cluster: WatchedCluster) -> None:
         cluster.remove("Service", "default", "hl")
         await until_told(cluster)
         assert (await ask(server, name)).rcode() == dns.rcode.NXDOMAIN
+
+
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        ("_move_service", lambda cluster: cluster.put(service("web", "10.96.0.2"))),
+        ("_replace_slice", lambda cluster: cluster.put(slice_of("hl", endpoint("10.1.0.2", "b")))),
+        ("_move_service", lambda cluster: cluster.remove("Service", "default", "gone")),
+    ],
+)
+async def test_a_change_that_could_not_be_taken_in_is_made_up_for(
+    serve: Any, cluster: WatchedCluster, method: str, change: Any
+) -> None:
+    cluster.put(service("web", "10.96.0.1"))
+    cluster.put(service("gone", "10.96.0.3"))
+    cluster.put(service("hl", "None"))
+    cluster.put(slice_of("hl", endpoint("10.1.0.1", "a")))
+    names = [f"{name}.default.svc.cluster.local" for name in ("web", "gone", "hl", "a.hl", "b.hl")]
+    async with serve() as server:
+        for name in names * 2:  # asked twice, so that the answers are kept
+            await ask(server, name)
+        fail_once(server.zone, method)
+        change(cluster)
+        await until_told(cluster)
+        await asyncio.sleep(0.01)
+        assert failures(server.registry) == {"dns": 1}
+        async with serve() as fresh:
+            for name in names:
+                assert data(await ask(server, name)) == data(await ask(fresh, name))
 
 
 async def test_a_cluster_without_slices(serve: Any, cluster: WatchedCluster) -> None:

@@ -10,6 +10,8 @@ import sys
 
 import atheris
 
+from virtual_time import VirtualClock
+
 with atheris.instrument_imports(include=["seamark.dns"]):
     from seamark.dns.config import ZoneConfig
     from seamark.dns.measures import Measures
@@ -27,7 +29,7 @@ ENTRIES = 100
 
 
 def _responder() -> Responder:
-    zone = ClusterZone(clock=lambda: 1000.0)
+    zone = ClusterZone(clock=VirtualClock(1000.0))
     zone.put_namespace("default")
     ports = (ServicePort(80, "http", "TCP"),)
     zone.put_service(

@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-import heapq
-import itertools
 import random
 
+from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
@@ -13,49 +12,10 @@ from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS, LEASES, NODES, PODS
 from seamark.metrics import Registry
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.simulated.simulation import Simulation
+from seamark.nodes.simulated.simulation import add_nodes
+from seamark.runtime.manager import Manager
 from seamark.store.opening import open_store
-
-BEGINNING = 1_800_000_000.0
-
-
-class VirtualClock:
-    def __init__(self):
-        self.time = BEGINNING
-        self._heap = []
-        self._count = itertools.count()
-
-    def now(self):
-        return self.time
-
-    def call_later(self, delay, call):
-        timer = _Timer(call)
-        heapq.heappush(self._heap, (self.time + delay, next(self._count), timer))
-        return timer
-
-    async def sleep(self, seconds):
-        woken = asyncio.get_running_loop().create_future()
-        self.call_later(seconds, lambda: woken.done() or woken.set_result(None))
-        await woken
-
-    def next_due(self):
-        while self._heap and self._heap[0][2].call is None:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
-
-    def ring(self):
-        """The next thing that is due happens now."""
-        due, _, timer = heapq.heappop(self._heap)
-        self.time = max(self.time, due)
-        timer.call()
-
-
-class _Timer:
-    def __init__(self, call):
-        self.call = call
-
-    def cancel(self):
-        self.call = None
+from virtual_time import VirtualClock
 
 
 class Flaky:
@@ -97,7 +57,8 @@ class World:
         self.api = api
         self.clock = clock
         self.cluster = api.cluster("test")
-        self.simulation = None
+        self.metrics = Registry()
+        self.manager = self.simulation = None
         self._task = None
 
     # --- the simulation ----------------------------------------------------------------------------
@@ -109,17 +70,12 @@ class World:
         """
         await self.end()
         chosen = NodeSettings(**{"count": 3, "stop_after": 0.1, **settings})
-        chance = random.Random(0)
         self.flaky = Flaky(self.api.cluster("nodes"), random.Random(seed), 0.0)
-        self.simulation = Simulation(
-            self.flaky,
-            settings=chosen,
-            clock=self.clock,
-            sleep=self.clock.sleep,
-            random=chance.random,
-        )
-        self._task = asyncio.create_task(self.simulation.run())
-        ready = asyncio.create_task(self.simulation.ready.wait())
+        informers = Informers(self.flaky, clock=self.clock, random=random.Random(0).random)
+        self.manager = Manager(informers, clock=self.clock, metrics=self.metrics)
+        self.simulation = add_nodes(self.manager, self.flaky, chosen)
+        self._task = asyncio.create_task(self.manager.run())
+        ready = asyncio.create_task((self.simulation or self.manager).ready.wait())
         await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if self._task.done():
@@ -142,15 +98,17 @@ class World:
             quiet = quiet + 1 if await self._quiet() else 0
 
     async def _quiet(self):
-        simulation = self.simulation
-        if simulation is None or self._task.done():
-            if self._task is not None:
-                self._task.result()
+        if self._task is None:
             return True
-        if not all(work.idle for work in simulation.works):
+        if self._task.done():
+            self._task.result()
+        if not self.manager.idle:
             return False
-        for recorder in simulation.recorders:
+        for recorder in self.manager.recorders:
             await recorder.written()
+        simulation = self.simulation
+        if simulation is None:
+            return not any(task.get_name().startswith("removal") for task in asyncio.all_tasks())
         for resource, informer in ((PODS, simulation.pods), (NODES, simulation.nodes)):
             there = {(o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in await self.all(resource)}
             known = {(o.metadata.namespace, o.metadata.name): o for o in informer.objects()}
@@ -158,17 +116,11 @@ class World:
                 k: o.metadata.resource_version for k, o in known.items()
             }:
                 return False
-        return all(work.idle for work in simulation.works)
+        return self.manager.idle
 
     async def pass_(self, seconds):
         """Let so much time pass, and everything happen in order."""
-        until = self.clock.time + seconds
-        await self.settle()
-        while (due := self.clock.next_due()) is not None and due <= until:
-            self.clock.ring()
-            await self.settle()
-        self.clock.time = until
-        await self.settle()
+        await self.clock.advance(seconds, self.settle)
 
     # --- the cluster -------------------------------------------------------------------------------
 
@@ -235,7 +187,7 @@ async def world():
         network=ServiceNetwork(),
         tokens={},
         metrics=Registry(),
-        clock=clock.now,
+        clock=clock.time,
         chance=random.Random(0),
     )
     await api.load()

@@ -70,7 +70,7 @@ async def happen(world, event, faulty):
             await world.start(**faulty, **SETTINGS)
         case ("die and rise later",):
             await world.end()
-            world.clock.time += 33
+            world.clock.now += 33
 
 
 async def nobody_shares(world):
@@ -123,6 +123,6 @@ async def test_any_sequence_of_events_ends_well(events, faults, seed):
         await world.pass_(100)
         before = world.revision
         await world.end()
-        world.clock.time += 1
+        world.clock.now += 1
         await world.start(**SETTINGS)
         assert world.revision == before + 2, "running twice writes nothing but two heartbeats"

@@ -141,7 +141,7 @@ async def test_after_a_long_pause_everybody_has_time_to_say_that_he_is_there(wor
     await three_pods(world)
     before = await world.all(PODS)
     await world.end()
-    world.clock.time += 100_000
+    world.clock.now += 100_000
     await world.start()
     assert await world.all(PODS) == before
     assert {ready(o) for o in await world.all(NODES)} == {"True"}
@@ -213,7 +213,7 @@ async def test_patience_is_counted_from_the_taint_even_over_a_restart(world):
     await control.stop(world.cluster, "node-2")
     await world.pass_(200)
     await world.end()
-    world.clock.time += 60
+    world.clock.now += 60
     await world.start()
     await world.pass_(39)
     assert "deletionTimestamp" not in (await world.pod("pod-2"))["metadata"]
@@ -251,7 +251,7 @@ async def test_pods_of_a_node_of_ours_that_is_gone_go_at_once(world):
     await three_pods(world)
     seen = []
     world.simulation.pods.on_change(
-        lambda old, new: seen.append(new) if new and new.metadata.key == "default/pod-2" else None
+        lambda key, old, new: seen.append(new) if new and new.metadata.key == "default/pod-2" else None
     )
     await world.cluster.delete(NODES, "node-2")
     await world.settle()

@@ -8,8 +8,6 @@ from simulated import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
-from seamark.nodes.simulated import simulation
-from seamark.nodes.simulated.settings import NodeSettings
 
 
 async def nodes(world):
@@ -66,7 +64,7 @@ async def test_a_second_simulation_over_the_same_cluster_writes_nothing_but_hear
     await world.make("waiting", nodeSelector={"no": "such"})
     before, objects = world.revision, [await world.all(PODS), await world.all(NODES)]
     await world.end()
-    world.clock.time += 1
+    world.clock.now += 1
     await world.start()
     assert world.revision == before + 3
     assert [await world.all(PODS), await world.all(NODES)] == objects
@@ -96,18 +94,12 @@ async def test_no_nodes_means_nothing_at_all(world):
     assert (await world.pod("alone"))["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
-async def test_run_is_all_a_daemon_needs(world):
-    await simulation.run(world.cluster, settings=NodeSettings(count=0))
-    with pytest.raises(ValueError, match="pods must be greater than 0"):
-        await simulation.run(world.cluster, settings=NodeSettings(pods=0))
-    running = asyncio.create_task(simulation.run(world.cluster, settings=NodeSettings(count=2)))
-    while [ready(node) for node in (await nodes(world)).values()] != ["True", "True"]:
-        await asyncio.sleep(0.01)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+async def test_idle_nodes_hold_no_tasks_but_informers_and_recorders(world):
     before = asyncio.all_tasks()
-    assert not [task for task in before if task.get_name().startswith("nodes")]
+    await world.start(count=2)
+    await world.pass_(60)
+    names = {task.get_name() for task in asyncio.all_tasks() - before if not task.get_name().startswith("Task-")}
+    assert all(name.startswith(("informer", "events of")) for name in names)
 
 
 async def test_a_foreign_node_of_our_name_is_left_alone(world, caplog):
@@ -356,7 +348,7 @@ async def test_a_deleted_pod_serves_stops_and_is_gone(world):
     await world.start(stop_after=0.5)
     await world.make("web")
     seen = []
-    world.simulation.pods.on_change(lambda old, new: seen.append(new))
+    world.simulation.pods.on_change(lambda key, old, new: seen.append(new))
     await world.remove("web")
     pod = await world.pod("web")
     assert (shown(pod), "deletionTimestamp" in pod["metadata"]) == ("Running True", True)
@@ -443,7 +435,7 @@ async def test_what_was_under_way_goes_on(world):
     await world.pass_(4)
     await world.remove("going")
     await world.end()
-    world.clock.time += 7
+    world.clock.now += 7
     await world.start(stop_after=5.0)
     assert shown(await world.pod("slow")) == "Running True"
     assert (await world.pod("crash"))["status"]["containerStatuses"][0]["state"]["waiting"]

@@ -11,12 +11,13 @@ These are client-go's rules, without I/O:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from seamark.access.ratelimit import TokenBucket
+from seamark.clock import Clock
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.rules.objects.metadata import Metadata
@@ -114,7 +115,7 @@ class _Recent(Generic[V]):
 class Correlator:
     """Remembers the Events of one source."""
 
-    def __init__(self, *, clock: Callable[[], float], remembered: int = REMEMBERED) -> None:
+    def __init__(self, *, clock: Clock, remembered: int = REMEMBERED) -> None:
         self._clock = clock
         self._last_stamp = 0
         self._similar: _Recent[_Similar] = _Recent(remembered)

@@ -11,7 +11,6 @@ import base64
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +18,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Unauthorized
-
-Clock = Callable[[], float]
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +86,7 @@ class Files:
         certificate: tuple[Path, Path] | None = None,
         fixed: Identity = ANONYMOUS,
         period: float = 60.0,
-        clock: Clock = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._token = token
         self._certificate = certificate
@@ -99,8 +97,8 @@ class Files:
         self._identity: Identity | None = None
 
     async def current(self) -> Identity:
-        if self._identity is None or self._clock() - self._read_at >= self._period:
-            self._read_at = self._clock()
+        if self._identity is None or self._clock.monotonic() - self._read_at >= self._period:
+            self._read_at = self._clock.monotonic()
             try:
                 self._identity = self._read()
             except Unauthorized as error:
@@ -164,12 +162,12 @@ class Exec:
         plugin: Plugin,
         *,
         certificate: Certificate | None = None,
-        now: Clock = time.time,
+        clock: Clock = SYSTEM_CLOCK,
         terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
     ) -> None:
         self._plugin = plugin
         self._certificate = certificate
-        self._now = now
+        self._clock = clock
         self._terminal = terminal
         self._lock = asyncio.Lock()
         self._identity: Identity | None = None
@@ -178,7 +176,7 @@ class Exec:
     async def current(self) -> Identity:
         # Concurrent requests that find the identity expired share one run of the plugin.
         async with self._lock:
-            if self._identity is None or (self._expires is not None and self._now() >= self._expires):
+            if self._identity is None or (self._expires is not None and self._clock.time() >= self._expires):
                 self._identity, self._expires = await self._run()
             return self._identity
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as _random
-import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
@@ -18,10 +16,10 @@ import msgspec
 from seamark.access.backoff import Random
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Correlator, Occurrence, Reference, Telling
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import (
     AlreadyExists,
     ApiError,
-    Forbidden,
     NotFound,
     Object,
     ServerTimeout,
@@ -62,17 +60,14 @@ class EventRecorder:
         *,
         component: str,
         host: str = "",
-        now: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
     ) -> None:
         self.dropped = 0  # events lost because the queue was full
         self._cluster = cluster
         self._component = component
         self._host = host
-        self._now = now
-        self._sleep = sleep
+        self._clock = clock
         self._random = random
         self._correlator = Correlator(clock=clock)
         self._queue: asyncio.Queue[Occurrence] = asyncio.Queue(QUEUE)
@@ -80,7 +75,7 @@ class EventRecorder:
     def record(self, about: Reference, type: Literal["Normal", "Warning"], *, reason: str, message: str) -> None:
         """Queue an event about an object.  Never waits: if the queue is full, the event is dropped."""
         try:
-            self._queue.put_nowait(Occurrence(about, type, reason, message, self._now()))
+            self._queue.put_nowait(Occurrence(about, type, reason, message, self._clock.time()))
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -113,7 +108,7 @@ class EventRecorder:
                 return
             if attempt < ATTEMPTS:
                 # The first pause is random, so that the clients of a server do not all come back at once.
-                await self._sleep(PAUSE * self._random() if attempt == 1 else PAUSE)
+                await self._clock.sleep(PAUSE * self._random() if attempt == 1 else PAUSE)
         log.error("gave up on an event about %s: %s", telling.occurrence.about.name, failure)
 
     async def _write(self, telling: Telling) -> None:
@@ -156,5 +151,4 @@ class EventRecorder:
 
 def _expected(error: ApiError) -> bool:
     """Whether a rejection is normal: an earlier attempt was written but its answer lost, or the namespace is ending."""
-    ending = isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
-    return ending or isinstance(error, AlreadyExists)
+    return error.namespace_terminating or isinstance(error, AlreadyExists)

@@ -1,8 +1,8 @@
 """A local copy of one resource that follows the server: list once, watch from there, never poll.
 
 A reader names the type it needs (``as_``, a frozen ``msgspec.Struct`` of a few fields with ``metadata``), and the
-informer holds just that.  Handlers are called in the order of the changes with what was and what is: ``(None, new)``,
-``(old, new)``, ``(old, None)``.  A change that leaves the projection as it was is none and is not told.
+informer holds just that.  Handlers are called in the order of the changes with the object's key, what was and what is:
+``(key, None, new)``, ``(key, old, new)``, ``(key, old, None)``.  A change that leaves the view as it was is not told.
 
 When the connection is lost the informer keeps what it knows, says so (``connected``, ``lag``), and resumes from the
 last version it saw.  When the server no longer knows that version it lists again and tells the difference, deletions
@@ -14,21 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as _random
-import time
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from seamark.access.backoff import Backoff, Random
 from seamark.access.cluster import Change, Cluster
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import ApiError, Expired, Gone, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
 from seamark.kinds.resource import Resource
 
 T = TypeVar("T")
 Key = str
-Handler = Callable[[T | None, T | None], None]
+Handler = Callable[[Key, T | None, T | None], None]
+Failed = Callable[[Exception], None]
 IndexFunction = Callable[[T], Iterable[Hashable]]
-Clock = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -100,8 +99,7 @@ class Informer(Generic[T]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        clock: Clock = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
     ) -> None:
         self.resource = resource
@@ -113,13 +111,12 @@ class Informer(Generic[T]):
         self._as = as_
         self._query = {"namespace": namespace, "labels": labels, "fields": fields}
         self._clock = clock
-        self._sleep = sleep
         self._backoff = Backoff(random=random)
         self._metadata = _reader_of_metadata(as_)
         self._objects: dict[Key, T] = {}
-        self._handlers: list[Handler[T]] = []
+        self._handlers: list[tuple[Handler[T], Failed]] = []
         self._indexes: dict[str, Index[T]] = {}
-        self._lost_at = clock()
+        self._lost_at = clock.monotonic()
         self._progress = False
 
     # --- reading -----------------------------------------------------------------------------------
@@ -127,7 +124,7 @@ class Informer(Generic[T]):
     @property
     def lag(self) -> float:
         """For how many seconds the server has been out of sight: 0 while connected."""
-        return 0.0 if self.connected else self._clock() - self._lost_at
+        return 0.0 if self.connected else self._clock.monotonic() - self._lost_at
 
     def get(self, name: str, namespace: str = "") -> T | None:
         return self._objects.get(key_of(namespace, name))
@@ -144,11 +141,19 @@ class Informer(Generic[T]):
     def __len__(self) -> int:
         return len(self._objects)
 
-    def on_change(self, handler: Handler[T]) -> None:
-        """Call this for every change from now on, and now for everything already there."""
-        for obj in self.objects():
-            self._call(handler, None, obj)
-        self._handlers.append(handler)
+    def on_change(self, handler: Handler[T], failed: Failed | None = None) -> None:
+        """Call ``handler`` now for everything that is there, and for every change from now on.
+
+        ``failed`` is told if it raises; a handler that cannot digest one object keeps no other from being told.
+        """
+        failed = failed or self._log
+        self.replay(handler, failed)
+        self._handlers.append((handler, failed))
+
+    def replay(self, handler: Handler[T], failed: Failed) -> None:
+        """Call ``handler`` for everything that is there, as if it were new."""
+        for key, obj in list(self._objects.items()):
+            _call(handler, failed, key, None, obj)
 
     def index(self, name: str, function: IndexFunction[T]) -> Index[T]:
         """File every object under the values ``function`` finds in it; readers who share a name share the index."""
@@ -165,12 +170,17 @@ class Informer(Generic[T]):
 
     # --- following ---------------------------------------------------------------------------------
 
+    def clear(self) -> None:
+        """The server has no such objects any more: tell that all are gone."""
+        for key, obj in list(self._objects.items()):
+            self._tell(key, obj, None)
+
     async def run(self) -> None:
         """Follow the server until cancelled."""
         try:
             while True:
                 self._progress = False
-                began = self._clock()
+                began = self._clock.monotonic()
                 error: ApiError | None = None
                 try:
                     if not self.last_version:
@@ -180,25 +190,28 @@ class Informer(Generic[T]):
                     error = raised
                     self._lost(raised)
                 delay = 0.0
-                if self._progress or self._clock() - began >= _LONG_WATCH:
+                if self._progress or self._clock.monotonic() - began >= _LONG_WATCH:
                     self._backoff.reset()
                 else:
                     delay = self._backoff.next()
                 if error is not None and error.retry_after:
                     delay = max(delay, float(error.retry_after))
                 if delay:
-                    await self._sleep(delay)
+                    await self._clock.sleep(delay)
         finally:
             self._disconnected()
 
     async def _list(self) -> None:
         listing = await self._cluster.list(self.resource, as_=self._as, **self._query)
         gone = set(self._objects)
+        again = self.synced.is_set()
         for number, obj in enumerate(listing.items, start=1):
             key = self._key(obj)
             gone.discard(key)
-            self._take(key, obj)
-            if number % _BATCH == 0:
+            if not (again and self._same_version(key, obj)):
+                self._take(key, obj)
+            # Listing again is done in one go: readers must not act on new objects before the new version is known.
+            if number % _BATCH == 0 and not again:
                 await asyncio.sleep(0)
         for key in gone:
             self._take(key, None)
@@ -221,9 +234,14 @@ class Informer(Generic[T]):
 
     def _apply(self, change: Change[T]) -> None:
         obj = change.object
+        self.last_version = change.version
         if change.type != "BOOKMARK" and obj is not None:
             self._take(self._key(obj), None if change.type == "DELETED" else obj)
-        self.last_version = change.version
+
+    def _same_version(self, key: Key, new: T) -> bool:
+        old = self._objects.get(key)
+        version = self._metadata(new, "resource_version")
+        return bool(version) and old is not None and self._metadata(old, "resource_version") == version
 
     def _key(self, obj: T) -> Key:
         return key_of(self._metadata(obj, "namespace"), self._metadata(obj, "name"))
@@ -246,15 +264,11 @@ class Informer(Generic[T]):
             self._objects[key] = new
         for index in self._indexes.values():
             index.change(key, old, new)
-        for handler in self._handlers:
-            self._call(handler, old, new)
+        for handler, failed in self._handlers:
+            _call(handler, failed, key, old, new)
 
-    def _call(self, handler: Handler[T], old: T | None, new: T | None) -> None:
-        try:
-            handler(old, new)
-        except Exception:
-            # A handler that cannot digest one object must not keep all others from all readers.
-            log.exception("%s: a handler failed on %r", self.resource.qualified, new if new is not None else old)
+    def _log(self, error: Exception) -> None:
+        log.error("%s: a handler failed", self.resource.qualified, exc_info=error)
 
     # --- what readers may know of the connection ---------------------------------------------------
 
@@ -268,7 +282,7 @@ class Informer(Generic[T]):
     def _disconnected(self) -> None:
         if self.connected:
             self.connected = False
-            self._lost_at = self._clock()
+            self._lost_at = self._clock.monotonic()
 
     def _lost(self, error: ApiError) -> None:
         if isinstance(error, Expired | Gone):
@@ -281,6 +295,13 @@ class Informer(Generic[T]):
         if self.last_error is None or self.last_error.message != error.message:
             log.warning("%s: cannot follow the server, keeping what is known: %s", self.resource.qualified, error)
         self.last_error = error
+
+
+def _call(handler: Handler[T], failed: Failed, key: Key, old: T | None, new: T | None) -> None:
+    try:
+        handler(key, old, new)
+    except Exception as error:
+        failed(error)
 
 
 def _reader_of_metadata(as_: type[Any]) -> Callable[[Any, str], str]:

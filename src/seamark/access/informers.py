@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random as _random
-import time
 from typing import Any, TypeVar, overload
 
 from seamark.access.backoff import Random
 from seamark.access.cluster import Cluster
-from seamark.access.informer import Clock, Informer, Sleep
+from seamark.access.informer import Informer
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
 
@@ -17,19 +17,17 @@ T = TypeVar("T")
 
 
 class Informers:
-    """The informers of one process: readers who ask for the same share one."""
+    """The informers of one process: readers that ask for the same view of the same objects share one."""
 
     def __init__(
         self,
         cluster: Cluster,
         *,
-        clock: Clock = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._sleep = sleep
         self._random = random
         self._informers: dict[tuple[Resource, str, str, str, type], Informer[Any]] = {}
         self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}  # of those that run
@@ -58,7 +56,6 @@ class Informers:
                 labels=labels,
                 fields=fields,
                 clock=self._clock,
-                sleep=self._sleep,
                 random=self._random,
             )
             if self._group is not None:
@@ -73,6 +70,11 @@ class Informers:
                 if (task := self._tasks.pop(informer, None)) is not None:
                     task.cancel()
                 informer.synced.set()
+                informer.clear()
+
+    @property
+    def running(self) -> bool:
+        return self._group is not None
 
     @property
     def connected(self) -> bool:

@@ -12,13 +12,13 @@ import asyncio
 import contextlib
 import logging
 import random as _random
-import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from seamark.access.backoff import Random
 from seamark.access.cluster import Cluster
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import ApiError, Conflict, NotFound, Object
 from seamark.kinds.resource import LEASES
 from seamark.kinds.values.times import micro_text
@@ -65,9 +65,7 @@ class LeaderElection:
         identity: str,
         timing: Timing | None = None,
         on_new_leader: Callable[[str], None] = lambda leader: None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
     ) -> None:
         if not identity:
@@ -81,8 +79,6 @@ class LeaderElection:
         self._timing = timing or Timing()
         self._on_new_leader = on_new_leader
         self._clock = clock
-        self._now = now
-        self._sleep = sleep
         self._random = random
         self._lease: Object | None = None
         self._seen_at = 0.0
@@ -106,7 +102,7 @@ class LeaderElection:
 
     async def _acquire(self) -> None:
         while not await self._attempt():
-            await self._sleep(self._timing.retry_period * (1 + _JITTER * self._random()))
+            await self._clock.sleep(self._timing.retry_period * (1 + _JITTER * self._random()))
         self.leading = True
 
     async def _lead(self, work: Work) -> bool:
@@ -128,16 +124,16 @@ class LeaderElection:
     async def _renew(self) -> None:
         """Renew the lease; returns when it is lost."""
         timing = self._timing
-        renewed = self._clock()
+        renewed = self._clock.monotonic()
         while True:
             deadline = renewed + timing.renew_deadline
-            await self._sleep(min(timing.retry_period, max(0.0, deadline - self._clock())))
+            await self._clock.sleep(min(timing.retry_period, max(0.0, deadline - self._clock.monotonic())))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, deadline - self._clock())):
+                async with asyncio.timeout(max(0.0, deadline - self._clock.monotonic())):
                     if await self._attempt():
-                        renewed = self._clock()
+                        renewed = self._clock.monotonic()
                         continue
-            if self.leader != self.identity or self._clock() >= deadline:
+            if self.leader != self.identity or self._clock.monotonic() >= deadline:
                 self.leading = False
                 return
 
@@ -169,12 +165,12 @@ class LeaderElection:
         holder = spec.get("holderIdentity") or ""
         if not holder or holder == self.identity:
             return False
-        return self._clock() < self._seen_at + (spec.get("leaseDurationSeconds") or 0)
+        return self._clock.monotonic() < self._seen_at + (spec.get("leaseDurationSeconds") or 0)
 
     def _observe(self, lease: Object) -> bool:
         """Remember the lease, and when it last changed; returns whether this process holds it."""
         if _spec(lease) != _spec(self._lease):
-            self._seen_at = self._clock()
+            self._seen_at = self._clock.monotonic()
         self._lease = lease
         leader = _spec(lease).get("holderIdentity") or ""
         if leader != self.leader:
@@ -184,7 +180,7 @@ class LeaderElection:
         return leader == self.identity
 
     async def _create(self) -> Object:
-        now = micro_text(self._now())
+        now = micro_text(self._clock.time())
         return await self._cluster.create(
             LEASES,
             {
@@ -204,7 +200,7 @@ class LeaderElection:
 
     async def _write(self, lease: Object) -> Object:
         """Take or renew the lease; raises a conflict if another process wrote it since it was read."""
-        now = micro_text(self._now())
+        now = micro_text(self._clock.time())
         before = _spec(lease)
         spec = {**before, "leaseDurationSeconds": self._timing.duration, "renewTime": now}
         if before.get("holderIdentity") != self.identity:
@@ -228,7 +224,7 @@ class LeaderElection:
 
     async def _released(self, lease: Object) -> Object:
         """Write the lease without a holder; returns it as it is now, if it was written since it was read."""
-        now = micro_text(self._now())
+        now = micro_text(self._clock.time())
         # One second, because a duration of zero would be invalid.
         spec = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now}
         try:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
+from seamark.clock import SYSTEM_CLOCK, Clock
 
 
 class TokenBucket:
@@ -12,12 +10,12 @@ class TokenBucket:
 
     __slots__ = ("_burst", "_clock", "_rate", "_tokens", "_updated")
 
-    def __init__(self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, rate: float, burst: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._tokens = float(burst)
-        self._updated = clock()
+        self._updated = clock.monotonic()
 
     def take(self) -> bool:
         """Take a token if there is one."""
@@ -34,7 +32,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
     def _refill(self) -> None:
-        now = self._clock()
+        now = self._clock.monotonic()
         self._tokens = min(float(self._burst), self._tokens + (now - self._updated) * self._rate)
         self._updated = now
 
@@ -42,18 +40,11 @@ class TokenBucket:
 class RateLimit:
     """Delays callers to the given rate, in the order of their calls."""
 
-    def __init__(
-        self,
-        *,
-        rate: float,
-        burst: int,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, *, rate: float, burst: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._bucket = TokenBucket(rate=rate, burst=burst, clock=clock)
-        self._sleep = sleep
+        self._clock = clock
 
     async def wait(self) -> None:
         delay = self._bucket.reserve()
         if delay:
-            await self._sleep(delay)
+            await self._clock.sleep(delay)

@@ -7,10 +7,9 @@ between two pages, the list is read again in one piece.  All failures, also of c
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import random as _random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 
@@ -22,6 +21,7 @@ from seamark.access.cluster import Change, Listing, PatchType, Propagation
 from seamark.access.kubeconfig import Connection
 from seamark.access.ratelimit import RateLimit
 from seamark.access.transport import Request, Transport
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
 
@@ -82,11 +82,11 @@ class RemoteCluster:
         *,
         agent: str = "seamark",
         limit: RateLimit | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
     ) -> None:
         self.connection = connection
-        self._transport = Transport(connection, agent=agent, limit=limit, sleep=sleep, random=random)
+        self._transport = Transport(connection, agent=agent, limit=limit, clock=clock, random=random)
         self._random = random
         self._decoders: dict[type[Any], _Decoders[Any]] = {}
 

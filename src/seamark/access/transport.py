@@ -11,7 +11,6 @@ These requests are sent again:
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import platform
@@ -19,7 +18,7 @@ import random as _random
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,6 +28,7 @@ from seamark.access.backoff import Backoff, Random
 from seamark.access.credentials import Certificate, Identity
 from seamark.access.kubeconfig import Connection
 from seamark.access.ratelimit import RateLimit
+from seamark.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     import aiohttp
@@ -66,7 +66,7 @@ class Transport:
         *,
         agent: str = "seamark",
         limit: RateLimit | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
         warn: Callable[[str], None] | None = None,
     ) -> None:
@@ -75,7 +75,7 @@ class Transport:
         self._warn = warn
         self._agent = user_agent(agent)
         self._limit = limit
-        self._sleep = sleep
+        self._clock = clock
         self._random = random
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Certificate | None, ssl.SSLContext] | None = None
@@ -121,7 +121,7 @@ class Transport:
             except errors.ServiceUnavailable as error:
                 if attempt == ATTEMPTS or not (request.reads and _reply_lost(error)):
                     raise
-                await self._sleep(backoff.next())
+                await self._clock.sleep(backoff.next())
                 continue
             if self._warn is not None:
                 for header in response.headers.getall("Warning", ()):
@@ -140,7 +140,7 @@ class Transport:
             wait = _retry_after(request, failure)
             if wait is None or attempt == ATTEMPTS:
                 raise failure
-            await self._sleep(wait)
+            await self._clock.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(self, request: Request, identity: Identity, read_timeout: float) -> aiohttp.ClientResponse:

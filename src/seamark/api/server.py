@@ -9,9 +9,8 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any
 
 from seamark.access.events import EventRecorder
 from seamark.api.admission import Admission
@@ -144,12 +143,9 @@ class ApiServer:
         """
         return LocalCluster(self.operations, user=user or component(name), manager=name, clock=self._clock)
 
-    def repairs(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-        """Named tasks that repair reservations; if servers share a store, one of them is enough to run these."""
-        name = "portallocator-repair-controller"
-        recorder = EventRecorder(self.cluster(name), component=name)
-        ports = PortRepair(self.cache, self._store, self._network.node_ports, recorder)
-        return [("repair of node ports", ports.run()), ("events of the repair", recorder.run())]
+    def port_repair(self, recorder: EventRecorder) -> PortRepair:
+        """Repairs the reservations of node ports; if servers share a store, one of them is enough to run it."""
+        return PortRepair(self.cache, self._store, self._network.node_ports, recorder)
 
     async def load(self) -> None:
         """Read the state; the store must be open."""

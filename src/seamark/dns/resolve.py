@@ -7,7 +7,6 @@ state, through the same responder as the server, so that its reasons are the ser
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -127,9 +126,9 @@ class StateAsker:
 async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConfig) -> AsyncIterator[StateAsker]:
     """A :class:`StateAsker` over the current state of a cluster."""
     registry = Registry()
-    zone = ClusterZone(clock=time.time, pod_names=zone_config.endpoint_pod_names)
+    zone = ClusterZone(pod_names=zone_config.endpoint_pod_names)
     informers = Informers(cluster)
-    feed = ZoneFeed(cluster, informers, zone, zone_config, lambda touched: None)
+    feed = ZoneFeed(cluster, informers, zone, zone_config)
     authority = Authority(zone, zone_config)
     forwarder = Forwarder(forward, registry)
     nothing_kept = ReadyAnswers(zone, entries=0, octets=0)

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import logging
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -93,12 +92,20 @@ class DnsServer:
         self.config = config
         self.registry = registry or Registry()
         self.addresses: list[Address] = []
-        self.zone = ClusterZone(clock=time.time, pod_names=config.zone.endpoint_pod_names)
+        self.zone = ClusterZone(pod_names=config.zone.endpoint_pod_names)
         self._own_informers = informers is None
         self._informers = informers or Informers(cluster)
         keep = partial(ReadyAnswers, self.zone, entries=config.ready_answers, octets=config.ready_octets)
         self._ready_answers = (keep(), keep())
-        self.feed = ZoneFeed(cluster, self._informers, self.zone, config.zone, self._forget)
+        self.feed = ZoneFeed(
+            cluster,
+            self._informers,
+            self.zone,
+            config.zone,
+            touched=self._forget,
+            cleared=self._forget_all,
+            metrics=self.registry,
+        )
         self._static = StaticRecords(config.hosts)
         self.listening = asyncio.Event()
         self._background: set[asyncio.Future[None]] = set()
@@ -200,6 +207,10 @@ class DnsServer:
         if touched:
             for ready in self._ready_answers:
                 ready.forget(touched)
+
+    def _forget_all(self) -> None:
+        for ready in self._ready_answers:
+            ready.clear()
 
     def _later(self, work: Awaitable[None]) -> None:
         future = asyncio.ensure_future(work)

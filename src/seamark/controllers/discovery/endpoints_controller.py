@@ -1,4 +1,4 @@
-"""The Endpoints controller: one Endpoints per Service with a selector, for those who do not read EndpointSlices yet.
+"""The Endpoints controller: one Endpoints per Service with a selector, for readers that know no EndpointSlices.
 
 What to write is :mod:`seamark.rules.endpoints`; this follows the cluster and carries it out.
 """
@@ -9,14 +9,13 @@ from contextlib import suppress
 
 import msgspec
 
-from seamark.access.clock import Clock, SteadyClock
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
-from seamark.access.informer import Informer, key_of, split_key
+from seamark.access.informer import Informer, split_key
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.members import Members
-from seamark.controllers.discovery.slices_writer import namespace_terminating
-from seamark.errors import ApiError, Conflict, Forbidden, NotFound
+from seamark.errors import ApiError, Conflict, NotFound
 from seamark.kinds.resource import ENDPOINTS
 from seamark.metrics import Registry
 from seamark.rules.changes import Changes, TriggerTimes
@@ -24,43 +23,28 @@ from seamark.rules.endpoints import EndpointsState
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.metadata import Written
 from seamark.rules.objects.service import Service
-from seamark.runtime.confirmations import Confirmations
-from seamark.runtime.loop import Loop, Retry
+from seamark.runtime.controller import Controller
+from seamark.runtime.ledger import Ledger
+from seamark.runtime.queue import Key
 
-Key = str
-
-# How often a plan outrun by somebody else is made again at once, before the key takes its turn like any failed one.
+# How often a plan that another writer outran is made again at once, before the key waits like any that failed.
 ATTEMPTS = 3
-
 
 # An Endpoints is written whole, however little changed.  During a rollout a large one therefore rests between two
 # writes: half a second for a thousand addresses.  A change that comes alone is written at once all the same.
 PAUSE_PER_ADDRESS = 0.0005
 
 
-class _Written(msgspec.Struct, frozen=True):
-    """What we wrote last, and the versions it replaced, by which an informer that is behind is recognised.
-
-    ``canonical`` is False for what was merely read from the server, and may be laid out in any way.
-    """
-
-    endpoints: Endpoints
-    replaced: frozenset[str] = frozenset()
-    canonical: bool = True
-
-
 class _Kept(msgspec.Struct):
-    """What is kept per Service between two looks at it."""
+    """What is kept of a Service between two times it is handled."""
 
     state: EndpointsState
     times: TriggerTimes
     dirty: set[str] = msgspec.field(default_factory=set)
 
 
-class EndpointsController:
-    """Follows Services and Pods, keeps Endpoints."""
-
-    name = "endpoints"
+class EndpointsController(Controller):
+    """Follows Services, Pods and Endpoints, and writes Endpoints."""
 
     def __init__(
         self,
@@ -71,34 +55,35 @@ class EndpointsController:
         recorder: EventRecorder,
         workers: int = 5,
         batch: float = 0.0,
-        clock: Clock | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
+        super().__init__("endpoints", workers=workers, batch=batch, clock=clock, metrics=metrics)
         self._cluster = cluster
         self._members = members
-        self._endpoints = endpoints
+        self._endpoints = self.watch(endpoints, self._endpoints_changed)
         self._recorder = recorder
         self._kept: dict[Key, _Kept] = {}
-        self._written: dict[Key, _Written] = {}
-        self._unsure: set[Key] = set()
-        self._confirmations = Confirmations(clock or SteadyClock(), self._missed)
-        self.loop = Loop(self, workers=workers, retry=Retry(), clock=clock, metrics=metrics, batch=batch)
+        self._ledger = Ledger(endpoints, clock=clock, wake=self.queue.add)
+        self._canonical: dict[Key, str] = {}  # the version we wrote, which needs no repacking to be compared
         members.follow(self)
-        endpoints.on_change(self._endpoints_changed)
-
-    def queue_leftovers(self) -> None:
-        """Look at every Endpoints once: the Service of some may have gone while nobody was watching.
-
-        A leader's lock is an Endpoints without a Service too, and must not be taken away from under it.
-        """
-        for found in self._endpoints.objects():
-            if not found.leader_lock:
-                self.loop.add(key_of(found.metadata.namespace, found.metadata.name))
 
     # --- following ---------------------------------------------------------------------------------
 
+    def reset(self) -> None:
+        self._kept.clear()
+
+    def look_around(self) -> None:
+        """Handle every Endpoints once: the Service of some may have gone before this process started.
+
+        A leader's lock is an Endpoints without a Service too, and must not be taken away from its holder.
+        """
+        for found in self._endpoints.objects():
+            if not found.leader_lock:
+                self.queue.add(found.metadata.key)
+
     def service_changed(self, key: Key) -> None:
-        self.loop.add(key)
+        self.queue.add(key)
 
     def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
         kept = self._kept.get(key)
@@ -106,22 +91,12 @@ class EndpointsController:
             kept.dirty.add(name)
         if wake:
             size = len(kept.state) if kept is not None else 0
-            self.loop.add_batched(key, at_least=size * PAUSE_PER_ADDRESS)
+            self.queue.add_batched(key, at_least=size * PAUSE_PER_ADDRESS)
 
-    def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
-        present = new if new is not None else old
-        assert present is not None  # an informer never tells nothing about nothing
-        key = key_of(present.metadata.namespace, present.metadata.name)
-        self._confirmations.settle(key)
+    def _endpoints_changed(self, key: Key, old: Endpoints | None, new: Endpoints | None) -> None:
         # An edit by hand stays until the Service or a Pod changes; only a deletion is made up for at once.
-        if new is None:
-            self._written.pop(key, None)
-            self.loop.add(key)
-
-    def _missed(self, key: Key) -> None:
-        """An Endpoints we made has not been seen since."""
-        self._unsure.add(key)
-        self.loop.add(key)
+        if self._ledger.news(key, old, new) and new is None:
+            self.queue.add(key)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -133,24 +108,25 @@ class EndpointsController:
         if not service.managed:
             self._kept.pop(key, None)
             return
-        if key in self._unsure:
+        if self._ledger.doubts(key):
             await self._look(key)
         kept = self._prepare(key, service)
         for attempt in range(1, ATTEMPTS + 1):
             trigger_time = kept.times.earliest(service)
-            current, canonical = self._current(key)
+            current = self._ledger.latest(key)
+            canonical = current is not None and current.metadata.resource_version == self._canonical.get(key)
             changes = kept.state.plan(current, trigger_time=trigger_time, canonical=canonical)
             try:
                 await self._write(key, changes)
                 break
             except (Conflict, NotFound) as error:
-                # Created by an earlier attempt whose answer was lost, changed or deleted by somebody else: look again.
+                # An earlier attempt made it and its answer was lost, or another writer was faster: read and plan again.
                 await self._look(key)
                 if attempt == ATTEMPTS:
                     self._complain(service, changes, error)
                     raise
             except ApiError as error:
-                if changes.create and isinstance(error, Forbidden) and namespace_terminating(error):
+                if changes.create and error.namespace_terminating:
                     return
                 self._complain(service, changes, error)
                 raise
@@ -173,62 +149,43 @@ class EndpointsController:
             kept.times.put(name, found)
         return kept
 
-    def _current(self, key: Key) -> tuple[Endpoints | None, bool]:
-        """The Endpoints as they are (as written, if the informer has seen nothing newer), and whether we wrote them."""
-        seen = self._endpoints.by_key(key)
-        written = self._written.get(key)
-        if written is None:
-            return seen, False
-        version = seen.metadata.resource_version if seen is not None else ""
-        if seen is None or version in written.replaced or version == written.endpoints.metadata.resource_version:
-            return written.endpoints, written.canonical
-        del self._written[key]
-        return seen, False
-
     # --- writing -----------------------------------------------------------------------------------
 
     async def _write(self, key: Key, changes: Changes[Endpoints]) -> None:
         for made in changes.create:
             answer = await self._cluster.create(ENDPOINTS, made, namespace=made.metadata.namespace, as_=Written)
-            self._remember(key, made, answer)
-            if self._endpoints.by_key(key) is None:
-                self._confirmations.expect(key, key)
+            self._wrote(key, made, answer)
         for changed in changes.update:
             answer = await self._cluster.update(ENDPOINTS, changed, namespace=changed.metadata.namespace, as_=Written)
-            self._remember(key, changed, answer)
+            self._wrote(key, changed, answer)
 
-    def _remember(self, key: Key, sent: Endpoints, answer: Written) -> None:
-        meta = answer.metadata
-        before = self._written.get(key)
-        versions = {*(before.replaced if before is not None else ()), sent.metadata.resource_version}
-        # A write that changed nothing keeps its version, which then is not an old one.
-        versions -= {"", meta.resource_version}
+    def _wrote(self, key: Key, sent: Endpoints, answer: Written) -> None:
         # Reading a thousand addresses back costs more than sending them, and they are ours.
-        self._written[key] = _Written(msgspec.structs.replace(sent, metadata=meta), frozenset(versions))
+        self._ledger.put(key, msgspec.structs.replace(sent, metadata=answer.metadata))
+        self._canonical[key] = answer.metadata.resource_version
 
     async def _look(self, key: Key) -> None:
         """Read the Endpoints from the server itself."""
         namespace, name = split_key(key)
         try:
-            found = await self._cluster.get(ENDPOINTS, name, namespace=namespace, as_=Endpoints)
+            self._ledger.put(key, await self._cluster.get(ENDPOINTS, name, namespace=namespace, as_=Endpoints))
         except NotFound:
-            self._unsure.discard(key)
-            self._written.pop(key, None)
-            return
-        self._unsure.discard(key)
-        seen = self._endpoints.by_key(key)
-        replaced = {seen.metadata.resource_version} if seen is not None else set()
-        self._written[key] = _Written(found, frozenset(replaced - {found.metadata.resource_version}), canonical=False)
+            known = self._ledger.latest(key)
+            if known is not None:
+                self._ledger.deleted(key, known)
+        self._ledger.certain(key)
 
     async def _remove(self, key: Key) -> None:
         """The Service is gone: so are its Endpoints, whoever made them."""
         self._kept.pop(key, None)
-        if self._endpoints.by_key(key) is None and key not in self._written:
+        self._canonical.pop(key, None)
+        known = self._ledger.latest(key)
+        if known is None:
             return
         namespace, name = split_key(key)
         with suppress(NotFound):
             await self._cluster.delete(ENDPOINTS, name, namespace=namespace)
-        self._written.pop(key, None)
+        self._ledger.deleted(key, known)
 
     def _complain(self, service: Service, changes: Changes[Endpoints], error: ApiError) -> None:
         meta = service.metadata

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
-from seamark.access.clock import Clock, SteadyClock
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.members import Members
-from seamark.controllers.discovery.slices_absent import AbsentSlices
-from seamark.controllers.discovery.slices_store import SliceStore
-from seamark.controllers.discovery.slices_writer import Outrun, SliceWriter
+from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
 from seamark.errors import ApiError
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE, SLICE_CONTROLLER
@@ -26,12 +24,10 @@ from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.service import Service
 from seamark.rules.slices.state import SlicesPlan, SlicesState, Topology
-from seamark.runtime.confirmations import Confirmations
-from seamark.runtime.loop import Expected, Loop, Retry
+from seamark.runtime.controller import Controller, Expected
+from seamark.runtime.queue import Key, Retry
 
-Key = str
-
-# A key that is no Service's: look at the Nodes again.
+# A key that is not a Service's: the Nodes have changed.
 TOPOLOGY = ""
 
 ATTEMPTS = 3
@@ -40,8 +36,8 @@ ATTEMPTS = 3
 # twentieth of a second for a thousand endpoints; a change that comes alone is written at once all the same.
 PAUSE_PER_SLICE = 0.005
 
-# Slices that others change are put right after this many seconds: several may be on their way, and somebody who does
-# the same work should not be answered blow by blow.
+# Slices that others change are put right after this many seconds: more changes may follow, and a second controller that
+# does the same work should not be answered write by write.
 EDIT_DELAY = 1.0
 
 
@@ -50,7 +46,7 @@ class NodesMissing(Expected):
 
 
 class _Kept(msgspec.Struct):
-    """What is kept per Service between two looks at it."""
+    """What is kept of a Service between two times it is handled."""
 
     state: SlicesState
     times: TriggerTimes
@@ -58,10 +54,8 @@ class _Kept(msgspec.Struct):
     zones: dict[Family, hints.Zones] = msgspec.field(default_factory=dict)
 
 
-class EndpointSlicesController:
-    """Follows Services, Pods, Nodes and slices, keeps slices."""
-
-    name = "endpointslices"
+class EndpointSlicesController(Controller):
+    """Follows Services, Pods, Nodes and slices, and writes slices."""
 
     def __init__(
         self,
@@ -74,31 +68,34 @@ class EndpointSlicesController:
         limit: int = ENDPOINTS_PER_SLICE,
         workers: int = 5,
         batch: float = 0.0,
-        clock: Clock | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
+        metrics = metrics or Registry()
+        retry = Retry(base=1.0, cap=60.0)
+        super().__init__("endpointslices", workers=workers, retry=retry, batch=batch, clock=clock, metrics=metrics)
         self._members = members
-        self._nodes = nodes
+        self._nodes = self.watch(nodes, self._node_changed)
+        self.watch(slices, self._slice_changed)
+        self._slices = Slices(cluster, slices, self, managed_by=SLICE_CONTROLLER, clock=clock, metrics=metrics)
+        self._absent = AbsentSlices(clock)
         self._recorder = recorder
         self._limit = limit
+        self._edit_delay = max(EDIT_DELAY, batch)
         self._kept: dict[Key, _Kept] = {}
-        clock = clock or SteadyClock()
-        self._absent = AbsentSlices(clock)
-        self._store = SliceStore(SLICE_CONTROLLER, Confirmations(clock, self._missed))
-        self._writer = SliceWriter(cluster, self._store, managed_by=SLICE_CONTROLLER, name=self.name, metrics=metrics)
         self._shares: dict[str, float] | None = None
         self._shares_known = False
-        self._edit_delay = max(EDIT_DELAY, batch)
-        retry = Retry(base=1.0, cap=60.0)
-        self.loop = Loop(self, workers=workers, retry=retry, clock=clock, metrics=metrics, batch=batch)
         members.follow(self)
-        slices.on_change(self._slice_changed)
-        nodes.on_change(self._node_changed)
 
     # --- following ---------------------------------------------------------------------------------
 
+    def reset(self) -> None:
+        self._kept.clear()
+        self._absent.clear()
+        self._shares_known = False
+
     def service_changed(self, key: Key) -> None:
-        self.loop.add(key)
+        self.queue.add(key)
 
     def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
         kept = self._kept.get(key)
@@ -108,34 +105,29 @@ class EndpointSlicesController:
             wake = wake or name in kept.state.nodeless
         if wake:
             slices = len(kept.state) if kept is not None else 0
-            self.loop.add_batched(key, at_least=slices * PAUSE_PER_SLICE)
+            self.queue.add_batched(key, at_least=slices * PAUSE_PER_SLICE)
 
-    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
-        for sighting in self._store.see(old, new):
-            key, name, now = sighting.key, sighting.name, sighting.slice
+    def _slice_changed(self, key: Key, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        for sighting in self._slices.see(key, old, new):
+            service, name, now = sighting.key, sighting.name, sighting.slice
             if sighting.taken or (now is not None and now.metadata.deletion_timestamp is not None):
-                self._absent.miss(key, name)
+                self._absent.miss(service, name)
                 ours = False
             else:
-                ours = not self._absent.found(key, name)
-            kept = self._kept.get(key)
+                ours = not self._absent.found(service, name)
+            kept = self._kept.get(service)
             if kept is not None:
                 ours = ours and now is not None and kept.state.planned(now)
                 kept.state.see(name, now)
                 if ours:
-                    continue  # our own write, seen before its answer
+                    continue  # our own write, shown before it was answered
             if not sighting.trifling:
-                self.loop.add_after(key, self._edit_delay)
+                self.queue.add_after(service, self._edit_delay)
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+    def _node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
         if old is None or new is None or old.ready != new.ready or old.zone != new.zone:
             self._shares_known = False
-            self.loop.add(TOPOLOGY)
-
-    def _missed(self, key: Key) -> None:
-        """A slice we made has not been seen since."""
-        self._writer.doubt(key)
-        self.loop.add(key)
+            self.queue.add(TOPOLOGY)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -153,8 +145,9 @@ class EndpointSlicesController:
             return
         self._absent.wait(key)
         try:
-            if self._writer.unsure(key):
-                await self._reread(key)
+            if self._slices.doubtful(key):
+                await self._slices.refresh(key)
+                self._kept.pop(key, None)
             plan = await self._settle(key, service)
         except ApiError as error:
             self._complain(service, str(error))
@@ -166,14 +159,14 @@ class EndpointSlicesController:
             raise NodesMissing(message)
 
     async def _settle(self, key: Key, service: Service) -> SlicesPlan:
-        """Plan and carry out, and begin anew where somebody else was faster."""
+        """Plan and carry out, and begin again where another writer was faster."""
         attempt = 1
         while True:
             kept = self._prepare(key, service)
             topology = Topology(self._zone_shares(), hinted=bool(kept.zones))
             plan = kept.state.plan(topology=topology, trigger_time=kept.times.earliest(service))
             try:
-                await self._writer.carry_out(key, plan.changes, kept.state.see)
+                await self._slices.carry_out(key, plan.changes, kept.state.see)
                 break
             except Outrun:
                 self._kept[key] = self._built(key, service, kept)
@@ -201,7 +194,7 @@ class EndpointSlicesController:
         kept = _Kept(SlicesState(service, limit=self._limit), TriggerTimes())
         if before is not None:
             kept.times, kept.zones = before.times, before.zones
-        for endpoint_slice in self._store.of(key).values():
+        for endpoint_slice in self._slices.of(key).values():
             kept.state.observe(endpoint_slice)
         kept.dirty = {pod.metadata.name for pod in self._members.pods(service)}
         return kept
@@ -211,17 +204,12 @@ class EndpointSlicesController:
         kept.state.put(name, pod, self._members.node_of(pod))
         kept.times.put(name, pod)
 
-    async def _reread(self, key: Key) -> None:
-        """A write of ours may or may not have happened: see for ourselves before anything is written twice."""
-        await self._writer.refresh(key)
-        self._kept.pop(key, None)
-
     def _look_at_nodes(self) -> None:
         """The zones' shares have changed: Services whose endpoints no longer fit them get new hints."""
         shares = self._zone_shares()
         for key, kept in self._kept.items():
             if any(hints.overloaded(given, shares) for given in kept.zones.values()):
-                self.loop.add(key)
+                self.queue.add(key)
 
     def _zone_shares(self) -> dict[str, float] | None:
         if not self._shares_known:

@@ -1,7 +1,7 @@
-"""Which Pods each Service selects, kept current change by change, for all who build on it.
+"""Which Pods each Service selects, kept up to date change by change.
 
-Followers are told which Pod of which Service to judge again, and whether that is worth waking up for.  Looking a change
-up costs what the change's labels cost, never what the namespace holds.
+Followers are told which Pod of which Service to judge again, and whether that is worth handling the Service for.  The
+cost of a change depends on the labels that changed, never on how many objects the namespace holds.
 """
 
 from __future__ import annotations
@@ -9,50 +9,49 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from seamark.access.informer import Informer, key_of
+from seamark.access.informer import Informer, split_key
 from seamark.access.labels import ObjectsByLabels, SelectorsByLabels
 from seamark.rules.membership import same, selects
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
-
-Key = str
+from seamark.runtime.following import Derived
+from seamark.runtime.queue import Key
 
 
 class Follower(Protocol):
-    """Somebody who keeps something per Service."""
+    """A controller that keeps something per Service."""
 
     def service_changed(self, key: Key) -> None:
         """The Service is new, different or gone."""
         ...
 
     def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
-        """This Pod joined, left or changed; without ``wake`` it can wait until the Service is looked at anyway."""
+        """This Pod joined, left or changed; without ``wake`` it can wait until the Service is handled anyway."""
         ...
 
 
-class Members:
-    """Services, Pods and Nodes, and who belongs to whom."""
+class Members(Derived):
+    """Services, Pods and Nodes, and which belongs to which."""
 
     def __init__(self, *, services: Informer[Service], pods: Informer[Pod], nodes: Informer[Node]) -> None:
-        self._services = services
-        self._pods = pods
-        self._nodes = nodes
+        super().__init__("members")
+        self._services = self.watch(services, self._service_changed)
+        self._pods = self.watch(pods, self._pod_changed)
+        self._nodes = self.watch(nodes, self._node_changed)
         self._followers: list[Follower] = []
+        self.reset()
+
+    def reset(self) -> None:
         self._by_labels: ObjectsByLabels[str] = ObjectsByLabels()
         self._by_selector: SelectorsByLabels[Key] = SelectorsByLabels()
         self._by_node: dict[str, set[tuple[str, str]]] = {}
-        services.on_change(self._service_changed)
-        pods.on_change(self._pod_changed)
-        nodes.on_change(self._node_changed)
-
-    # --- reading -----------------------------------------------------------------------------------
 
     def follow(self, follower: Follower) -> None:
-        """Tell this one too, from now on and of what is already there."""
+        """Tell this controller of every change."""
         self._followers.append(follower)
-        for service in self._services.objects():
-            follower.service_changed(key_of(service.metadata.namespace, service.metadata.name))
+
+    # --- reading -----------------------------------------------------------------------------------
 
     def service(self, key: Key) -> Service | None:
         return self._services.by_key(key)
@@ -77,24 +76,19 @@ class Members:
 
     # --- following ---------------------------------------------------------------------------------
 
-    def _service_changed(self, old: Service | None, new: Service | None) -> None:
-        present = new if new is not None else old
-        assert present is not None  # an informer never tells nothing about nothing
-        meta = present.metadata
-        key = key_of(meta.namespace, meta.name)
+    def _service_changed(self, key: Key, old: Service | None, new: Service | None) -> None:
+        namespace, _ = split_key(key)
         if new is not None and new.spec.selector:
-            self._by_selector.put(meta.namespace, key, new.spec.selector)
+            self._by_selector.put(namespace, key, new.spec.selector)
         else:
-            self._by_selector.remove(meta.namespace, key)
+            self._by_selector.remove(namespace, key)
         for follower in self._followers:
             follower.service_changed(key)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if old is not None and new is not None and same(old, new):
             return
-        present = new if new is not None else old
-        assert present is not None
-        namespace, name = present.metadata.namespace, present.metadata.name
+        namespace, name = split_key(key)
         before = self._selectors_of(old)
         after = before if old is not None and new is not None and _same_labels(old, new) else self._selectors_of(new)
         if new is None:
@@ -103,20 +97,18 @@ class Members:
             self._by_labels.put(namespace, name, new.metadata.labels)
         self._file(old, new)
         woken = _woken(old, new, before, after)
-        for key in before | after:
+        for service in before | after:
             for follower in self._followers:
-                follower.pod_changed(key, name, wake=key in woken)
+                follower.pod_changed(service, name, wake=service in woken)
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        """A Node came, went or moved to another zone: its Pods read differently the next time they are looked at."""
+    def _node_changed(self, node: Key, old: Node | None, new: Node | None) -> None:
+        """A Node came, went or moved to another zone: its Pods are judged differently the next time."""
         if old is not None and new is not None and old.zone == new.zone:
             return
-        present = new if new is not None else old
-        assert present is not None
-        for namespace, name in self._by_node.get(present.metadata.name, ()):
-            for key in self._selectors_of(self._pods.get(name, namespace)):
+        for namespace, name in self._by_node.get(node, ()):
+            for service in self._selectors_of(self._pods.get(name, namespace)):
                 for follower in self._followers:
-                    follower.pod_changed(key, name, wake=False)
+                    follower.pod_changed(service, name, wake=False)
 
     def _selectors_of(self, pod: Pod | None) -> set[Key]:
         if pod is None:

@@ -5,32 +5,26 @@ What to write is :mod:`seamark.rules.mirroring`; this follows the cluster and ca
 
 from __future__ import annotations
 
-from seamark.access.clock import Clock, SteadyClock
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
-from seamark.access.informer import Informer, key_of
-from seamark.controllers.discovery.slices_absent import AbsentSlices
-from seamark.controllers.discovery.slices_store import SliceStore
-from seamark.controllers.discovery.slices_writer import Outrun, SliceWriter
+from seamark.access.informer import Informer
+from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
 from seamark.kinds.wellknown import MIRROR_CONTROLLER
 from seamark.metrics import Registry
 from seamark.rules import mirroring
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.service import Service
-from seamark.runtime.confirmations import Confirmations
-from seamark.runtime.loop import Loop, Retry
-
-Key = str
+from seamark.runtime.controller import Controller
+from seamark.runtime.queue import Key, Retry
 
 ATTEMPTS = 3
 
 
-class MirroringController:
-    """Follows Services, Endpoints and slices, keeps mirrored slices."""
-
-    name = "endpointslicemirroring"
+class MirroringController(Controller):
+    """Follows Services, Endpoints and slices, and writes mirrored slices."""
 
     def __init__(
         self,
@@ -42,70 +36,61 @@ class MirroringController:
         recorder: EventRecorder,
         workers: int = 5,
         batch: float = 0.0,
-        clock: Clock | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
-        self._services = services
-        self._endpoints = endpoints
+        metrics, retry = metrics or Registry(), Retry(base=1.0, cap=60.0)
+        super().__init__(
+            "endpointslicemirroring", workers=workers, retry=retry, batch=batch, clock=clock, metrics=metrics
+        )
+        self._services = self.watch(services, self._service_changed)
+        self._endpoints = self.watch(endpoints, self._endpoints_changed)
+        self.watch(slices, self._slice_changed)
+        self._slices = Slices(cluster, slices, self, managed_by=MIRROR_CONTROLLER, clock=clock, metrics=metrics)
+        self._absent = AbsentSlices(clock)
         self._recorder = recorder
         self._batch = batch
-        clock = clock or SteadyClock()
-        self._absent = AbsentSlices(clock)
-        self._store = SliceStore(MIRROR_CONTROLLER, Confirmations(clock, self._missed))
-        self._writer = SliceWriter(cluster, self._store, managed_by=MIRROR_CONTROLLER, name=self.name, metrics=metrics)
-        retry = Retry(base=1.0, cap=60.0)
-        self.loop = Loop(self, workers=workers, retry=retry, clock=clock, metrics=metrics, batch=batch)
-        services.on_change(self._service_changed)
-        endpoints.on_change(self._endpoints_changed)
-        slices.on_change(self._slice_changed)
 
     # --- following ---------------------------------------------------------------------------------
 
-    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+    def reset(self) -> None:
+        self._absent.clear()
+
+    def _service_changed(self, key: Key, old: Service | None, new: Service | None) -> None:
         """Only whether there is a selector matters, and only where there is none can there be anything to mirror."""
-        was, is_ = _hand_made(old), _hand_made(new)
-        if was != is_:
-            present = new if new is not None else old
-            assert present is not None
-            self.loop.add(key_of(present.metadata.namespace, present.metadata.name))
+        if _hand_made(old) != _hand_made(new):
+            self.queue.add(key)
 
-    def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
-        for each in (old, new):
-            if each is not None and mirroring.mirrorable(each):
-                self.loop.add_batched(key_of(each.metadata.namespace, each.metadata.name))
-                return
+    def _endpoints_changed(self, key: Key, old: Endpoints | None, new: Endpoints | None) -> None:
+        if any(each is not None and mirroring.mirrorable(each) for each in (old, new)):
+            self.queue.add_batched(key)
 
-    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
-        for sighting in self._store.see(old, new):
+    def _slice_changed(self, key: Key, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        for sighting in self._slices.see(key, old, new):
             if sighting.taken:
                 self._absent.miss(sighting.key, sighting.name)
             else:
                 self._absent.found(sighting.key, sighting.name)
             if not sighting.trifling:
-                self.loop.add_after(sighting.key, self._batch)
-
-    def _missed(self, key: Key) -> None:
-        """A slice we made has not been seen since."""
-        self._writer.doubt(key)
-        self.loop.add(key)
+                self.queue.add_after(sighting.key, self._batch)
 
     # --- looking -----------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
-        if self._writer.unsure(key):
-            await self._writer.refresh(key)
+        if self._slices.doubtful(key):
+            await self._slices.refresh(key)
         for attempt in range(1, ATTEMPTS + 1):
             service, endpoints = self._services.by_key(key), self._endpoints.by_key(key)
             if mirroring.mirrors(service, endpoints):
                 self._absent.wait(key)
             else:
                 self._absent.forget(key)
-            plan = mirroring.plan(service, endpoints, self._store.of(key).values())
+            plan = mirroring.plan(service, endpoints, self._slices.of(key).values())
             if endpoints is not None and attempt == 1:
                 for note in plan.notes:
                     self._recorder.record(_about(endpoints), note.type, reason=note.reason, message=note.message)
             try:
-                await self._writer.carry_out(key, plan.changes, lambda name, now: None)
+                await self._slices.carry_out(key, plan.changes, lambda name, now: None)
                 return
             except Outrun:
                 if attempt == ATTEMPTS:

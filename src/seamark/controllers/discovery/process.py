@@ -1,8 +1,8 @@
-"""The discovery controllers as a process of their own, against any cluster: elected, observed, politely ended.
+"""The discovery controllers as a process of their own, against any cluster, with leader election and status pages.
 
-Of several processes one works; the others wait for its lease and hold nothing, so that a second replica costs the API
-server next to nothing.  Who takes over lists everything afresh: only then is it certain that what the last leader wrote
-is known, and nothing is written twice.
+Of several processes one works; the others wait for its lease and follow nothing, so that a second replica costs the API
+server next to nothing.  A new leader lists everything afresh: only then is it certain that it knows what the last
+leader wrote, and writes nothing twice.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
-from seamark.controllers.discovery.discovery import Discovery
+from seamark.controllers.discovery.discovery import add_discovery
 from seamark.controllers.settings import ALL, DiscoverySettings, ElectionSettings, Name
 from seamark.kinds.resource import LEASES
 from seamark.metrics import Registry, Value
+from seamark.runtime.manager import Manager
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +50,12 @@ class ControllerProcess:
         election: ElectionSettings | None = None,
         metrics: Registry | None = None,
     ) -> None:
-        self.settled = asyncio.Event()  # at work, or certain that somebody else is
+        self.settled = asyncio.Event()  # at work, or certain that another process is
         self.metrics = metrics or Registry()
         self._cluster = cluster
         self._which = tuple(which)
         self._settings = settings or DiscoverySettings()
-        self._informers: Informers | None = None
-        self._discovery: Discovery | None = None
+        self._manager: Manager | None = None
         self._recorder = EventRecorder(cluster, component=COMPONENT)
         self._election: LeaderElection | None = None
         self._led: Value | None = None
@@ -67,7 +67,7 @@ class ControllerProcess:
         self.metrics.measured(
             "seamark_controllers_lag_seconds",
             "For how long the API server has been out of sight.",
-            lambda: self._informers.lag if self._informers is not None else 0.0,
+            lambda: self._manager.informers.lag if self._manager is not None else 0.0,
         )
 
     def _stand(self, asked: ElectionSettings) -> LeaderElection:
@@ -99,14 +99,14 @@ class ControllerProcess:
 
     @property
     def readiness(self) -> Readiness:
-        working = self._discovery is not None and self._discovery.ready
+        working = self._manager is not None and self._manager.ready.is_set()
         if self._election is None:
             return Readiness(True, "at work") if working else Readiness(False, "the cluster is not known yet")
         if self._election.leading:
             return (
                 Readiness(True, "leading") if working else Readiness(False, "leading, but not everything is known yet")
             )
-        if self._discovery is not None:
+        if self._manager is not None:
             return Readiness(False, "no longer leading, finishing what is under way")
         if self._election.leader:
             return Readiness(True, f"standing by: {self._election.leader} leads")
@@ -129,15 +129,12 @@ class ControllerProcess:
             await self._election.run(self._work)
 
     async def _work(self) -> None:
-        informers = self._informers = Informers(self._cluster)
-        discovery = self._discovery = Discovery(
-            self._cluster, informers, which=self._which, settings=self._settings, metrics=self.metrics
-        )
+        manager = self._manager = Manager(Informers(self._cluster), metrics=self.metrics)
+        add_discovery(manager, self._cluster, which=self._which, settings=self._settings)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(informers.run(), name="informers")
-                tasks.create_task(discovery.run(), name="discovery controllers")
-                await informers.synced()
+                tasks.create_task(manager.run(), name="discovery controllers")
+                await manager.ready.wait()
                 self.settled.set()
         finally:
-            self._informers = self._discovery = None
+            self._manager = None

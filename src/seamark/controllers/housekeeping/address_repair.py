@@ -1,4 +1,4 @@
-"""IPAddresses and the cluster IPs of Services agree: what is missing is made, what belongs to nobody goes.
+"""IPAddresses and the cluster IPs of Services agree: what is missing is made, what belongs to no Service goes.
 
 The API server writes both in one transaction, so there is something to repair only where a person deleted or made an
 IPAddress by hand, or a store was restored.  The two are followed apart from each other and one may be behind; before
@@ -7,24 +7,25 @@ anything is written, the server itself is asked.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
 from seamark.access.informer import key_of
-from seamark.access.informers import Informers
 from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS, SERVICES
 from seamark.kinds.service.ipaddress import FAMILY_LABEL, ip_address_object
 from seamark.kinds.values import times
 from seamark.kinds.values.addresses import family
 from seamark.rules.objects.network import IPAddress, ParentReference, ServiceCIDR, covered
 from seamark.rules.objects.service import Service
-from seamark.runtime.loop import Again, Key, Loop
+from seamark.runtime.controller import Again, Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
+
+NAME = "ipallocator-repair-controller"
 
 # How long a new IPAddress may wait for its Service.
 ORPHAN_SECONDS = 60.0
@@ -66,7 +67,7 @@ def plan(
     ``parent_exists`` says whether there is a Service of the name that the IPAddress gives.
     """
     if not holders:
-        return _plan_for_nobody(address, found, parent_exists=parent_exists, now=now)
+        return _plan_without_service(address, found, parent_exists=parent_exists, now=now)
     shown = f"[{family(address)}]"
     if not in_range:
         text = f"Cluster IP {shown}: {address} is not within any configured Service CIDR; please recreate service"
@@ -91,7 +92,7 @@ def plan(
     return Repair(complaints=doubles)
 
 
-def _plan_for_nobody(address: str, found: IPAddress | None, *, parent_exists: bool, now: float) -> Repair:
+def _plan_without_service(address: str, found: IPAddress | None, *, parent_exists: bool, now: float) -> Repair:
     if found is None or not found.managed:
         return Repair()
     parent = found.parent
@@ -124,55 +125,34 @@ def _addresses_of(service: Service) -> tuple[str, ...]:
     return service.cluster_addresses
 
 
-class AddressRepair:
+class AddressRepair(Controller):
     """Keeps the two in agreement; a key is an address."""
 
-    name = "ipallocator-repair-controller"
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        informers: Informers,
-        recorder: EventRecorder,
-        *,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster) -> None:
+        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
-        self._recorder = recorder
-        self._now = now
-        self._services = informers.of(SERVICES, as_=Service)
+        self._recorder = manager.recorder(cluster, NAME)
+        self._clock = manager.clock
+        informers = manager.informers
+        self._services = self.watch(informers.of(SERVICES, as_=Service), self._service_changed)
         self._by_address = self._services.index("cluster addresses", _addresses_of)
-        self._addresses = informers.of(IP_ADDRESSES, as_=IPAddress)
-        self._cidrs = informers.of(SERVICE_CIDRS, as_=ServiceCIDR)
+        self._addresses = self.watch(informers.of(IP_ADDRESSES, as_=IPAddress), self._address_changed)
+        self._cidrs = self.watch(informers.of(SERVICE_CIDRS, as_=ServiceCIDR), self._range_changed)
         self._complained: dict[Key, tuple[Said, bool]] = {}  # what is wrong, and whether it was told
-        self._loop: Loop | None = None
 
-    def attach(self, loop: Loop) -> None:
-        self._loop = loop
+    def _service_changed(self, key: Key, old: Service | None, new: Service | None) -> None:
+        before = old.cluster_addresses if old is not None else ()
+        after = new.cluster_addresses if new is not None else ()
+        if before != after:
+            for address in {*before, *after}:
+                self.queue.add(address)
 
-        def service_changed(old: Service | None, new: Service | None) -> None:
-            before = old.cluster_addresses if old is not None else ()
-            after = new.cluster_addresses if new is not None else ()
-            if before != after:
-                for address in {*before, *after}:
-                    loop.add(address)
+    def _address_changed(self, address: Key, old: IPAddress | None, new: IPAddress | None) -> None:
+        self.queue.add(address)
 
-        def address_changed(old: IPAddress | None, new: IPAddress | None) -> None:
-            present = new if new is not None else old
-            assert present is not None
-            loop.add(present.metadata.name)
-
-        def range_changed(_old: ServiceCIDR | None, _new: ServiceCIDR | None) -> None:
-            for address in self._complained:
-                loop.add(address)
-
-        self._services.on_change(service_changed)
-        self._addresses.on_change(address_changed)
-        self._cidrs.on_change(range_changed)
-
-    async def synced(self) -> None:
-        for informer in (self._services, self._addresses, self._cidrs):
-            await informer.synced.wait()
+    def _range_changed(self, key: Key, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
+        for address in self._complained:
+            self.queue.add(address)
 
     # --- one address -------------------------------------------------------------------------------
 
@@ -182,7 +162,7 @@ class AddressRepair:
         exists = parent.is_service and self._services.get(parent.name, parent.namespace) is not None
         repair = self._plan(key, self._by_address.objects(key), found, exists)
         if repair.remove is not None or repair.owner is not None:
-            # One informer is behind the other most of the times this is reached: the server itself knows.
+            # Most of the time one informer is only behind the other, so the server itself is asked.
             repair = await self._plan_afresh(key)
             await self._carry_out(key, repair)
         self._complain(key, repair.complaints)
@@ -191,7 +171,7 @@ class AddressRepair:
 
     def _plan(self, address: str, holders: Sequence[Service], found: IPAddress | None, parent_exists: bool) -> Repair:
         in_range = covered(address, self._cidrs.objects())
-        return plan(address, holders, found, in_range=in_range, parent_exists=parent_exists, now=self._now())
+        return plan(address, holders, found, in_range=in_range, parent_exists=parent_exists, now=self._clock.time())
 
     async def _plan_afresh(self, address: str) -> Repair:
         try:
@@ -220,10 +200,10 @@ class AddressRepair:
                 await self._cluster.delete(IP_ADDRESSES, address, uid=meta.uid, version=meta.resource_version)
             if repair.owner is not None:
                 meta = repair.owner.metadata
-                made = ip_address_object(address, meta.namespace, meta.name, now=times.text(self._now()))
+                made = ip_address_object(address, meta.namespace, meta.name, now=times.text(self._clock.time()))
                 await self._cluster.create(IP_ADDRESSES, made)
         except (errors.NotFound, errors.Conflict):
-            raise Again(LOOK_AGAIN_SECONDS) from None  # somebody else is at it
+            raise Again(LOOK_AGAIN_SECONDS) from None  # another writer is at it
         for note in repair.notes:
             self._recorder.record(note.about, "Warning", reason=note.reason, message=note.message)
 

@@ -1,50 +1,68 @@
-"""All objects of all kinds, by their metadata alone: what garbage collection and namespace deletion look at.
+"""All objects of all kinds, as far as their metadata goes: what garbage collection and namespace deletion look at.
 
-The kinds are those that the server has now.  One that appears is followed from then on; when one vanishes, handlers are
-told that its objects are gone.
+The kinds are those that the server has now.  One that appears is followed from then on; when one vanishes, followers
+are told that its objects are gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import msgspec
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from seamark.access.informer import Informer
 from seamark.access.informers import Informers
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import EVENTS, Resource
 from seamark.kinds.table import Kinds
+from seamark.rules.objects.metadata import OwnerReference, View
+from seamark.runtime.following import Derived
+from seamark.runtime.queue import Key
 
 
-class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One ownerReference."""
+class AnyMetadata(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+    @property
+    def deletion_timestamp(self) -> str | None: ...
+    @property
+    def finalizers(self) -> tuple[str, ...]: ...
+    @property
+    def owner_references(self) -> tuple[OwnerReference, ...]: ...
 
-    api_version: str
-    kind: str
+
+class AnyObject(Protocol):
+    """An object of any kind, in whichever view it is held."""
+
+    @property
+    def metadata(self) -> AnyMetadata: ...
+
+
+class BareMetadata(View, frozen=True):
+    """Metadata without labels and annotations, which may be large."""
+
     name: str
-    uid: str
-    block_owner_deletion: bool = False
-
-
-class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    name: str
-    uid: str = ""
     namespace: str = ""
+    uid: str = ""
     resource_version: str = ""
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
-    owner_references: tuple[Owner, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Thing(msgspec.Struct, frozen=True, gc=False):
-    """Any object."""
+class Bare(View, frozen=True):
+    """The view of objects that no other controller reads."""
 
-    metadata: Meta
+    metadata: BareMetadata
 
 
-# Told which kind of object changed, what it was and what it is; None for what was not there, or is not any more.
-Handler = Callable[[Resource, Thing | None, Thing | None], None]
+# Told of which kind and where an object changed, what it was and what it is.
+Follower = Callable[[Resource, Key, AnyObject | None, AnyObject | None], None]
 
 _NEEDED = {"list", "watch", "delete"}
 
@@ -59,29 +77,31 @@ def _followed(kind: Kind | None) -> Resource | None:
     return kind.resource
 
 
-class Everything:
+class Everything(Derived):
     """One informer per kind that can be listed, watched and deleted.
 
-    Readers that need the same projection of one kind share its informer.
+    ``views`` says in which view objects are read that other controllers read as well, so that the informer is shared.
     """
 
-    def __init__(self, informers: Informers, kinds: Kinds) -> None:
+    def __init__(self, informers: Informers, kinds: Kinds, views: Mapping[Resource, type[Any]] | None = None) -> None:
+        super().__init__("everything")
         self._shared = informers
         self._kinds = kinds
-        self._informers: dict[Resource, Informer[Thing]] = {}
-        self._handlers: list[Handler] = []
+        self._views = views or {}
+        self._informers: dict[Resource, Informer[Any]] = {}
+        self._followers: list[Follower] = []
         for kind in kinds:
             self._kind_changed(None, kind)
-        self.stop = kinds.on_change(self._kind_changed)  # call it to follow the kinds no longer
+        self._stop_following_kinds = kinds.on_change(self._kind_changed)
+
+    def close(self) -> None:
+        self._stop_following_kinds()
 
     @property
     def resources(self) -> Sequence[Resource]:
         return list(self._informers)
 
-    def of(self, resource: Resource) -> Informer[Thing]:
-        return self._informers[resource]
-
-    def find(self, resource: Resource, key: str) -> Thing | None:
+    def find(self, resource: Resource, key: Key) -> AnyObject | None:
         """An object by its kind and key; None if either is not there, or not any more."""
         informer = self._informers.get(resource)
         return None if informer is None else informer.by_key(key)
@@ -92,17 +112,9 @@ class Everything:
         resource = None if found is None else found.stored_as or found.resource
         return resource if resource in self._informers else None
 
-    def on_change(self, handler: Handler) -> None:
-        """Call this for every change of every object from now on, and now for everything already there."""
-        self._handlers.append(handler)
-        for resource in self.resources:
-            self._attach(resource, handler)
-
-    def _attach(self, resource: Resource, handler: Handler) -> None:
-        def changed(old: Thing | None, new: Thing | None) -> None:
-            handler(resource, old, new)
-
-        self._informers[resource].on_change(changed)
+    def follow(self, follower: Follower) -> None:
+        """Tell this controller of every change."""
+        self._followers.append(follower)
 
     async def synced(self) -> None:
         """Return once everything has been listed, also the objects of kinds that have just appeared."""
@@ -117,15 +129,15 @@ class Everything:
         if before == after:
             return
         if before is not None:
-            self._forget(before)
+            self._shared.forget(before)
+            self.unwatch(self._informers.pop(before))
         if after is not None:
-            self._informers[after] = self._shared.of(after, as_=Thing)
-            for handler in self._handlers:
-                self._attach(after, handler)
+            view = self._views.get(after, Bare)
+            self._informers[after] = self.watch(self._shared.of(after, as_=view), self._teller(after))
 
-    def _forget(self, resource: Resource) -> None:
-        informer = self._informers.pop(resource)
-        self._shared.forget(resource)
-        for thing in informer.objects():
-            for handler in self._handlers:
-                handler(resource, thing, None)
+    def _teller(self, resource: Resource) -> Callable[[Key, AnyObject | None, AnyObject | None], None]:
+        def changed(key: Key, old: AnyObject | None, new: AnyObject | None) -> None:
+            for follower in self._followers:
+                follower(resource, key, old, new)
+
+        return changed

@@ -18,10 +18,13 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Cluster, Propagation
 from seamark.access.informer import key_of as path_of
-from seamark.controllers.housekeeping.everything import Everything, Owner, Thing
+from seamark.controllers.housekeeping.everything import AnyMetadata, AnyObject, Bare, Everything
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
-from seamark.runtime.loop import Key, Loop
+from seamark.rules.objects.metadata import OwnerReference
+from seamark.runtime.controller import Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
@@ -41,7 +44,7 @@ class Duty(msgspec.Struct, frozen=True):
     forget: tuple[str, ...] = ()  # uids of owners that are gone
 
 
-def duty(owners: Sequence[tuple[Owner, Standing]], *, has_dependants: bool) -> Duty:
+def duty(owners: Sequence[tuple[OwnerReference, Standing]], *, has_dependants: bool) -> Duty:
     """The decision, from how each owner stands."""
     alive = [o for o, standing in owners if standing is Standing.ALIVE]
     waiting = [o for o, standing in owners if standing is Standing.WAITING]
@@ -55,45 +58,40 @@ def duty(owners: Sequence[tuple[Owner, Standing]], *, has_dependants: bool) -> D
     return Duty(delete="Background") if gone else Duty()
 
 
-class GarbageCollector:
-    """Deletes objects whose owners are all gone."""
+class GarbageCollector(Controller):
+    """Deletes objects whose owners are all gone.  A key is a kind and the key of an object."""
 
-    name = "garbage-collector"
-
-    def __init__(self, cluster: Cluster, everything: Everything) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
+        super().__init__("garbage-collector", clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
         self._everything = everything
         self._resources: dict[str, Resource] = {}  # as keys name them
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
-        self._loop: Loop | None = None
+        everything.follow(self._changed)
 
-    def attach(self, loop: Loop) -> None:
-        self._loop = loop
-        self._everything.on_change(self._changed)
+    def reset(self) -> None:
+        self._dependants.clear()
+        self._keys.clear()
 
-    async def synced(self) -> None:
-        await self._everything.synced()
+    # --- following ---------------------------------------------------------------------------------
 
-    def _key(self, resource: Resource, thing: Thing) -> Key:
+    def _changed(self, resource: Resource, path: Key, old: AnyObject | None, new: AnyObject | None) -> None:
+        if old is not None and new is not None and _same(old.metadata, new.metadata):
+            return
         self._resources[resource.qualified] = resource
-        return f"{resource.qualified}|{path_of(thing.metadata.namespace, thing.metadata.name)}"
-
-    def _changed(self, resource: Resource, old: Thing | None, new: Thing | None) -> None:
-        assert self._loop is not None
+        key = f"{resource.qualified}|{path}"
         if old is not None:
             for owner in old.metadata.owner_references:
-                self._dependants.get(owner.uid, set()).discard(self._key(resource, old))
+                self._dependants.get(owner.uid, set()).discard(key)
         if new is not None:
-            key = self._key(resource, new)
             self._keys[new.metadata.uid] = key
             for owner in new.metadata.owner_references:
                 self._dependants.setdefault(owner.uid, set()).add(key)
             if new.metadata.owner_references or set(new.metadata.finalizers) & {ORPHAN, FOREGROUND}:
-                self._loop.add(key)
-        replaced = new is None or (old is not None and old.metadata.uid != new.metadata.uid)
-        if old is not None and replaced:
-            self._gone(old)
+                self.queue.add(key)
+        if old is not None and new is None:
+            self._gone(old.metadata)
         elif (
             old is not None
             and new is not None
@@ -102,24 +100,22 @@ class GarbageCollector:
         ):
             self._wake_dependants(new.metadata.uid)
 
-    def _gone(self, thing: Thing) -> None:
-        assert self._loop is not None
-        self._keys.pop(thing.metadata.uid, None)
-        self._wake_dependants(thing.metadata.uid)
-        if not self._dependants.get(thing.metadata.uid):
-            self._dependants.pop(thing.metadata.uid, None)
-        for owner in thing.metadata.owner_references:
+    def _gone(self, gone: AnyMetadata) -> None:
+        self._keys.pop(gone.uid, None)
+        self._wake_dependants(gone.uid)
+        if not self._dependants.get(gone.uid):
+            self._dependants.pop(gone.uid, None)
+        for owner in gone.owner_references:
             if waiting := self._keys.get(owner.uid):
-                self._loop.add(waiting)
+                self.queue.add(waiting)
 
     def _wake_dependants(self, uid: str) -> None:
-        assert self._loop is not None
         for key in self._dependants.get(uid, ()):
-            self._loop.add(key)
+            self.queue.add(key)
 
     # --- one object --------------------------------------------------------------------------------
 
-    def _find(self, key: Key) -> tuple[Resource, Thing] | None:
+    def _find(self, key: Key) -> tuple[Resource, AnyObject] | None:
         qualified, _, path = key.partition("|")
         resource = self._resources[qualified]
         thing = self._everything.find(resource, path)
@@ -143,7 +139,7 @@ class GarbageCollector:
         except errors.NotFound:
             return  # gone already, as wanted
 
-    async def _judge(self, resource: Resource, thing: Thing) -> None:
+    async def _judge(self, resource: Resource, thing: AnyObject) -> None:
         meta = thing.metadata
         standings = [(owner, await self._standing(owner, meta.namespace)) for owner in meta.owner_references]
         decided = duty(standings, has_dependants=bool(self._dependants.get(meta.uid)))
@@ -159,7 +155,7 @@ class GarbageCollector:
         elif decided.forget:
             await self._forget_owners(resource, thing, decided.forget)
 
-    async def _standing(self, owner: Owner, namespace: str) -> Standing:
+    async def _standing(self, owner: OwnerReference, namespace: str) -> Standing:
         resource = self._everything.by_kind(owner.api_version, owner.kind)
         if resource is None:
             # A kind that is not served here may be served elsewhere, so the owner may still be there.
@@ -169,7 +165,7 @@ class GarbageCollector:
         if found is None or found.metadata.uid != owner.uid:
             # Our copy may be behind: ask before deleting anything.
             try:
-                found = await self._cluster.get(resource, owner.name, namespace=place, as_=Thing)
+                found = await self._cluster.get(resource, owner.name, namespace=place, as_=Bare)
             except errors.NotFound:
                 return Standing.GONE
             if found.metadata.uid != owner.uid:
@@ -178,7 +174,7 @@ class GarbageCollector:
             return Standing.WAITING if owner.block_owner_deletion else Standing.ALIVE
         return Standing.ALIVE
 
-    async def _delete_dependants(self, resource: Resource, thing: Thing) -> None:
+    async def _delete_dependants(self, resource: Resource, thing: AnyObject) -> None:
         uid = thing.metadata.uid
         blocked = False
         for key in list(self._dependants.get(uid, ())):
@@ -194,7 +190,7 @@ class GarbageCollector:
         if not blocked:
             await self._drop_finalizer(resource, thing, FOREGROUND)
 
-    async def _delete_below(self, resource: Resource, thing: Thing) -> None:
+    async def _delete_below(self, resource: Resource, thing: AnyObject) -> None:
         meta = thing.metadata
         standings = [(owner, await self._standing(owner, meta.namespace)) for owner in meta.owner_references]
         if any(standing is Standing.ALIVE for _, standing in standings):
@@ -205,14 +201,14 @@ class GarbageCollector:
         except errors.NotFound:
             return  # gone already
 
-    async def _orphan_dependants(self, resource: Resource, thing: Thing) -> None:
+    async def _orphan_dependants(self, resource: Resource, thing: AnyObject) -> None:
         for key in list(self._dependants.get(thing.metadata.uid, ())):
             found = self._find(key)
             if found is not None:
                 await self._forget_owners(*found, (thing.metadata.uid,))
         await self._drop_finalizer(resource, thing, ORPHAN)
 
-    async def _forget_owners(self, resource: Resource, thing: Thing, uids: tuple[str, ...]) -> None:
+    async def _forget_owners(self, resource: Resource, thing: AnyObject, uids: tuple[str, ...]) -> None:
         def without(meta: Object) -> Object:
             return {"ownerReferences": [o for o in meta.get("ownerReferences") or () if o["uid"] not in uids]}
 
@@ -222,14 +218,14 @@ class GarbageCollector:
         except errors.NotFound:
             return  # the dependant is gone, its reference with it
 
-    async def _drop_finalizer(self, resource: Resource, thing: Thing, finalizer: str) -> None:
+    async def _drop_finalizer(self, resource: Resource, thing: AnyObject, finalizer: str) -> None:
         def without(meta: Object) -> Object:
             return {"finalizers": [name for name in meta.get("finalizers") or () if name != finalizer]}
 
         await self._patch(resource, thing, {"$deleteFromPrimitiveList/finalizers": [finalizer]}, without)
 
     async def _patch(
-        self, resource: Resource, thing: Thing, strategic: Object, edited: Callable[[Object], Object]
+        self, resource: Resource, thing: AnyObject, strategic: Object, edited: Callable[[Object], Object]
     ) -> None:
         """Edit an object's metadata; by a merge patch to what ``edited`` makes of it, if the kind takes no other."""
         name, namespace, uid = thing.metadata.name, thing.metadata.namespace, thing.metadata.uid
@@ -241,3 +237,12 @@ class GarbageCollector:
             # Lists are replaced as a whole, so the patch names the version they come from.
             patch = {"metadata": {"uid": uid, "resourceVersion": meta["resourceVersion"], **edited(meta)}}
             await self._cluster.patch(resource, name, patch, namespace=namespace)
+
+
+def _same(old: AnyMetadata, new: AnyMetadata) -> bool:
+    """Whether a change makes no difference to what depends on what.  Most changes are of this sort."""
+    return (
+        old.owner_references == new.owner_references
+        and old.finalizers == new.finalizers
+        and old.deletion_timestamp == new.deletion_timestamp
+    )

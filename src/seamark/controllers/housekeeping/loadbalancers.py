@@ -14,17 +14,18 @@ from typing import Literal
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Cluster, Receipt
+from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
-from seamark.access.informer import key_of
-from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.loadbalancer_pool import Pool
 from seamark.kinds.resource import SERVICES
 from seamark.kinds.values.addresses import Family, canonical, family
 from seamark.rules.objects.service import Service
-from seamark.runtime.loop import Key, Loop
+from seamark.runtime.controller import Controller
+from seamark.runtime.ledger import Ledger
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
+NAME = "service-lb-controller"
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 
 
@@ -36,7 +37,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def wanted(service: Service) -> bool:
-    """Whether the Service is ours to serve: a class means that somebody else's controller does."""
+    """Whether the Service gets addresses here: a class means that another controller serves it."""
     return (
         service.is_load_balancer
         and service.spec.load_balancer_class is None
@@ -46,7 +47,7 @@ def wanted(service: Service) -> bool:
 
 def plan(service: Service, pool: Pool) -> Plan:
     """One address per family of the Service that the pool has: those it has, the one it asks for, or a free one."""
-    key = _key(service)
+    key = service.metadata.key
     mine = [a for a in service.ingress_addresses if pool.contains(a) and pool.owner(a) in (None, key)]
     asked = canonical(service.spec.load_balancer_ip)
     addresses: list[str] = []
@@ -81,91 +82,65 @@ def _families(service: Service) -> Sequence[Family]:
     return service.spec.ip_families or ("IPv4",)
 
 
-def _key(service: Service) -> Key:
-    return key_of(service.metadata.namespace, service.metadata.name)
-
-
-def _version(service: Service) -> int:
-    return int(service.metadata.resource_version)
-
-
-class _Written(msgspec.Struct, frozen=True):
-    """Addresses that a write gives, until the informer has seen the version it came to; None while it is under way."""
-
-    addresses: tuple[str, ...]
-    version: int | None = None
-
-
-class LoadBalancerController:
+class LoadBalancerController(Controller):
     """Gives addresses out and takes them back."""
 
-    name = "service-lb-controller"
-
-    def __init__(self, cluster: Cluster, informers: Informers, recorder: EventRecorder, pool: Sequence[str]) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, pool: Sequence[str]) -> None:
+        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
-        self._recorder = recorder
+        # Its events are those of the controller that clouds run.
+        self._recorder = manager.recorder(cluster, "service-controller")
+        self._ranges = pool
         self._pool = Pool(pool)
-        self._services = informers.of(SERVICES, as_=Service)
+        self._services = self.watch(manager.informers.of(SERVICES, as_=Service), self._changed)
+        self._ledger = Ledger(self._services, clock=manager.clock)
         self._held: dict[Key, frozenset[str]] = {}
-        self._written: dict[Key, _Written] = {}
-        self._waiting: dict[Key, str] = {}  # who waits for an address, and why there is none
-        self._loop: Loop | None = None
+        self._promised: dict[Key, tuple[str, ...]] = {}  # what writes under way give
+        self._waiting: dict[Key, str] = {}  # Services that wait for an address, and why there is none
 
-    def attach(self, loop: Loop) -> None:
-        self._loop = loop
-        self._services.on_change(self._changed)
-
-    async def synced(self) -> None:
-        # Before all statuses are known, an address that has an owner could be taken for free.
-        await self._services.synced.wait()
+    def reset(self) -> None:
+        self._pool = Pool(self._ranges)
+        self._held.clear()
+        self._waiting.clear()
 
     # --- following ---------------------------------------------------------------------------------
 
-    def _changed(self, old: Service | None, new: Service | None) -> None:
-        assert self._loop is not None
-        present = new if new is not None else old
-        assert present is not None
-        key = _key(present)
+    def _changed(self, key: Key, old: Service | None, new: Service | None) -> None:
+        self._ledger.news(key, old, new)
         if new is None:
             self._waiting.pop(key, None)
-            self._written.pop(key, None)
-        self._hold(key, new)
+        self._hold(key)
         if old is not None and wanted(old) and not (new is not None and wanted(new)):
             self._say_gone(old, new)
         if new is not None and (new.is_load_balancer or FINALIZER in new.metadata.finalizers):
-            self._loop.add(key)
+            self.queue.add(key)
 
-    def _hold(self, key: Key, service: Service | None) -> None:
+    def _hold(self, key: Key) -> None:
         """Bring the pool up to date with what a Service has and is about to have."""
-        assert self._loop is not None
+        service = self._ledger.latest(key)
         addresses: set[str] = set()
         if service is not None:
-            addresses.update(service.ingress_addresses)
-            written = self._written.get(key)
-            if written is not None and written.version is not None and _version(service) >= written.version:
-                del self._written[key]
-            elif written is not None:
-                addresses.update(written.addresses)
+            addresses.update(service.ingress_addresses, self._promised.get(key, ()))
         before = self._held.pop(key, frozenset())
         if addresses:
             self._held[key] = frozenset(addresses)
         for address in addresses - before:
             assert service is not None
             for rival in self._pool.claimants(address):
-                self._loop.add(rival)
+                self.queue.add(rival)
             self._pool.claim(address, key, service.metadata.creation_timestamp or "")
         for address in before - addresses:
             self._pool.release(address, key)
         if before - addresses:
             for waiting in self._waiting:
-                self._loop.add(waiting)
+                self.queue.add(waiting)
 
     # --- one Service -------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
-        service = self._services.by_key(key)
-        if service is None or key in self._written:
-            return  # what was written comes back, and brings the key with it
+        service = self._ledger.latest(key)
+        if service is None:
+            return
         if not wanted(service):
             self._waiting.pop(key, None)
             await self._let_go(service)
@@ -182,28 +157,27 @@ class LoadBalancerController:
     async def _give(self, key: Key, service: Service, addresses: tuple[str, ...]) -> None:
         meta = service.metadata
         self._say(service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
-        self._written[key] = _Written(addresses)
-        self._hold(key, service)
+        self._promised[key] = addresses
+        self._hold(key)
         ingress = [{"ip": address, "ipMode": "VIP"} for address in addresses]
         patch = {"metadata": {"uid": meta.uid}, "status": {"loadBalancer": {"ingress": ingress}}}
         try:
-            given = await self._cluster.patch(
-                SERVICES, meta.name, patch, namespace=meta.namespace, subresource="status", as_=Receipt
+            answer = await self._cluster.patch(
+                SERVICES, meta.name, patch, namespace=meta.namespace, subresource="status", as_=Service
             )
+            self._ledger.put(key, answer)
+        except (errors.NotFound, errors.Conflict, errors.Invalid):
+            return  # it is gone, another one, or no LoadBalancer any more: the change brings the key back
         except errors.ApiError as error:
-            self._written.pop(key, None)
-            self._hold(key, self._services.by_key(key))
-            if isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid):
-                return  # it is gone, another one, or no LoadBalancer any more: the change will say so
             self._say(service, "Warning", "SyncLoadBalancerFailed", _failed(str(error)))
             raise
-        if key in self._written:
-            self._written[key] = _Written(addresses, int(given.version))
-            self._hold(key, self._services.by_key(key))
+        finally:
+            del self._promised[key]
+            self._hold(key)
         self._say(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
 
     async def _let_go(self, service: Service) -> None:
-        """Whatever the Service was, nobody has to clean up after it any more."""
+        """The Service needs no load balancer, so nothing has to be cleaned up when it goes."""
         meta = service.metadata
         if FINALIZER not in meta.finalizers or service.spec.load_balancer_class is not None:
             return

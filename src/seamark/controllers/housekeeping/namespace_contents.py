@@ -1,24 +1,27 @@
 """What every namespace has from its beginning: a ``default`` ServiceAccount, and the CA to know the API server by.
 
 Clients wait for these before they use a new namespace.  Both are made again when they are deleted; the certificate is
-put right when somebody edits it.
+put right when it is edited.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.access.informers import Informers
-from seamark.controllers.housekeeping.everything import Thing
-from seamark.controllers.workloads.writes import namespace_terminating
+from seamark.access.informer import Informer, split_key
+from seamark.controllers.housekeeping.everything import Bare
 from seamark.errors import Object
 from seamark.kinds.resource import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS, Resource
 from seamark.rules.objects.metadata import Metadata, View
-from seamark.runtime.loop import Key, Loop
+from seamark.rules.objects.namespace import Namespace
+from seamark.runtime.controller import Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
 DESCRIPTION = "kubernetes.io/description"
 _DESCRIBED = (
@@ -29,7 +32,7 @@ _DESCRIBED = (
 
 
 class Given(msgspec.Struct, frozen=True):
-    """An object that every namespace is given.  ``data`` None: whatever somebody makes of it is all right."""
+    """An object that every namespace is given.  ``data`` None: users may change it as they like."""
 
     controller: str
     resource: Resource
@@ -68,34 +71,30 @@ def right(held: Held, given: Given) -> bool:
     return described and held.data == given.data and not held.binary_data
 
 
-class NamespaceContents:
-    """Gives one object to every namespace that is not on its way out."""
+class NamespaceContents(Controller):
+    """Gives one object to every namespace that is not being deleted."""
 
-    def __init__(self, cluster: Cluster, informers: Informers, given: Given) -> None:
-        self.name = given.controller
+    def __init__(self, manager: Manager, cluster: Cluster, given: Given) -> None:
+        super().__init__(given.controller, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
         self._given = given
-        self._namespaces = informers.of(NAMESPACES, as_=Thing)
-        # Of all ConfigMaps only those of this name are followed.
-        self._held = informers.of(given.resource, as_=Held, fields=f"metadata.name={given.name}")
+        informers = manager.informers
+        self._namespaces = self.watch(informers.of(NAMESPACES, as_=Namespace), self._namespace_changed)
+        if given.data is None:
+            held: Informer[Any] = informers.of(given.resource, as_=Bare)
+        else:
+            # Of all ConfigMaps only those of this name are followed.
+            held = informers.of(given.resource, as_=Held, fields=f"metadata.name={given.name}")
+        self._held = self.watch(held, self._held_changed)
 
-    def attach(self, loop: Loop) -> None:
-        def namespace_changed(_old: Thing | None, new: Thing | None) -> None:
-            if new is not None and not new.metadata.deletion_timestamp:
-                loop.add(new.metadata.name)
+    def _namespace_changed(self, key: Key, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None and not new.metadata.deletion_timestamp:
+            self.queue.add(key)
 
-        def held_changed(old: Held | None, new: Held | None) -> None:
-            present = new if new is not None else old
-            assert present is not None
-            if new is None or not right(new, self._given):
-                loop.add(present.metadata.namespace)
-
-        self._namespaces.on_change(namespace_changed)
-        self._held.on_change(held_changed)
-
-    async def synced(self) -> None:
-        await self._namespaces.synced.wait()
-        await self._held.synced.wait()
+    def _held_changed(self, key: Key, old: Held | None, new: Held | None) -> None:
+        namespace, name = split_key(key)
+        if name == self._given.name and (new is None or not right(new, self._given)):
+            self.queue.add(namespace)
 
     async def reconcile(self, key: Key) -> None:
         namespace = self._namespaces.get(key)
@@ -108,9 +107,9 @@ class NamespaceContents:
             elif not right(held, self._given):
                 await self._put_right(key)
         except (errors.Conflict, errors.NotFound):
-            return  # somebody else was faster, or the namespace is gone; if work is left, the change will say so
+            return  # another writer was faster, or the namespace is gone; a change brings the key back
         except errors.Forbidden as error:
-            if not namespace_terminating(error):
+            if not error.namespace_terminating:
                 raise
 
     async def _give(self, namespace: str) -> None:

@@ -6,39 +6,36 @@ from contextlib import suppress
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.controllers.housekeeping.everything import Everything, Thing
+from seamark.controllers.housekeeping.everything import AnyObject, Bare, Everything
 from seamark.errors import Object
 from seamark.kinds.resource import NAMESPACES, PODS, Resource
 from seamark.kinds.values import times
-from seamark.runtime.loop import Again, Key, Loop
+from seamark.runtime.controller import Again, Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
 FINALIZER = "kubernetes"
 # Objects that stay for a while (a Pod's grace period) wake the controller when they go; this is only a safety net.
 LOOK_AGAIN_SECONDS = 5.0
 
 
-class NamespaceController:
-    """Brings namespaces to their end."""
+class NamespaceController(Controller):
+    """Empties namespaces that are being deleted, and removes them."""
 
-    name = "namespace-controller"
-
-    def __init__(self, cluster: Cluster, everything: Everything) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
+        super().__init__("namespace-controller", clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
         self._everything = everything
+        self._clock = manager.clock
+        everything.follow(self._changed)
 
-    def attach(self, loop: Loop) -> None:
-        def changed(resource: Resource, old: Thing | None, new: Thing | None) -> None:
-            if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp:
-                loop.add(new.metadata.name)
-            elif resource.namespaced and new is None and old is not None:
-                space = self._everything.find(NAMESPACES, old.metadata.namespace)
-                if space is not None and space.metadata.deletion_timestamp:
-                    loop.add(old.metadata.namespace)
-
-        self._everything.on_change(changed)
-
-    async def synced(self) -> None:
-        await self._everything.synced()
+    def _changed(self, resource: Resource, key: Key, old: AnyObject | None, new: AnyObject | None) -> None:
+        if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp:
+            self.queue.add(key)
+        elif resource.namespaced and new is None and old is not None:
+            space = self._everything.find(NAMESPACES, old.metadata.namespace)
+            if space is not None and space.metadata.deletion_timestamp:
+                self.queue.add(old.metadata.namespace)
 
     async def reconcile(self, key: Key) -> None:
         try:
@@ -61,21 +58,21 @@ class NamespaceController:
         space["spec"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
         await self._cluster.update(NAMESPACES, space, subresource="finalize")
 
-    async def _left(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Thing]]:
+    async def _left(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Bare]]:
         found = {}
         for resource in resources:
             with suppress(errors.NotFound):
-                listing = await self._cluster.list(resource, namespace=namespace, as_=Thing)
+                listing = await self._cluster.list(resource, namespace=namespace, as_=Bare)
                 if listing.items:
                     found[resource] = list(listing.items)
         return found
 
-    async def _explain(self, space: Object, left: dict[Resource, list[Thing]]) -> None:
+    async def _explain(self, space: Object, left: dict[Resource, list[Bare]]) -> None:
         """Conditions that tell a person why the namespace is still there."""
         status = space.setdefault("status", {})
         wanted = conditions(left)
         before = {c["type"]: c for c in status.get("conditions") or ()}
-        now = times.now_text()
+        now = times.text(self._clock.time())
         merged = []
         for condition in wanted:
             old = before.get(condition["type"])
@@ -86,7 +83,7 @@ class NamespaceController:
             await self._cluster.update(NAMESPACES, space, subresource="status")
 
 
-def conditions(left: dict[Resource, list[Thing]]) -> list[Object]:
+def conditions(left: dict[Resource, list[Bare]]) -> list[Object]:
     """What a Namespace's status says about what is still in it, in Kubernetes' words."""
     counts = ", ".join(f"{r.qualified} has {len(things)} resource instances" for r, things in left.items())
     holders: dict[str, int] = {}

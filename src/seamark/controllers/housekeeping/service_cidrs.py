@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
-from seamark.access.informers import Informers
 from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS
 from seamark.kinds.service.servicecidr import FINALIZER, READY
 from seamark.kinds.values import times
 from seamark.rules.objects.network import IPAddress, Network, ServiceCIDR, covered
-from seamark.runtime.loop import Again, Key, Loop
+from seamark.runtime.controller import Again, Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
+
+NAME = "service-cidr-controller"
 
 # API servers that have not heard of the deletion yet may still give addresses out of it.
 GRACE_SECONDS = 10.0
@@ -71,63 +72,43 @@ def _inside(network: Network, other: Network) -> bool:
     return network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]  # same version
 
 
-class ServiceCIDRController:
-    """Protects ServiceCIDRs, says whether they are ready, and lets them go when they may."""
+class ServiceCIDRController(Controller):
+    """Protects ServiceCIDRs, says whether they are ready, and lets them go when no address depends on them."""
 
-    name = "service-cidr-controller"
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        informers: Informers,
-        recorder: EventRecorder,
-        *,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster) -> None:
+        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
-        self._recorder = recorder
-        self._now = now
-        self._cidrs = informers.of(SERVICE_CIDRS, as_=ServiceCIDR)
-        self._addresses = informers.of(IP_ADDRESSES, as_=IPAddress)
+        self._recorder = manager.recorder(cluster, NAME)
+        self._clock = manager.clock
+        self._cidrs = self.watch(manager.informers.of(SERVICE_CIDRS, as_=ServiceCIDR), self._cidr_changed)
+        self._addresses = self.watch(manager.informers.of(IP_ADDRESSES, as_=IPAddress), self._address_changed)
         # One address that holds each up: while it is there, no other needs to be looked at.
         self._blockers: dict[Key, str] = {}
-        self._loop: Loop | None = None
 
-    def attach(self, loop: Loop) -> None:
-        self._loop = loop
-        self._cidrs.on_change(self._cidr_changed)
-        self._addresses.on_change(self._address_changed)
+    def reset(self) -> None:
+        self._blockers.clear()
 
-    async def synced(self) -> None:
-        await self._cidrs.synced.wait()
-        await self._addresses.synced.wait()
-
-    def _cidr_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
-        assert self._loop is not None
+    def _cidr_changed(self, key: Key, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
         if new is not None:
-            self._loop.add(new.metadata.name)
+            self.queue.add(key)
         else:
-            assert old is not None
-            self._blockers.pop(old.metadata.name, None)
+            self._blockers.pop(key, None)
         if old is None or new is None or old.spec != new.spec:
             # Another range may now cover what holds a deletion up, or no longer.
             for each in self._cidrs.objects():
                 if each.metadata.deletion_timestamp is not None:
                     self._blockers.pop(each.metadata.name, None)
-                    self._loop.add(each.metadata.name)
+                    self.queue.add(each.metadata.name)
 
-    def _address_changed(self, old: IPAddress | None, new: IPAddress | None) -> None:
-        assert self._loop is not None
+    def _address_changed(self, address: Key, old: IPAddress | None, new: IPAddress | None) -> None:
         if new is None:
-            assert old is not None
-            held_up = [key for key, address in self._blockers.items() if address == old.metadata.name]
-            for key in held_up:
+            for key in [key for key, blocker in self._blockers.items() if blocker == address]:
                 del self._blockers[key]
-                self._loop.add(key)
+                self.queue.add(key)
         elif old is None:
             for each in self._cidrs.objects():
-                if each.metadata.deletion_timestamp is not None and each.covers(new.metadata.name):
-                    self._loop.add(each.metadata.name)
+                if each.metadata.deletion_timestamp is not None and each.covers(address):
+                    self.queue.add(each.metadata.name)
 
     # --- one ServiceCIDR ---------------------------------------------------------------------------
 
@@ -135,7 +116,7 @@ class ServiceCIDRController:
         cidr = self._cidrs.by_key(key)
         if cidr is None:
             return
-        decided = duty(cidr, blocked=self._blocked(cidr), now=self._now())
+        decided = duty(cidr, blocked=self._blocked(cidr), now=self._clock.time())
         if decided.wait > 0:
             raise Again(decided.wait)
         try:
@@ -163,7 +144,7 @@ class ServiceCIDRController:
 
     async def _say(self, cidr: ServiceCIDR, status: str, reason: str, message: str) -> None:
         condition = {"type": READY, "status": status, "message": message}
-        condition |= {"reason": reason, "lastTransitionTime": times.text(self._now())}
+        condition |= {"reason": reason, "lastTransitionTime": times.text(self._clock.time())}
         applied = {
             "apiVersion": SERVICE_CIDRS.api_version,
             "kind": SERVICE_CIDRS.kind,
@@ -177,7 +158,7 @@ class ServiceCIDRController:
                 applied,
                 type="apply",
                 subresource="status",
-                field_manager=self.name,
+                field_manager=NAME,
                 force=True,
             )
         except errors.NotFound:

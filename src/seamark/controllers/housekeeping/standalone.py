@@ -1,77 +1,71 @@
-"""The controllers a cluster of our own needs, because there is no kube-controller-manager beside it.
+"""The controllers that a cluster of our own needs, because no kube-controller-manager runs beside it.
 
 Against a foreign cluster none of these runs; its own control plane does this work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from seamark.access.cluster import Cluster
-from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import NamespaceController
-from seamark.controllers.housekeeping.surroundings import Surroundings
+from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.settings import SurroundingsSettings
-from seamark.controllers.workloads.controllers import BATCH_SECONDS, Workloads
+from seamark.controllers.workloads.controllers import VIEWS, add_workloads
+from seamark.kinds import resource as resources
+from seamark.kinds.resource import Resource
 from seamark.kinds.table import Kinds
-from seamark.metrics import Registry
-from seamark.runtime.loop import Controller, Loop
+from seamark.rules.objects.endpoints import Endpoints
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.namespace import Namespace
+from seamark.rules.objects.network import IPAddress, ServiceCIDR
+from seamark.rules.objects.node import Lease, Node
+from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.service import Service
+from seamark.runtime.manager import Manager
 
-Work = tuple[str, Coroutine[Any, Any, None]]
+# What other controllers of this process follow.  The garbage collector reads the same views, so that every object is
+# decoded once.
+SHARED: Mapping[Resource, type[Any]] = {
+    resources.PODS: Pod,
+    resources.SERVICES: Service,
+    resources.NODES: Node,
+    resources.NAMESPACES: Namespace,
+    resources.ENDPOINTS: Endpoints,
+    resources.ENDPOINT_SLICES: EndpointSlice,
+    resources.LEASES: Lease,
+    resources.IP_ADDRESSES: IPAddress,
+    resources.SERVICE_CIDRS: ServiceCIDR,
+    **VIEWS,
+}
 
 
-class Attached(Controller, Protocol):
-    """A controller that finds its own keys once it is given a loop."""
-
-    def attach(self, loop: Loop) -> None: ...
-
-    async def synced(self) -> None:
-        """Return once it knows enough to act."""
-        ...
-
-
-def housekeeping(
+def add_housekeeping(
+    manager: Manager,
     cluster_for: Callable[[str], Cluster],
     kinds: Kinds,
-    metrics: Registry,
     *,
     settings: SurroundingsSettings,
     authority: str = "",
-) -> Sequence[Work]:
-    """Named tasks to run: informers, garbage collection, the end of namespaces, workloads, what is around Services.
+) -> None:
+    """Have the manager run garbage collection, the end of namespaces, workloads, and what is around Services.
 
     ``kinds`` are the server's own, which come and go.  ``authority`` is the PEM of the CA that the API server is known
     by.
     """
-    informers = Informers(cluster_for("controllers"))
-    everything = Everything(informers, kinds)
-    workloads = Workloads(cluster_for("kube-controller-manager"), informers)
-    surroundings = Surroundings(cluster_for, informers, settings, authority=authority, metrics=metrics)
-    controllers: list[Attached] = [
-        GarbageCollector(cluster_for("generic-garbage-collector"), everything),
-        NamespaceController(cluster_for("namespace-controller"), everything),
-        *workloads.controllers,
-        *surroundings.controllers,
-    ]
-    work: list[Work] = [("informers", _follow(informers, everything)), *workloads.recording(), *surroundings.running()]
-    for controller in controllers:
-        loop = Loop(controller, metrics=metrics, batch=BATCH_SECONDS)
-        controller.attach(loop)
-        work.append((controller.name, _run(controller, loop)))
-    return work
+    add_cleaning(manager, cluster_for, kinds)
+    add_workloads(manager, cluster_for("kube-controller-manager"))
+    add_surroundings(manager, cluster_for, settings, authority=authority)
 
 
-async def _follow(informers: Informers, everything: Everything) -> None:
-    try:
-        await informers.run()
-    finally:
-        everything.stop()
-
-
-async def _run(controller: Attached, loop: Loop) -> None:
-    # Before everything is listed, an object whose owner is not listed yet would look like garbage.
-    await controller.synced()
-    await loop.run()
+def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds) -> None:
+    """Have the manager run garbage collection and the end of namespaces."""
+    everything = Everything(manager.informers, kinds, SHARED)
+    manager.add(
+        everything,
+        GarbageCollector(manager, cluster_for("generic-garbage-collector"), everything),
+        NamespaceController(manager, cluster_for("namespace-controller"), everything),
+    )

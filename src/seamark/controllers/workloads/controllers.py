@@ -1,14 +1,11 @@
-"""All workload controllers of a cluster of our own, sharing what they see."""
+"""The controllers of all workloads, which share their view of Pods."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from seamark.access.cluster import Cluster
-from seamark.access.events import EventRecorder
-from seamark.access.informers import Informers
 from seamark.controllers.workloads.daemonset import DaemonSet
 from seamark.controllers.workloads.daemonset_controller import DaemonSetController
 from seamark.controllers.workloads.deployment import Deployment
@@ -19,6 +16,7 @@ from seamark.controllers.workloads.replicas import ReplicaSet, ReplicationContro
 from seamark.controllers.workloads.replicaset_controller import ReplicasController
 from seamark.controllers.workloads.statefulset import StatefulSet
 from seamark.controllers.workloads.statefulset_controller import StatefulSetController
+from seamark.controllers.workloads.workload import BATCH_SECONDS, WorkloadController, Workplace
 from seamark.kinds.resource import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
@@ -28,72 +26,41 @@ from seamark.kinds.resource import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
+    Resource,
 )
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
+from seamark.runtime.manager import Manager
 
-# A burst of Pods that change is looked at once per so many seconds and workload; a single change does not wait.
-BATCH_SECONDS = 0.05
+VIEWS: Mapping[Resource, type[Any]] = {
+    DEPLOYMENTS: Deployment,
+    REPLICA_SETS: ReplicaSet,
+    REPLICATION_CONTROLLERS: ReplicationController,
+    STATEFUL_SETS: StatefulSet,
+    DAEMON_SETS: DaemonSet,
+    CONTROLLER_REVISIONS: Revision,
+}
 
 
-class Workloads:
-    """The controllers, each to be attached to a loop, and the recorders of what they tell people."""
-
-    def __init__(self, cluster: Cluster, informers: Informers, *, now: Callable[[], float] = time.time) -> None:
-        self._cluster = cluster
-        self._now = now
-        self._recorders: dict[str, EventRecorder] = {}
-        revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))
-        pods = Dependants(informers.of(PODS, as_=Pod), same=Pod.same_replica)
-        replica_sets = ReplicasController(
-            cluster,
-            informers.of(REPLICA_SETS, as_=ReplicaSet),
-            pods,
-            name="replicaset-controller",
-            resource=REPLICA_SETS,
-            recorder=self._recorder("replicaset-controller"),
-            now=now,
-        )
-        replication_controllers = ReplicasController(
-            cluster,
-            informers.of(REPLICATION_CONTROLLERS, as_=ReplicationController),
-            pods,
-            name="replication-controller",
-            resource=REPLICATION_CONTROLLERS,
-            recorder=self._recorder("replication-controller"),
-            now=now,
-        )
-        deployments = DeploymentController(
-            cluster,
-            informers.of(DEPLOYMENTS, as_=Deployment),
-            Dependants(informers.of(REPLICA_SETS, as_=ReplicaSet)),
-            pods,
-            recorder=self._recorder("deployment-controller"),
-            now=now,
-        )
-        stateful_sets = StatefulSetController(
-            cluster,
-            informers.of(STATEFUL_SETS, as_=StatefulSet),
-            pods,
-            revisions,
-            recorder=self._recorder("statefulset-controller"),
-            now=now,
-        )
-        daemon_sets = DaemonSetController(
-            cluster,
+def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SECONDS) -> None:
+    """Have all workload controllers run by the manager; ``cluster`` is what they write to."""
+    informers, place = manager.informers, Workplace(manager, cluster, batch)
+    pods = Dependants(informers.of(PODS, as_=Pod), same=Pod.same_replica)
+    sets = Dependants(informers.of(REPLICA_SETS, as_=ReplicaSet))
+    revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))
+    counted = informers.of(REPLICATION_CONTROLLERS, as_=ReplicationController)
+    controllers: tuple[WorkloadController[Any], ...] = (
+        DeploymentController(informers.of(DEPLOYMENTS, as_=Deployment), sets, pods, place),
+        ReplicasController("replicaset-controller", REPLICA_SETS, sets.informer, pods, place),
+        ReplicasController("replication-controller", REPLICATION_CONTROLLERS, counted, pods, place),
+        StatefulSetController(informers.of(STATEFUL_SETS, as_=StatefulSet), pods, revisions, place),
+        DaemonSetController(
             informers.of(DAEMON_SETS, as_=DaemonSet),
             pods,
             revisions,
             informers.of(NODES, as_=Node),
-            recorder=self._recorder("daemonset-controller"),
-            now=now,
-        )
-        self.controllers = (deployments, replica_sets, replication_controllers, stateful_sets, daemon_sets)
-
-    def recording(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
-        """Named tasks that write events."""
-        return [(f"events of the {name}", recorder.run()) for name, recorder in self._recorders.items()]
-
-    def _recorder(self, component: str) -> EventRecorder:
-        recorder = self._recorders[component] = EventRecorder(self._cluster, component=component, now=self._now)
-        return recorder
+            place,
+        ),
+    )
+    # The indexes come first: a controller that is woken by a change finds it in them.
+    manager.add(*(each.owners for each in controllers), pods, sets, revisions, *controllers)

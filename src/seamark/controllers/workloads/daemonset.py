@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from seamark.controllers.workloads.pods import BURST, pod_from
+from seamark.controllers.workloads.replicas import BURST
 from seamark.controllers.workloads.shares import RollingUpdate, Share, resolve
+from seamark.controllers.workloads.templates import pod_from
 from seamark.errors import Object
 from seamark.kinds.resource import DAEMON_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector

@@ -5,19 +5,15 @@ What to do is :mod:`seamark.controllers.workloads.daemonset`; this follows the c
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
-from seamark.access.informer import Informer, key_of
+from seamark.access.informer import Informer
 from seamark.controllers.workloads.daemonset import (
     DaemonChanges,
     DaemonSet,
-    DaemonSetStatus,
     by_node,
     count,
     new_pod,
@@ -25,20 +21,19 @@ from seamark.controllers.workloads.daemonset import (
     with_tolerations,
 )
 from seamark.controllers.workloads.history import Collision, History, Revision
-from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.owners import Claims, Dependants, claim
 from seamark.controllers.workloads.pods import PodKeeper
 from seamark.controllers.workloads.replicas import next_available
-from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
-from seamark.errors import ApiError, NotFound
+from seamark.controllers.workloads.workload import WorkloadController, Workplace
+from seamark.errors import ApiError
 from seamark.kinds.resource import DAEMON_SETS, PODS
 from seamark.kinds.wellknown import REVISION_HASH_LABEL
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod, PodSpec
 from seamark.rules.objects.workloads import Template
 from seamark.rules.placement import Eligibility, eligibility, same_for_pods
-from seamark.runtime.loop import Again, Loop
-
-Key = str
+from seamark.runtime.controller import Again
+from seamark.runtime.queue import Key
 
 _ALWAYS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
@@ -60,77 +55,55 @@ class _Known(msgspec.Struct):
     verdicts: dict[str, tuple[Node, Eligibility]] = msgspec.field(default_factory=dict)
 
 
-class DaemonSetController:
+class DaemonSetController(WorkloadController[DaemonSet]):
     """Follows DaemonSets, their Pods, and Nodes."""
-
-    name = "daemonset-controller"
 
     def __init__(
         self,
-        cluster: Cluster,
         daemon_sets: Informer[DaemonSet],
         pods: Dependants[Pod],
         revisions: Dependants[Revision],
         nodes: Informer[Node],
-        *,
-        recorder: EventRecorder,
-        now: Callable[[], float] = time.time,
+        place: Workplace,
     ) -> None:
-        self._cluster = cluster
-        self._sets = daemon_sets
+        super().__init__("daemonset-controller", DAEMON_SETS, daemon_sets, place)
         self._pods = pods
-        self._nodes = nodes
-        self._recorder = recorder
-        self._now = now
-        self._owners = Owners(DAEMON_SETS, daemon_sets)
-        self._claims: Claims[Pod] = Claims(cluster, DAEMON_SETS, PODS)
-        self._keeper = PodKeeper(cluster, pods.informer, recorder)
-        self._history: History[DaemonSet] = History(cluster, DAEMON_SETS, revisions, hash_label=REVISION_HASH_LABEL)
-        self._written = OwnWrites(daemon_sets)
+        self._nodes = self.watch(nodes, self._node_changed)
+        self._claims: Claims[Pod] = Claims(self._cluster, DAEMON_SETS, PODS)
+        self._keeper = PodKeeper(self._cluster, pods.informer, self._recorder)
+        self._history: History[DaemonSet] = History(
+            self._cluster, DAEMON_SETS, revisions, hash_label=REVISION_HASH_LABEL
+        )
         self._known: dict[Key, _Known] = {}
         self._pauses: dict[Key, dict[str, _Pause]] = {}  # by node
+        pods.follow(self.owners, self._pod_changed)
+        self._history.follow(self.owners, self.queue.add)
 
-    def attach(self, loop: Loop) -> None:
-        def changed(old: DaemonSet | None, new: DaemonSet | None) -> None:
-            present = new if new is not None else old
-            assert present is not None
-            loop.add(key_of(present.metadata.namespace, present.metadata.name))
+    def reset(self) -> None:
+        self._known.clear()
 
-        def pod_changed(key: Key, old: Pod | None, new: Pod | None) -> None:
-            loop.add_batched(key)
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        self.queue.add_batched(key)
 
-        def node_changed(old: Node | None, new: Node | None) -> None:
-            if old is not None and new is not None and same_for_pods(old, new):
-                return
-            present = new if new is not None else old
-            assert present is not None
-            for key, known in self._known.items():
-                before = known.verdicts.get(present.metadata.name)
-                after = eligibility(known.spec, new) if new is not None else None
-                if (before[1] if before is not None else None) != after:
-                    loop.add_batched(key)
-
-        self._sets.on_change(changed)
-        self._pods.follow(self._owners, pod_changed)
-        self._history.follow(self._owners, loop.add)
-        self._nodes.on_change(node_changed)
-
-    async def synced(self) -> None:
-        await self._sets.synced.wait()
-        await self._pods.informer.synced.wait()
-        await self._nodes.synced.wait()
-        await self._history.synced()
+    def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
+        if old is not None and new is not None and same_for_pods(old, new):
+            return
+        for key, known in self._known.items():
+            before = known.verdicts.get(name)
+            after = eligibility(known.spec, new) if new is not None else None
+            if (before[1] if before is not None else None) != after:
+                self.queue.add_batched(key)
 
     # --- one DaemonSet -----------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
-        daemon_set = self._sets.by_key(key)
+        daemon_set = self._workloads.by_key(key)
         if daemon_set is None:
             self._forget(key)
             return
         if daemon_set.metadata.deletion_timestamp is not None:
             return
-        if not (self._written.seen(key) and self._history.seen(key)):
+        if not (self._written.caught_up(key) and self._history.caught_up(key)):
             return
         meta = daemon_set.metadata
         orphans = self._pods.orphans(meta.namespace, daemon_set.selector)
@@ -142,13 +115,13 @@ class DaemonSetController:
             return
         hash = revision.metadata.labels.get(REVISION_HASH_LABEL, "")
         verdicts = self._verdicts(key, daemon_set)
-        settled, failure, now = await self._keeper.settled(key), None, self._now()
+        settled, failure, now = await self._keeper.settled(key), None, self._clock.time()
         spared, wait = self._spared(key, mine, now)
         if settled:
             change = plan(daemon_set, pods, verdicts, hash, spared=spared, now=now)
             failure = await self._apply(key, daemon_set, change, hash, now)
         status = count(daemon_set, pods, verdicts, hash, settled=settled, now=now)
-        await self._report(key, daemon_set, status)
+        await self._report(key, daemon_set, daemon_set.status, status, always=_ALWAYS)
         if failure is not None:
             raise failure
         await self._truncate(daemon_set, history, revision, mine)
@@ -185,9 +158,7 @@ class DaemonSetController:
         try:
             return await self._history.current(key, daemon_set, template, history, collisions=collisions)
         except Collision:
-            status = {"collisionCount": (collisions or 0) + 1}
-            version = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=status)
-            self._written.wrote(key, version)
+            await self._patch_status(key, daemon_set, {"collisionCount": (collisions or 0) + 1})
             raise
 
     def _spared(self, key: Key, pods: Sequence[Pod], now: float) -> tuple[set[str], float | None]:
@@ -229,16 +200,6 @@ class DaemonSetController:
         recent = before is not None and now < before.until + _LONGEST_PAUSE
         length = min(before.length * 2, _LONGEST_PAUSE) if before is not None and recent else _SHORTEST_PAUSE
         pauses[node] = _Pause(now + length, length)
-
-    async def _report(self, key: Key, daemon_set: DaemonSet, status: DaemonSetStatus) -> None:
-        changed = difference(daemon_set.status, status, always=_ALWAYS)
-        if not changed:
-            return
-        try:
-            version = await patch_status(self._cluster, DAEMON_SETS, daemon_set.metadata, status=changed)
-        except NotFound:
-            return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, version)
 
     async def _truncate(
         self, daemon_set: DaemonSet, history: Sequence[Revision], current: Revision, pods: Sequence[Pod]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seamark.controllers.workloads.hashes import short_hash
 from seamark.controllers.workloads.replicas import ReplicaSet
 from seamark.controllers.workloads.shares import RollingUpdate, resolve
+from seamark.controllers.workloads.templates import short_hash
 from seamark.errors import Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector

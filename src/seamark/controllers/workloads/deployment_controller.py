@@ -5,82 +5,57 @@ What to do is :mod:`seamark.controllers.workloads.rollout`; this follows the clu
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from seamark.access.cluster import Cluster, Receipt
+from seamark.access.cluster import Receipt
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
-from seamark.access.informer import Informer, key_of
+from seamark.access.informer import Informer
 from seamark.controllers.workloads import rollout_status
 from seamark.controllers.workloads.deployment import REVISION, Deployment, DeploymentStatus, same_template
-from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.owners import Claims, Dependants, claim
 from seamark.controllers.workloads.replicas import ReplicaSet
 from seamark.controllers.workloads.rollout import Resize, plan, split
-from seamark.controllers.workloads.writes import OwnWrites, difference, namespace_terminating, patch_status
+from seamark.controllers.workloads.workload import WorkloadController, Workplace, difference
 from seamark.errors import AlreadyExists, ApiError, NotFound, Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
 from seamark.rules.objects.conditions import with_condition
 from seamark.rules.objects.pod import Pod
-from seamark.runtime.loop import Again, Expected, Loop
-
-Key = str
+from seamark.runtime.controller import Again, Expected
+from seamark.runtime.ledger import Ledger
+from seamark.runtime.queue import Key
 
 
 class Collision(Expected):
     """Another ReplicaSet has the name the new one should have; the next attempt takes another."""
 
 
-class DeploymentController:
+class DeploymentController(WorkloadController[Deployment]):
     """Follows Deployments and their ReplicaSets."""
-
-    name = "deployment-controller"
 
     def __init__(
         self,
-        cluster: Cluster,
         deployments: Informer[Deployment],
         replica_sets: Dependants[ReplicaSet],
         pods: Dependants[Pod],
-        *,
-        recorder: EventRecorder,
-        now: Callable[[], float] = time.time,
+        place: Workplace,
     ) -> None:
-        self._cluster = cluster
-        self._deployments = deployments
+        super().__init__("deployment-controller", DEPLOYMENTS, deployments, place)
         self._sets = replica_sets
         self._pods = pods
-        self._recorder = recorder
-        self._now = now
-        self._owners = Owners(DEPLOYMENTS, deployments)
-        self._claims: Claims[ReplicaSet] = Claims(cluster, DEPLOYMENTS, REPLICA_SETS)
-        self._written = OwnWrites(deployments)
-        self._written_sets = OwnWrites(replica_sets.informer)
+        self._claims: Claims[ReplicaSet] = Claims(self._cluster, DEPLOYMENTS, REPLICA_SETS)
+        self._written_sets = Ledger(replica_sets.informer)
+        self._sets.follow(self.owners, self._set_changed)
+        self.watch(pods.informer, self._pod_changed)
 
-    def attach(self, loop: Loop) -> None:
-        def changed(old: Deployment | None, new: Deployment | None) -> None:
-            present = new if new is not None else old
-            assert present is not None
-            loop.add(key_of(present.metadata.namespace, present.metadata.name))
+    def _set_changed(self, key: Key, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
+        self.queue.add_batched(key)
 
-        def set_changed(key: Key, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-            loop.add_batched(key)
-
-        def pod_changed(old: Pod | None, new: Pod | None) -> None:
-            # Only Recreate waits for Pods to be gone; everybody else hears of them through their ReplicaSets.
-            if new is None and old is not None and (key := self._recreating(old)) is not None:
-                loop.add(key)
-
-        self._deployments.on_change(changed)
-        self._sets.follow(self._owners, set_changed)
-        self._pods.informer.on_change(pod_changed)
-
-    async def synced(self) -> None:
-        await self._deployments.synced.wait()
-        await self._sets.informer.synced.wait()
-        await self._pods.informer.synced.wait()
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        # Only Recreate waits for Pods to be gone; all other progress shows in the ReplicaSets.
+        if new is None and old is not None and (deployment := self._recreating(old)) is not None:
+            self.queue.add(deployment)
 
     def _recreating(self, pod: Pod) -> Key | None:
         """The Deployment a Pod belonged to, if it is one that waits for its Pods to go."""
@@ -89,30 +64,30 @@ class DeploymentController:
             return None
         replica_set = self._sets.informer.get(owner.name, pod.metadata.namespace)
         above = replica_set.metadata.controller if replica_set is not None else None
-        found = self._owners.referred(above, pod.metadata.namespace) if above is not None else None
-        return (
-            key_of(found.metadata.namespace, found.metadata.name) if found is not None and not found.rolling else None
-        )
+        found = self.owners.referred(above, pod.metadata.namespace) if above is not None else None
+        return found.metadata.key if found is not None and not found.rolling else None
 
     # --- one Deployment ----------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
-        deployment = self._deployments.by_key(key)
+        deployment = self._workloads.by_key(key)
         if deployment is None:
             self._written.forget(key)
             self._written_sets.forget(key)
             return
-        if not (self._written.seen(key) and self._written_sets.seen(key)):
+        if not (self._written.caught_up(key) and self._written_sets.caught_up(key)):
             return
         sets = await self._claimed(deployment)
-        planned = plan(deployment, sets, lingering=self._lingering(deployment, sets), now=self._now())
+        planned = plan(deployment, sets, lingering=self._lingering(deployment, sets), now=self._clock.time())
         if planned.create is not None and not await self._create(key, deployment, planned.create):
             return
         for resize in planned.resize:
             await self._resize(key, deployment, resize)
         for gone in planned.delete:
             await self._delete(gone)
-        await self._report(key, deployment, planned.status, planned.revision)
+        revised = planned.revision and deployment.metadata.annotations.get(REVISION) != planned.revision
+        annotations = {REVISION: planned.revision} if revised else None
+        await self._report(key, deployment, deployment.status, planned.status, annotations=annotations)
         if planned.again is not None:
             raise Again(planned.again, "the rollout must have moved by then")
 
@@ -138,7 +113,7 @@ class DeploymentController:
             await self._collided(key, deployment, name)
             return True
         except ApiError as error:
-            if namespace_terminating(error):
+            if error.namespace_terminating:
                 return False
             await self._complain(key, deployment, f'Failed to create new replica set "{name}": {error}')
             raise
@@ -156,9 +131,8 @@ class DeploymentController:
             self._written_sets.wrote(key, there.metadata.resource_version)
             return
         count = (deployment.status.collision_count or 0) + 1
-        version = await patch_status(self._cluster, DEPLOYMENTS, meta, status={"collisionCount": count})
-        self._written.wrote(key, version)
-        raise Collision(f"the ReplicaSet {meta.namespace}/{name} is somebody else's")
+        await self._patch_status(key, deployment, {"collisionCount": count})
+        raise Collision(f"the ReplicaSet {meta.namespace}/{name} belongs to another owner")
 
     async def _resize(self, key: Key, deployment: Deployment, resize: Resize) -> None:
         before, after = resize.before, resize.after
@@ -187,33 +161,17 @@ class DeploymentController:
                 REPLICA_SETS, meta.name, namespace=meta.namespace, uid=meta.uid, propagation="Background"
             )
 
-    async def _report(self, key: Key, deployment: Deployment, status: DeploymentStatus, revision: str) -> None:
-        changed = difference(deployment.status, status)
-        annotations = {}
-        if revision and deployment.metadata.annotations.get(REVISION) != revision:
-            annotations[REVISION] = revision
-        if not changed and not annotations:
-            return
-        try:
-            version = await patch_status(
-                self._cluster, DEPLOYMENTS, deployment.metadata, status=changed, annotations=annotations
-            )
-        except NotFound:
-            return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, version)
-
     async def _complain(self, key: Key, deployment: Deployment, message: str) -> None:
         """Say that no ReplicaSet could be made, in the status too where it counts as a lack of progress."""
         reason = "ReplicaSetCreateError"
         self._recorder.record(Reference.of(DEPLOYMENTS, deployment.metadata), "Warning", reason=reason, message=message)
         if deployment.deadline is not None:
-            failed = rollout_status.progressing("False", reason, message, now=self._now())
+            failed = rollout_status.progressing("False", reason, message, now=self._clock.time())
             conditions = with_condition(deployment.status.conditions, failed)
             if conditions != deployment.status.conditions:
                 status = DeploymentStatus(conditions=conditions)
                 changed = {"conditions": difference(DeploymentStatus(), status)["conditions"]}
-                version = await patch_status(self._cluster, DEPLOYMENTS, deployment.metadata, status=changed)
-                self._written.wrote(key, version)
+                await self._patch_status(key, deployment, changed)
 
     def _tell(self, deployment: Deployment, message: str) -> None:
         self._recorder.record(

@@ -11,16 +11,16 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from seamark.access.cluster import Cluster
-from seamark.controllers.workloads.hashes import short_hash
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
-from seamark.controllers.workloads.writes import OwnWrites, namespace_terminating
+from seamark.controllers.workloads.templates import short_hash
 from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
 from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
 from seamark.rules.objects.metadata import Metadata, View
 from seamark.rules.objects.workloads import Template, Workload, owner_reference
-from seamark.runtime.loop import Expected
+from seamark.runtime.controller import Expected
+from seamark.runtime.ledger import Ledger
+from seamark.runtime.queue import Key
 
-Key = str
 W = TypeVar("W", bound=Workload)
 
 _LONGEST_NAME = 223
@@ -70,22 +70,19 @@ class History(Generic[W]):
         self._revisions = revisions
         self._hash_label = hash_label
         self._claims: Claims[Revision] = Claims(cluster, owner, CONTROLLER_REVISIONS)
-        self._written = OwnWrites(revisions.informer)
+        self._written = Ledger(revisions.informer)
 
     def follow(self, owners: Owners[W], wake: Callable[[Key], None]) -> None:
-        """Wake a workload when its history changes: by somebody else, or by its own hand and now in sight."""
+        """Wake a workload when its history changes, also when its own write of it comes in sight."""
 
         def told(key: Key, old: Revision | None, new: Revision | None) -> None:
             wake(key)
 
         self._revisions.follow(owners, told)
 
-    async def synced(self) -> None:
-        await self._revisions.informer.synced.wait()
-
-    def seen(self, key: Key) -> bool:
-        """Whether what was written of the key's history has shown."""
-        return self._written.seen(key)
+    def caught_up(self, key: Key) -> bool:
+        """Whether what was written of the workload's history is in sight."""
+        return self._written.caught_up(key)
 
     def forget(self, key: Key) -> None:
         self._written.forget(key)
@@ -110,7 +107,7 @@ class History(Generic[W]):
             try:
                 return await self._create(key, workload, data, number, collisions)
             except Forbidden as error:
-                if namespace_terminating(error):
+                if error.namespace_terminating:
                     return None
                 raise
         if found.revision == number:
@@ -153,6 +150,6 @@ class History(Generic[W]):
             there = await self._cluster.get(CONTROLLER_REVISIONS, name, namespace=meta.namespace, as_=Revision)
             owner = there.metadata.controller
             if owner is None or owner.uid != meta.uid or there.data != data:
-                raise Collision(f"the ControllerRevision {meta.namespace}/{name} is somebody else's") from None
+                raise Collision(f"the ControllerRevision {meta.namespace}/{name} belongs to another owner") from None
         self._written.wrote(key, there.metadata.resource_version)
         return there

@@ -1,8 +1,8 @@
-"""Who owns what: Pods of ReplicaSets, ReplicaSets of Deployments, revisions of StatefulSets and DaemonSets.
+"""Ownership: Pods of ReplicaSets, ReplicaSets of Deployments, revisions of StatefulSets and DaemonSets.
 
-A workload owns what refers to it as its controller, and its selector selects.  What it selects and nobody controls it
-adopts; what it no longer selects it releases.  Everything here is filed change by change: the cost of one change does
-not depend on how many Pods or workloads there are.
+A workload owns what refers to it as its controller, and its selector selects.  What it selects and nothing controls it
+adopts; what it no longer selects it releases.  The indexes are kept change by change: the cost of one change does not
+depend on how many Pods or workloads there are.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from seamark.access.cluster import Cluster
-from seamark.access.informer import Informer, key_of
+from seamark.access.informer import Informer, key_of, split_key
 from seamark.access.labels import ObjectsByLabels, SelectorsByLabels
 from seamark.errors import Invalid, NotFound
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.selectors import LabelSelector
 from seamark.rules.objects.metadata import Metadata, OwnerReference
 from seamark.rules.objects.workloads import Dependant, Workload, owner_reference
-from seamark.runtime.loop import Expected
+from seamark.runtime.controller import Expected
+from seamark.runtime.following import Derived
+from seamark.runtime.queue import Key
 
-Key = str
 D = TypeVar("D", bound=Dependant)
 W = TypeVar("W", bound=Workload)
 
@@ -39,14 +40,17 @@ def _pairs(selector: LabelSelector) -> Mapping[str, str]:
     return {r.key: r.values[0] for r in selector.requirements if r.operator in ("=", "in") and len(r.values) == 1}
 
 
-class Owners(Generic[W]):
-    """The workloads of one kind: who is meant by this reference, who would adopt an orphan with these labels?"""
+class Owners(Derived, Generic[W]):
+    """The workloads of one kind: which one a reference means, and which would adopt an orphan with certain labels."""
 
     def __init__(self, resource: Resource, informer: Informer[W]) -> None:
+        super().__init__(f"owners among {resource.qualified}")
         self.resource = resource
-        self._informer = informer
+        self._informer = self.watch(informer, self._changed)
         self._selectors: SelectorsByLabels[Key] = SelectorsByLabels()
-        informer.on_change(self._changed)
+
+    def reset(self) -> None:
+        self._selectors = SelectorsByLabels()
 
     def referred(self, owner: OwnerReference, namespace: str) -> W | None:
         found = self._informer.get(owner.name, namespace)
@@ -58,15 +62,12 @@ class Owners(Generic[W]):
             if found is not None and found.selector.matches(labels):
                 yield key
 
-    def _changed(self, old: W | None, new: W | None) -> None:
-        present = new if new is not None else old
-        assert present is not None  # an informer never tells nothing about nothing
-        meta = present.metadata
-        key = key_of(meta.namespace, meta.name)
+    def _changed(self, key: Key, old: W | None, new: W | None) -> None:
+        namespace, _ = split_key(key)
         if new is None:
-            self._selectors.remove(meta.namespace, key)
+            self._selectors.remove(namespace, key)
         elif old is None or old.selector != new.selector:
-            self._selectors.put(meta.namespace, key, _pairs(new.selector))
+            self._selectors.put(namespace, key, _pairs(new.selector))
 
 
 class _Follower(msgspec.Struct, Generic[D]):
@@ -74,24 +75,27 @@ class _Follower(msgspec.Struct, Generic[D]):
     told: Callable[[Key, D | None, D | None], None]
 
 
-class Dependants(Generic[D]):
+class Dependants(Derived, Generic[D]):
     """What workloads of several kinds own of one resource."""
 
     def __init__(self, informer: Informer[D], *, same: Callable[[D, D], bool] = eq) -> None:
         """``same`` tells whether a change is one that no owner of such an object would act on."""
-        self.informer = informer
+        super().__init__(f"owned {informer.resource.qualified}")
+        self.informer = self.watch(informer, self._changed)
         self._same = same
         self._owned = informer.index("controller", controller_uid)
         self._orphans: ObjectsByLabels[str] = ObjectsByLabels()
         self._followers: dict[tuple[str, str], _Follower[D]] = {}
-        informer.on_change(self._changed)
+
+    def reset(self) -> None:
+        self._orphans = ObjectsByLabels()
 
     def of(self, uid: str) -> Sequence[D]:
         """All that refer to this workload as their controller."""
         return self._owned.objects(uid)
 
     def orphans(self, namespace: str, selector: LabelSelector) -> list[D]:
-        """All that nobody controls and the selector selects."""
+        """All that have no controller and the selector selects."""
         found = []
         for name in self._orphans.select(namespace, _pairs(selector)):
             orphan = self.informer.get(name, namespace)
@@ -104,36 +108,27 @@ class Dependants(Generic[D]):
         resource = owners.resource
         self._followers[resource.api_version, resource.kind] = _Follower(owners, told)
 
-    def _changed(self, old: D | None, new: D | None) -> None:
+    def _changed(self, key: Key, old: D | None, new: D | None) -> None:
         if old is not None and new is not None and self._same(old, new):
             return
         before = old.metadata.controller if old is not None else None
         after = new.metadata.controller if new is not None else None
-        self._file(old, new, orphaned=after is None)
+        namespace, name = split_key(key)
+        if new is not None and after is None:
+            self._orphans.put(namespace, name, new.metadata.labels)
+        else:
+            self._orphans.remove(namespace, name)
         if before is not None and (after is None or before.uid != after.uid):
-            self._tell_owner(before, old, new)
+            self._tell_owner(before, namespace, old, new)
         if after is not None:
-            self._tell_owner(after, old, new)
+            self._tell_owner(after, namespace, old, new)
         elif new is not None and new.metadata.deletion_timestamp is None:
             self._tell_adopters(old, new)
 
-    def _file(self, old: D | None, new: D | None, *, orphaned: bool) -> None:
-        present = new if new is not None else old
-        assert present is not None
-        meta = present.metadata
-        if new is not None and orphaned:
-            self._orphans.put(meta.namespace, meta.name, meta.labels)
-        else:
-            self._orphans.remove(meta.namespace, meta.name)
-
-    def _tell_owner(self, owner: OwnerReference, old: D | None, new: D | None) -> None:
+    def _tell_owner(self, owner: OwnerReference, namespace: str, old: D | None, new: D | None) -> None:
         follower = self._followers.get((owner.api_version, owner.kind))
-        present = new if new is not None else old
-        if follower is None or present is None:
-            return
-        found = follower.owners.referred(owner, present.metadata.namespace)
-        if found is not None:
-            follower.told(key_of(found.metadata.namespace, found.metadata.name), old, new)
+        if follower is not None and follower.owners.referred(owner, namespace) is not None:
+            follower.told(key_of(namespace, owner.name), old, new)
 
     def _tell_adopters(self, old: D | None, new: D) -> None:
         if old is not None and old.metadata.controller is None and old.metadata.labels == new.metadata.labels:
@@ -224,4 +219,4 @@ class Claims(Generic[D]):
                 self._dependant, dependant.name, patch, namespace=dependant.namespace, type="strategic"
             )
         except (NotFound, Invalid):
-            return  # gone, or another object of that name, or released by somebody else: ours it is no more
+            return  # gone, replaced by another object of that name, or released already: it is no longer ours

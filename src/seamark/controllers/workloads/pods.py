@@ -8,37 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
-
-import msgspec
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, TypeVar
 
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
-from seamark.access.informer import Informer, split_key
-from seamark.controllers.workloads.hashes import ALPHABET
-from seamark.controllers.workloads.writes import OwnWrites, namespace_terminating, uncertain
+from seamark.access.informer import Informer, key_of, split_key
+from seamark.controllers.workloads.templates import ALPHABET, name_prefix
 from seamark.errors import AlreadyExists, ApiError, NotFound, Object
 from seamark.kinds.resource import PODS
-from seamark.kinds.values.metadata import dns_subdomain
 from seamark.rules.objects.pod import Pod
-from seamark.rules.objects.workloads import Template
+from seamark.runtime.ledger import Ledger
+from seamark.runtime.queue import Key
 
-Key = str
 T = TypeVar("T")
 
-# No more than this many in one go for one workload, and of those so many under way at once: whoever shares the process
-# or the server with us shall not have to wait for all of them.
-BURST = 500
+# Writes under way at once for one workload, so that other users of the server do not have to wait for all of them.
 AT_ONCE = 32
 _LONGEST_BASE = 58
 _NAME_ATTEMPTS = 8
-
-
-def name_prefix(workload: str) -> str:
-    """The ``generateName`` of a workload's Pods; the dash goes where it would make the name too long."""
-    return f"{workload}-" if not dns_subdomain(f"{workload}-", prefix=True) else workload
 
 
 Verb = Literal["create", "delete"]
@@ -50,16 +39,6 @@ def plain_wording(workload: Reference, verb: Verb, pod: str, error: ApiError | N
     if error is not None:
         return f"Error {'creating' if verb == 'create' else 'deleting'}: {error}"
     return f"{'Created' if verb == 'create' else 'Deleted'} pod: {pod}"
-
-
-def pod_from(template: Template, *, owner: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Object:
-    """A Pod as the template wants it, with its owner and these labels besides; it has no name yet."""
-    given = template.get("metadata") or {}
-    metadata: Object = {field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)}
-    if labels:
-        metadata["labels"] = {**metadata.get("labels", {}), **labels}
-    metadata["ownerReferences"] = [dict(owner)]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> ApiError | None:
@@ -81,13 +60,6 @@ async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> A
     return None
 
 
-class _Awaited(msgspec.Struct):
-    """Writes on behalf of one key that have not shown yet, by Pod name."""
-
-    deleted: dict[str, str] = msgspec.field(default_factory=dict)  # with their uids
-    unsure: set[str] = msgspec.field(default_factory=set)
-
-
 class PodKeeper:
     """Creates and deletes Pods for the workloads of one kind, and tells people so."""
 
@@ -105,27 +77,17 @@ class PodKeeper:
         self._recorder = recorder
         self._wording = wording
         self._chance = chance or random.Random()
-        self._created = OwnWrites(pods)
-        self._awaited: dict[Key, _Awaited] = {}
+        self._ledger = Ledger(pods, there=lambda pod: not pod.terminating)
 
     async def settled(self, key: Key) -> bool:
         """Whether everything done for this workload is in sight; only then may more be done."""
-        awaited = self._awaited.get(key)
-        if awaited is not None:
-            namespace, _ = split_key(key)
-            await self._resolve(key, awaited, namespace)
-            awaited.deleted = {
-                name: uid for name, uid in awaited.deleted.items() if self._still_there(name, namespace, uid)
-            }
-            if awaited.deleted:
-                return False
-            del self._awaited[key]
-        return self._created.seen(key)
+        for pod in self._ledger.doubts(key):
+            await self._resolve(key, pod)
+        return self._ledger.caught_up(key)
 
     def forget(self, key: Key) -> None:
         """The workload is gone."""
-        self._created.forget(key)
-        self._awaited.pop(key, None)
+        self._ledger.forget(key)
 
     async def create(self, key: Key, about: Reference, pods: Sequence[Object]) -> ApiError | None:
         """Create these Pods, as many as go; returns what went wrong."""
@@ -153,17 +115,17 @@ class PodKeeper:
                 if "name" in pod["metadata"] or attempt == _NAME_ATTEMPTS:
                     raise
             except ApiError as error:
-                if namespace_terminating(error):
+                if error.namespace_terminating:
                     return
-                if uncertain(error):
-                    self._awaited.setdefault(key, _Awaited()).unsure.add(name)
+                if error.uncertain:
+                    self._ledger.doubt(key, key_of(namespace, name))
                 self._tell(about, "create", name, error)
                 raise
-        self._created.wrote(key, made.version)
+        self._ledger.wrote(key, made.version)
         self._tell(about, "create", name)
 
     def _named(self, pod: Object, workload: str) -> Object:
-        """The Pod with a name: its own if it has one, or one nobody else is likely to have."""
+        """The Pod with a name: its own if it has one, or one that is most likely free."""
         prefix = name_prefix(workload)
         chosen = prefix[:_LONGEST_BASE] + "".join(self._chance.choices(ALPHABET, k=5))
         return {**pod, "metadata": {"generateName": prefix, "name": chosen, **pod["metadata"]}}
@@ -171,14 +133,14 @@ class PodKeeper:
     async def _delete(self, key: Key, about: Reference, pod: Pod) -> ApiError | None:
         meta = pod.metadata
         try:
-            # Only this very Pod, should another of the same name have come meanwhile.
+            # Only this very Pod, in case another of the same name has come meanwhile.
             await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid)
         except NotFound:
             return None
         except ApiError as error:
             self._tell(about, "delete", meta.name, error)
             return error
-        self._awaited.setdefault(key, _Awaited()).deleted[meta.name] = meta.uid
+        self._ledger.deleted(key, pod)
         self._tell(about, "delete", meta.name)
         return None
 
@@ -188,18 +150,14 @@ class PodKeeper:
         type: Literal["Normal", "Warning"] = "Normal" if error is None else "Warning"
         self._recorder.record(about, type, reason=f"{outcome}{verb.capitalize()}", message=message)
 
-    def _still_there(self, name: str, namespace: str, uid: str) -> bool:
-        found = self._pods.get(name, namespace)
-        return found is not None and found.metadata.uid == uid and not found.terminating
-
-    async def _resolve(self, key: Key, awaited: _Awaited, namespace: str) -> None:
-        """Find out about creations whose answer was lost."""
-        for name in list(awaited.unsure):
-            try:
-                found = await self._cluster.get(PODS, name, namespace=namespace, as_=Receipt)
-            except NotFound:
-                awaited.unsure.discard(name)
-                continue
-            # Later versions than the creation's own show up as well.
-            self._created.wrote(key, found.version)
-            awaited.unsure.discard(name)
+    async def _resolve(self, key: Key, pod: Key) -> None:
+        """Find out about a creation whose answer was lost."""
+        namespace, name = split_key(pod)
+        try:
+            found = await self._cluster.get(PODS, name, namespace=namespace, as_=Receipt)
+        except NotFound:
+            self._ledger.certain(key, pod)
+            return
+        # It may have changed since it was created; waiting for that version is as good.
+        self._ledger.wrote(key, found.version)
+        self._ledger.certain(key, pod)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from seamark.controllers.workloads.pods import BURST
 from seamark.errors import ApiError
 from seamark.kinds.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from seamark.kinds.values import times
@@ -22,6 +21,9 @@ from seamark.rules.objects.conditions import condition_of, with_condition, witho
 from seamark.rules.objects.metadata import Metadata, View
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, WorkloadCondition, WorkloadConditions
+
+# No more than this many Pods are made or deleted in one go for one workload.
+BURST = 500
 
 FAILURE = "ReplicaFailure"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}

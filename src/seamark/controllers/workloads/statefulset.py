@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from seamark.controllers.workloads.pods import name_prefix, pod_from
 from seamark.controllers.workloads.shares import RollingUpdate, resolve
+from seamark.controllers.workloads.templates import name_prefix, pod_from
 from seamark.errors import Object
 from seamark.kinds.resource import STATEFUL_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector

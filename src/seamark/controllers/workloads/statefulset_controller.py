@@ -5,16 +5,13 @@ What to do is :mod:`seamark.controllers.workloads.statefulset`; this follows the
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
-from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
-from seamark.access.informer import Informer, key_of
+from seamark.access.informer import Informer
 from seamark.controllers.workloads.history import Collision, History, Revision, restored
-from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
+from seamark.controllers.workloads.owners import Claims, Dependants, claim
 from seamark.controllers.workloads.pods import PodKeeper, Verb
 from seamark.controllers.workloads.replicas import next_available
 from seamark.controllers.workloads.statefulset import (
@@ -27,77 +24,54 @@ from seamark.controllers.workloads.statefulset import (
     plan,
     revision_of,
 )
-from seamark.controllers.workloads.writes import OwnWrites, difference, patch_status
+from seamark.controllers.workloads.workload import WorkloadController, Workplace
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import PODS, STATEFUL_SETS
 from seamark.kinds.wellknown import POD_NAME_LABEL
 from seamark.rules.objects.pod import Pod
-from seamark.runtime.loop import Again, Loop
+from seamark.runtime.controller import Again
+from seamark.runtime.queue import Key
 
-Key = str
 
-
-class StatefulSetController:
+class StatefulSetController(WorkloadController[StatefulSet]):
     """Follows StatefulSets and their Pods."""
-
-    name = "statefulset-controller"
 
     def __init__(
         self,
-        cluster: Cluster,
         stateful_sets: Informer[StatefulSet],
         pods: Dependants[Pod],
         revisions: Dependants[Revision],
-        *,
-        recorder: EventRecorder,
-        now: Callable[[], float] = time.time,
+        place: Workplace,
     ) -> None:
-        self._cluster = cluster
-        self._sets = stateful_sets
+        super().__init__("statefulset-controller", STATEFUL_SETS, stateful_sets, place)
         self._pods = pods
-        self._now = now
-        self._owners = Owners(STATEFUL_SETS, stateful_sets)
-        self._claims: Claims[Pod] = Claims(cluster, STATEFUL_SETS, PODS)
-        self._keeper = PodKeeper(cluster, pods.informer, recorder, wording=wording)
+        self._claims: Claims[Pod] = Claims(self._cluster, STATEFUL_SETS, PODS)
+        self._keeper = PodKeeper(self._cluster, pods.informer, self._recorder, wording=wording)
         self._history: History[StatefulSet] = History(
-            cluster, STATEFUL_SETS, revisions, hash_label="controller.kubernetes.io/hash"
+            self._cluster, STATEFUL_SETS, revisions, hash_label="controller.kubernetes.io/hash"
         )
-        self._written = OwnWrites(stateful_sets)
+        pods.follow(self.owners, self._pod_changed)
+        self._history.follow(self.owners, self.queue.add)
 
-    def attach(self, loop: Loop) -> None:
-        def changed(old: StatefulSet | None, new: StatefulSet | None) -> None:
-            present = new if new is not None else old
-            assert present is not None
-            loop.add(key_of(present.metadata.namespace, present.metadata.name))
-
-        def pod_changed(key: Key, old: Pod | None, new: Pod | None) -> None:
-            loop.add(key)
-
-        self._sets.on_change(changed)
-        self._pods.follow(self._owners, pod_changed)
-        self._history.follow(self._owners, loop.add)
-
-    async def synced(self) -> None:
-        await self._sets.synced.wait()
-        await self._pods.informer.synced.wait()
-        await self._history.synced()
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        self.queue.add(key)
 
     # --- one StatefulSet ---------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
-        stateful_set = self._sets.by_key(key)
+        stateful_set = self._workloads.by_key(key)
         if stateful_set is None:
             self._written.forget(key)
             self._keeper.forget(key)
             self._history.forget(key)
             return
-        if not (self._written.seen(key) and self._history.seen(key)):
+        if not (self._written.caught_up(key) and self._history.caught_up(key)):
             return
         pods = await self._claimed(stateful_set)
         if stateful_set.metadata.deletion_timestamp is not None:
             # Its history may be gone already, and nothing is to be made from it.
             before = stateful_set.status
-            await self._report(key, stateful_set, pods, Revisions(before.current_revision, before.update_revision))
+            await self._count(key, stateful_set, pods, Revisions(before.current_revision, before.update_revision))
             return
         history = await self._history.of(stateful_set)
         update = await self._update_revision(key, stateful_set, history)
@@ -107,14 +81,14 @@ class StatefulSetController:
         revisions = Revisions(current.metadata.name, update.metadata.name)
         failure = None
         if await self._keeper.settled(key):
-            change = plan(stateful_set, pods, revisions, now=self._now())
+            change = plan(stateful_set, pods, revisions, now=self._clock.time())
             failure = await self._apply(key, stateful_set, change, (current, update))
-        await self._report(key, stateful_set, pods, revisions)
+        await self._count(key, stateful_set, pods, revisions)
         if failure is not None:
             raise failure
         live = {*(revision_of(pod) for pod in pods), revisions.current, revisions.update}
         await self._truncate(stateful_set, history, live=live)
-        after = next_available(pods, stateful_set.spec.min_ready_seconds, self._now())
+        after = next_available(pods, stateful_set.spec.min_ready_seconds, self._clock.time())
         if after is not None:
             raise Again(after, "a Pod will have been ready for long enough")
 
@@ -136,9 +110,7 @@ class StatefulSetController:
         try:
             return await self._history.current(key, stateful_set, template, history, collisions=collisions)
         except Collision:
-            status = {"collisionCount": collisions + 1}
-            version = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=status)
-            self._written.wrote(key, version)
+            await self._patch_status(key, stateful_set, {"collisionCount": collisions + 1})
             raise
 
     # --- writing -----------------------------------------------------------------------------------
@@ -161,17 +133,11 @@ class StatefulSetController:
         with suppress(NotFound):
             await self._cluster.patch(PODS, meta.name, patch, namespace=meta.namespace)
 
-    async def _report(self, key: Key, stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions) -> None:
-        collisions = stateful_set.status.collision_count or 0
-        status = count(stateful_set, pods, revisions, collisions=collisions, now=self._now())
-        changed = difference(stateful_set.status, status, always=("replicas", "availableReplicas"))
-        if not changed:
-            return
-        try:
-            version = await patch_status(self._cluster, STATEFUL_SETS, stateful_set.metadata, status=changed)
-        except NotFound:
-            return  # deleted meanwhile: nobody will miss it
-        self._written.wrote(key, version)
+    async def _count(self, key: Key, stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions) -> None:
+        before = stateful_set.status
+        now = self._clock.time()
+        after = count(stateful_set, pods, revisions, collisions=before.collision_count or 0, now=now)
+        await self._report(key, stateful_set, before, after, always=("replicas", "availableReplicas"))
 
     async def _truncate(self, stateful_set: StatefulSet, history: Sequence[Revision], *, live: set[str]) -> None:
         limit = stateful_set.spec.revision_history_limit

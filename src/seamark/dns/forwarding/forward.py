@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.dns.config import ForwardConfig
 from seamark.dns.forwarding.cache import AnswerCache, Fetched, Key, fetched
 from seamark.dns.forwarding.upstream import Address, UpstreamFailed, UpstreamResolver, parse_upstream, system_upstreams
@@ -33,7 +33,7 @@ class Forwarder:
         registry: Registry,
         *,
         own_addresses: Sequence[Address] = (),
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """``own_addresses`` are removed from the system's resolvers, because forwarding to itself would never end."""
         self._config = config
@@ -71,7 +71,7 @@ class Forwarder:
         """The reply to a client: an upstream's answer, SERVFAIL if there is none, REFUSED if too many are waiting."""
         question = query.question
         key: Key = (question.name, question.type, question.klass, query.dnssec_ok, bool(query.flags & wire.CD))
-        now = self._clock()
+        now = self._clock.monotonic()
         known = self._cache.get(key, now)
         if known is not None:
             self._hits.add()
@@ -82,17 +82,17 @@ class Forwarder:
             answer = await self._fetch_or_tire(key, question, query.flags & (wire.RD | wire.CD))
         except (UpstreamFailed, TimeoutError) as problem:
             log.debug("no answer for %s: %s", ".".join(question.name), problem)
-            now = self._clock()
+            now = self._clock.monotonic()
             old = self._cache.stale(key, now)
             if old is None:
                 return wire.write_status(query, Rcode.SERVFAIL)
             self._stale.add()
             return old.reply_to(query, datagram=datagram, age=old.age(now), stale_ttl=_STALE_TTL)
-        return answer.reply_to(query, datagram=datagram, age=answer.age(self._clock()))
+        return answer.reply_to(query, datagram=datagram, age=answer.age(self._clock.monotonic()))
 
     async def records(self, question: Question) -> list[Record]:
         key: Key = (question.name, question.type, question.klass, False, False)
-        now = self._clock()
+        now = self._clock.monotonic()
         answer = self._cache.get(key, now)
         if answer is None:
             if key not in self._asking and len(self._asking) >= self._config.most_concurrent:
@@ -102,7 +102,7 @@ class Forwarder:
             except UpstreamFailed as problem:
                 log.debug("no answer for %s: %s", ".".join(question.name), problem)
                 return []
-        return _records(answer, answer.age(self._clock()))
+        return _records(answer, answer.age(self._clock.monotonic()))
 
     async def close(self) -> None:
         for task in self._asking.values():
@@ -116,7 +116,7 @@ class Forwarder:
 
     async def _fetch_or_tire(self, key: Key, question: Question, flags: int) -> Fetched:
         """Fetch an answer, but give up early if an expired one can be served; the request itself goes on."""
-        patience = None if self._cache.stale(key, self._clock()) is None else _STALE_PATIENCE
+        patience = None if self._cache.stale(key, self._clock.monotonic()) is None else _STALE_PATIENCE
         async with asyncio.timeout(patience):
             return await self._fetch(key, question, flags)
 
@@ -146,7 +146,7 @@ class Forwarder:
                         answer = fetched(
                             reply,
                             question,
-                            self._clock(),
+                            self._clock.monotonic(),
                             longest=self._config.longest_ttl,
                             longest_negative=self._config.longest_negative_ttl,
                         )

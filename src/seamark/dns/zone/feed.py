@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from seamark.access.backoff import Backoff
 from seamark.access.cluster import Cluster
-from seamark.access.informer import Informer
+from seamark.access.informer import Informer, Key, split_key
 from seamark.access.informers import Informers
 from seamark.dns.config import ZoneConfig
 from seamark.dns.zone.state import ClusterZone, Touched
 from seamark.errors import ApiError, NotFound
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES
+from seamark.metrics import Registry
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
+from seamark.runtime.following import Derived, Following
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -32,8 +34,11 @@ log = logging.getLogger(__name__)
 _NOTHING = "seamark.dev/no-such-label=asked-only-whether-the-kind-is-served"
 
 
-class ZoneFeed:
-    """Applies a cluster's changes to a zone; ``touched`` is called with the facts that each change touched."""
+class ZoneFeed(Derived):
+    """Applies a cluster's changes to a zone; ``touched`` is called with the facts that each change touched.
+
+    ``cleared`` is called when the zone is built again from the beginning, before it is told everything anew.
+    """
 
     def __init__(
         self,
@@ -41,14 +46,19 @@ class ZoneFeed:
         informers: Informers,
         zone: ClusterZone,
         config: ZoneConfig,
-        touched: Callable[[Touched], None],
+        *,
+        touched: Callable[[Touched], None] = lambda touched: None,
+        cleared: Callable[[], None] = lambda: None,
+        metrics: Registry | None = None,
     ) -> None:
+        super().__init__("dns")
         self._cluster = cluster
         self._informers = informers
         self._zone = zone
         self._config = config
         self._touched = touched
-        self._followed: list[Informer[Any]] = []
+        self._cleared = cleared
+        self._following = Following(self, metrics=metrics)
         self.complete = asyncio.Event()
 
     @property
@@ -59,53 +69,55 @@ class ZoneFeed:
     @property
     def lag(self) -> float:
         """For how many seconds the connection to the API has been lost."""
-        return max((informer.lag for informer in self._followed), default=0.0)
+        return max((informer.lag for informer, _ in self.watches), default=0.0)
 
     async def run(self) -> None:
         """Start to follow the cluster, and return once its state is known; the informers keep it up to date."""
         zone, config, labels = self._zone, self._config, self._config.labels
+        self._following.connect()
         self._follow(
             self._informers.of(NAMESPACES, as_=Namespace, labels=config.namespace_labels),
             lambda namespace: zone.put_namespace(namespace.metadata.name),
-            lambda namespace: zone.remove_namespace(namespace.metadata.name),
+            lambda _, name: zone.remove_namespace(name),
         )
         self._follow(
             self._informers.of(SERVICES, as_=Service, labels=labels),
             zone.put_service,
-            lambda service: zone.remove_service(service.metadata.namespace, service.metadata.name),
+            zone.remove_service,
         )
         if config.pods == "verified":
             self._follow(
                 self._informers.of(PODS, as_=Pod, labels=labels),
                 zone.put_pod,
-                lambda pod: zone.remove_pod(pod.metadata.namespace, pod.metadata.name),
+                zone.remove_pod,
             )
         if await self._has_slices():
             self._follow(
                 self._informers.of(ENDPOINT_SLICES, as_=EndpointSlice, labels=labels),
                 zone.put_slice,
-                lambda slice: zone.remove_slice(slice.metadata.namespace, slice.metadata.name),
+                zone.remove_slice,
             )
         else:
             self._follow(
                 self._informers.of(ENDPOINTS, as_=Endpoints, labels=labels),
                 zone.put_endpoints,
-                lambda endpoints: zone.remove_endpoints(endpoints.metadata.namespace, endpoints.metadata.name),
+                zone.remove_endpoints,
             )
-        for informer in self._followed:
-            await informer.synced.wait()
+        await self._following.synced()
         self.complete.set()
         log.info("%d Services in %d namespaces are known", len(zone.services), len(zone.namespaces))
 
-    def _follow(self, informer: Informer[T], put: Callable[[T], Touched], remove: Callable[[T], Touched]) -> None:
-        def changed(old: T | None, new: T | None) -> None:
-            if new is not None:
-                self._touched(put(new))
-            elif old is not None:
-                self._touched(remove(old))
+    def reset(self) -> None:
+        self._zone.clear()
+        self._cleared()
 
-        informer.on_change(changed)
-        self._followed.append(informer)
+    def _follow(
+        self, informer: Informer[T], put: Callable[[T], Touched], remove: Callable[[str, str], Touched]
+    ) -> None:
+        def changed(key: Key, old: T | None, new: T | None) -> None:
+            self._touched(put(new) if new is not None else remove(*split_key(key)))
+
+        self.watch(informer, changed)
 
     async def _has_slices(self) -> bool:
         """Whether the cluster serves EndpointSlices; retries until the API answers."""

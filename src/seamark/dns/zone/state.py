@@ -7,10 +7,11 @@ depends on the object that changed (one EndpointSlice), not on the size of the S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.dns.zone.names import dashed, parse_address
 from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.rules.objects.endpoints import EndpointPort, Endpoints
@@ -77,12 +78,16 @@ class NamedEndpoint(msgspec.Struct, frozen=True, gc=False):
 class ClusterZone:
     """Services, endpoints, Pods and namespaces as DNS needs them, and the serial, which changes with them."""
 
-    def __init__(self, *, clock: Callable[[], float], pod_names: bool = False) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, pod_names: bool = False) -> None:
         self.serial = 0
-        self.namespaces: set[str] = set()
-        self.services: dict[ServiceKey, Service] = {}
         self._clock = clock
         self._pod_names = pod_names
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything but the serial, to be told it all again."""
+        self.namespaces: set[str] = set()
+        self.services: dict[ServiceKey, Service] = {}
         self._endpoints: dict[ServiceKey, ServiceEndpoints] = {}
         self._service_of_slice: dict[tuple[str, str], str] = {}
         self._services_by_address: dict[bytes, dict[ServiceKey, None]] = {}
@@ -284,7 +289,7 @@ class ClusterZone:
     def _changed(self, touched: Touched) -> Touched:
         """If anything was touched, set the serial to the current time, and add it to the touched facts."""
         if touched:
-            now = int(self._clock()) & 0xFFFFFFFF
+            now = int(self._clock.time()) & 0xFFFFFFFF
             if now != self.serial:
                 self.serial = now
                 touched.add(SERIAL)

@@ -179,6 +179,9 @@ class Occupancy:
     def get(self, key: str) -> Occupant | None:
         return self._occupants.get(key)
 
+    def occupants(self) -> list[Occupant]:
+        return list(self._occupants.values())
+
     def _take(self, old: Occupant) -> None:
         del self._occupants[old.key]
         here = self._on[old.node]

@@ -1,4 +1,4 @@
-"""The scheduler at work: Pods without a node get one, by what :mod:`schedule` decides.
+"""The scheduler: Pods without a node get one, by what :mod:`schedule` decides.
 
 Pods for which there is no node are parked with all that ask for exactly the same, and one of each kind is tried again
 when something happens that could help: a Node changes, or a Pod goes.  Nothing is tried again for no reason.
@@ -9,93 +9,106 @@ from __future__ import annotations
 import msgspec
 
 from seamark import errors
-from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster
-from seamark.access.events import EventRecorder, Reference
+from seamark.access.events import Reference
 from seamark.access.informer import Informer
 from seamark.kinds.resource import PODS
 from seamark.kinds.values import times
 from seamark.nodes.scheduling import schedule
-from seamark.nodes.scheduling.occupancy import Occupancy, occupant
+from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, occupant
 from seamark.nodes.scheduling.schedule import Decision
+from seamark.nodes.simulated.kubelet import RETRY
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.work import Key, Work
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
+from seamark.runtime.controller import Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
 Kind = bytes  # what Pods that ask for the same have in common
 
 
-class Scheduler:
+class Scheduler(Controller):
     """Gives Pods nodes."""
 
     def __init__(
         self,
+        manager: Manager,
         cluster: Cluster,
         *,
         pods: Informer[Pod],
         nodes: Informer[Node],
         namespaces: Informer[Namespace],
         settings: NodeSettings,
-        events: EventRecorder,
-        clock: Clock,
     ) -> None:
+        super().__init__(
+            "scheduler", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics
+        )
         self._cluster = cluster
-        self._pods = pods
+        self.watch(namespaces, self._namespace_changed)
+        self.watch(nodes, self._node_changed)
+        self._pods = self.watch(pods, self._pod_changed)
         self._settings = settings
-        self._events = events
-        self._clock = clock
+        self._events = manager.recorder(cluster, settings.scheduler)
+        self._clock = manager.clock
         self.occupancy = Occupancy()
         self._parked: dict[Kind, dict[Key, bool]] = {}  # whether each hopes for space
         self._kinds: dict[Key, Kind] = {}
-        self.work = Work("scheduler", self._handle, clock=clock, workers=settings.workers)
-        namespaces.on_change(self._namespace_changed)
-        nodes.on_change(self._node_changed)
-        pods.on_change(self._pod_changed)
 
-    # --- what happens ------------------------------------------------------------------------------
+    def reset(self) -> None:
+        """Pods that have been given a node but are not shown on it yet keep their place."""
+        decided = [each for each in self.occupancy.occupants() if self._undisclosed(each)]
+        self.occupancy = Occupancy()
+        for each in decided:
+            self.occupancy.put(each)
+        self._parked.clear()
+        self._kinds.clear()
 
-    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+    def _undisclosed(self, decided: Occupant) -> bool:
+        pod = self._pods.by_key(decided.key)
+        return pod is not None and pod.metadata.uid == decided.uid and not pod.spec.node_name
+
+    # --- following ---------------------------------------------------------------------------------
+
+    def _namespace_changed(self, name: Key, old: Namespace | None, new: Namespace | None) -> None:
         if new is not None and old is not None and new.metadata.labels == old.metadata.labels:
             return
         if new is not None:
-            self.occupancy.put_namespace(new.metadata.name, new.metadata.labels)
-        elif old is not None:
-            self.occupancy.remove_namespace(old.metadata.name)
+            self.occupancy.put_namespace(name, new.metadata.labels)
+        else:
+            self.occupancy.remove_namespace(name)
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+    def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
         if new is not None:
             self.occupancy.put_node(new)
             self._retry(only_hoping=False)
-        elif old is not None:
-            self.occupancy.remove_node(old.name)
+        else:
+            self.occupancy.remove_node(name)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if new is None or new.finished:
-            known = new or old
-            assert known is not None
-            self._unpark(known.metadata.key)
-            if self.occupancy.remove(known.metadata.key):
+            self._unpark(key)
+            if self.occupancy.remove(key):
                 self._retry(only_hoping=True)
         elif new.spec.node_name:
             if self.occupancy.knows(new):
                 return
-            self._unpark(new.metadata.key)
+            self._unpark(key)
             self.occupancy.put(occupant(new, new.spec.node_name))
             if self._parked and (old is None or not old.spec.node_name):
                 # Others may have waited for just this company.
                 self._retry(only_hoping=True)
         elif old is None or not _same_question(old, new):
-            self.work.add(new.metadata.key)
+            self.queue.add(key)
 
     def _retry(self, *, only_hoping: bool) -> None:
         """Something happened that may help: try one of each kind, and if it succeeds the next."""
         for parked in self._parked.values():
             key, hopes = next(iter(parked.items()))
             if hopes or not only_hoping:
-                self.work.add(key)
+                self.queue.add(key)
 
     def _park(self, pod: Pod, decision: Decision) -> None:
         key, kind = pod.metadata.key, _kind(pod)
@@ -115,7 +128,7 @@ class Scheduler:
 
     # --- one Pod -----------------------------------------------------------------------------------
 
-    async def _handle(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> None:
         pod = self._pods.by_key(key)
         if pod is None or not self._concerns(pod):
             return
@@ -126,7 +139,7 @@ class Scheduler:
             kind = self._unpark(key)
             await self._bind(pod, decision.node)
             if kind is not None and (rest := self._parked.get(kind)):
-                self.work.add(next(iter(rest)))
+                self.queue.add(next(iter(rest)))
         else:
             self._park(pod, decision)
             await self._explain(pod, decision)
@@ -151,14 +164,14 @@ class Scheduler:
         try:
             await self._cluster.create(PODS, binding, namespace=meta.namespace, name=meta.name, subresource="binding")
         except (errors.NotFound, errors.Conflict):
-            # Gone, going, or put somewhere by somebody else: what we hear of it next says which.
+            # Gone, going, or bound by another scheduler: what the informer tells next says which.
             self._take_back(pod)
         except BaseException:
             self._take_back(pod)
             raise
 
     def _take_back(self, pod: Pod) -> None:
-        """The decision came to nothing, unless we have heard meanwhile that it did."""
+        """The decision was not carried out, unless the informer already shows that it was."""
         current = self._pods.by_key(pod.metadata.key)
         if current is None or not current.spec.node_name:
             self.occupancy.remove(pod.metadata.key)
@@ -166,7 +179,7 @@ class Scheduler:
     async def _explain(self, pod: Pod, decision: Decision) -> None:
         """Say on the Pod why it has no node, once for every different reason."""
         was = pod.condition("PodScheduled")
-        now = times.text(self._clock.now())
+        now = times.text(self._clock.time())
         since = was.last_transition_time if was is not None and was.status == "False" else now
         generation = pod.metadata.generation
         condition = Condition("PodScheduled", "False", since, "Unschedulable", decision.message, generation)

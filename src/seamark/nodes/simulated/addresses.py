@@ -6,7 +6,7 @@ long as both are given here.  Numbers go round, so that an address just given ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from seamark.kinds.values.addresses import printed
@@ -68,6 +68,11 @@ class Addresses:
         self._texts[owner] = texts
         self._next = max(found) + 1 if max(found) + 1 < self._end else FIRST
         return True
+
+    def retain(self, owners: Container[str]) -> None:
+        """Take back what was given to any others."""
+        for owner in [owner for owner in self._texts if owner not in owners]:
+            self.release(owner)
 
     def release(self, owner: str) -> bool:
         """Take back what somebody had; whether there was anything."""

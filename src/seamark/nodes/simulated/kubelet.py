@@ -1,7 +1,7 @@
-"""The simulated kubelets: Pods on our nodes get addresses, run, become ready and go, as :mod:`pod_life` says.
+"""The simulated kubelets: Pods on simulated nodes get addresses, run, become ready and go, as :mod:`pod_life` says.
 
-All nodes share one queue.  A Pod costs one status write from bound to ready, if it is not told to take its time, and
-no timer.
+All nodes share one queue.  From bound to ready a Pod costs one status write and no timer, unless an annotation tells it
+to take its time.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from seamark import errors
-from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster, Receipt
-from seamark.access.events import EventRecorder, Reference
+from seamark.access.events import Reference
 from seamark.access.informer import Index, Informer
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
@@ -20,8 +19,13 @@ from seamark.nodes.simulated.orders import Orders
 from seamark.nodes.simulated.pod_life import Moments, Place, Rules, Step
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.work import Key, Work
 from seamark.rules.objects.pod import Pod, PodStatus
+from seamark.runtime.controller import Again, Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key, Retry
+
+# An outage of the server fails the writes of all Pods at once; each comes again by itself.
+RETRY = Retry(base=0.05, cap=30.0, rate=1000.0, burst=1000)
 
 
 def node_of(pod: Pod) -> tuple[str, ...]:
@@ -29,36 +33,38 @@ def node_of(pod: Pod) -> tuple[str, ...]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-class Kubelets:
+class Kubelets(Controller):
     """All simulated kubelets of this process."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        *,
-        pods: Informer[Pod],
-        roster: Roster,
-        settings: NodeSettings,
-        events: EventRecorder,
-        clock: Clock,
+        self, manager: Manager, cluster: Cluster, *, pods: Informer[Pod], roster: Roster, settings: NodeSettings
     ) -> None:
+        super().__init__("kubelet", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
-        self._pods = pods
+        self._pods = self.watch(pods, self._changed)
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._roster = roster
-        self._events = events
-        self._clock = clock
+        self._events = manager.recorder(cluster, "kubelet")
+        self._clock = manager.clock
         self._rules = Rules(settings.stop_after, settings.crash_backoff, settings.crash_backoff_cap)
         self._moments: dict[str, Moments] = {}  # by uid
         self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with what they were read from
         self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: the version all is well with, and until when
         self._thirsty: dict[str, dict[Key, None]] = {}  # by node: Pods that wait for an address
-        self.work = Work("kubelet", self._handle, clock=clock, workers=settings.workers)
-        pods.on_change(self._changed)
 
-    # --- what happens ------------------------------------------------------------------------------
+    def reset(self) -> None:
+        """Addresses that were given to Pods stay theirs; those of Pods that are gone become free."""
+        alive = {pod.metadata.uid for pod in self._pods.objects() if not pod.finished}
+        for member in self._roster.members():
+            member.addresses.retain(alive)
+        self._moments = {uid: moments for uid, moments in self._moments.items() if uid in alive}
+        self._orders.clear()
+        self._settled.clear()
+        self._thirsty.clear()
 
-    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+    # --- following ---------------------------------------------------------------------------------
+
+    def _changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or (new.finished and not old.finished)):
             self._let_go(old)
         if new is None:
@@ -69,10 +75,10 @@ class Kubelets:
         if old is None:
             self._adopt(member, new)
         if not new.finished or new.terminating:
-            self.work.add(new.metadata.key)
+            self.queue.add(key)
 
     def node_changed(self, member: Member, *, new: bool) -> None:
-        """A node of ours has come, has been started or has been stopped."""
+        """A simulated node has come, has been started or has been stopped."""
         pods = self._on_node.objects(member.name)
         if new:
             for pod in pods:
@@ -80,7 +86,7 @@ class Kubelets:
         if member.running:
             for pod in pods:
                 self._settled.pop(pod.metadata.uid, None)
-                self.work.add(pod.metadata.key)
+                self.queue.add(pod.metadata.key)
 
     def _adopt(self, member: Member, pod: Pod) -> None:
         """A Pod that has addresses already keeps them."""
@@ -95,23 +101,23 @@ class Kubelets:
         member = self._roster.get(node)
         if member is not None and member.addresses.release(uid):
             for key in self._thirsty.pop(node, ()):
-                self.work.add(key)
+                self.queue.add(key)
 
     # --- one Pod -----------------------------------------------------------------------------------
 
-    async def _handle(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> None:
         pod = self._pods.by_key(key)
         if pod is None or (pod.finished and not pod.terminating):
             return
         member = self._roster.get(pod.spec.node_name)
         if member is None or not member.running:
             return
-        now, uid = self._clock.now(), pod.metadata.uid
+        now, uid = self._clock.time(), pod.metadata.uid
         version, until = self._settled.get(uid, ("", None))
         if version == pod.metadata.resource_version and (until is None or now < until):
-            # What we have just written ourselves comes back to us; it holds until it is due.
+            # The informer shows our own last write, which holds until the Pod's next change is due.
             if until is not None:
-                self.work.add_at(key, until)
+                raise Again(until - now)
             return
         moments = self._moments.get(uid) or pod_life.recover(pod, now)
         step = pod_life.next_status(
@@ -129,7 +135,7 @@ class Kubelets:
         if step.status.pod_ip:
             self._settled[uid] = (written, step.again)
         if step.again is not None:
-            self.work.add_at(key, step.again)
+            raise Again(step.again - self._clock.time())
 
     def _place(self, member: Member, pod: Pod) -> Place:
         if pod.spec.host_network:
@@ -177,7 +183,7 @@ class Kubelets:
             if step.remove:
                 await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
         except (errors.NotFound, errors.Conflict):
-            # It is gone, or was changed by somebody else meanwhile: we shall hear of it, and look again then.
+            # It is gone, or was changed by another writer: the informer will tell, and it is handled again then.
             return ""
         for note in step.notes:
             self._tell(pod, note.reason, note.message)

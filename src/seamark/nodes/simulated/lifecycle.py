@@ -1,98 +1,100 @@
-"""Whether our nodes are alive, and what follows: conditions, taints, and Pods that are not ready any more.
+"""Whether simulated nodes are alive, and what follows: conditions, taints, and Pods that are not ready any more.
 
-A node is alive as long as its Lease is renewed; one that somebody has stopped is dead at once.  Nodes that
-Seamark does not simulate are left alone.
+A node is alive as long as its Lease is renewed; one that a user has stopped is dead at once.  Nodes that Seamark does
+not simulate are left alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from seamark import errors
-from seamark.access.clock import Clock
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import EventRecorder, Reference
-from seamark.access.informer import Index, Informer
+from seamark.access.informer import Index, Informer, split_key
 from seamark.errors import Object
 from seamark.kinds.resource import NODES, PODS
 from seamark.kinds.values import times
 from seamark.nodes.simulated import node_objects
-from seamark.nodes.simulated.kubelet import node_of
+from seamark.nodes.simulated.kubelet import RETRY, node_of
+from seamark.nodes.simulated.registration import LEASE_NAMESPACE
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.nodes.work import Key, Work
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
+from seamark.runtime.controller import Again, Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
 MANAGER = "node-controller"
 
 
-class Lifecycle:
-    """Says of every node of ours how it is."""
+class Lifecycle(Controller):
+    """Writes of every simulated node whether it is alive."""
 
     def __init__(
         self,
+        manager: Manager,
         cluster: Cluster,
         *,
-        pods: Informer[Pod],
         nodes: Informer[Node],
         leases: Informer[Lease],
         settings: NodeSettings,
         events: EventRecorder,
-        clock: Clock,
+        died: Callable[[str], None],
     ) -> None:
+        """``died`` is called with the name of a node that is dead."""
+        super().__init__("node-lifecycle", workers=8, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
-        self._pods = pods
-        self._on_node: Index[Pod] = pods.index("node", node_of)
-        self._nodes = nodes
+        self._nodes = self.watch(nodes, self._node_changed)
+        self.watch(leases, self._lease_changed)
         self._settings = settings
         self._events = events
-        self._clock = clock
+        self._died = died
+        self._clock = manager.clock
         self._heard: dict[str, float] = {}  # when a node's Lease was last seen renewed
-        self.work = Work("node lifecycle", self._handle, clock=clock, workers=8)
-        self.silenced = Work("pods of dead nodes", self._silence, clock=clock, workers=settings.workers)
-        nodes.on_change(self._node_changed)
-        leases.on_change(self._lease_changed)
-        pods.on_change(self._pod_changed)
+        self._renewals: dict[str, str | None] = {}  # what its Lease said then
 
-    # --- what happens ------------------------------------------------------------------------------
+    def reset(self) -> None:
+        """When a node was heard of last cannot be read back from anywhere, so that is kept."""
+        self._heard = {name: at for name, at in self._heard.items() if self._nodes.get(name) is not None}
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+    def alive(self, node: Node) -> bool:
+        return not node.stopped and self._clock.time() < self._heard.get(node.name, 0.0) + self._settings.grace
+
+    # --- following ---------------------------------------------------------------------------------
+
+    def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
         if new is None:
-            assert old is not None
-            self._heard.pop(old.name, None)
+            self._heard.pop(name, None)
+            self._renewals.pop(name, None)
         elif new.simulated:
-            # Whoever is new to us has all the time there is from now on, however old its Lease.
-            self._heard.setdefault(new.name, self._clock.now())
-            self.work.add(new.name)
+            # However old its Lease is, a node that is new to this process has the whole grace period from now on.
+            self._heard.setdefault(name, self._clock.time())
+            self.queue.add(name)
 
-    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
-        if new is None or new.metadata.name not in self._heard:
+    def _lease_changed(self, key: Key, old: Lease | None, new: Lease | None) -> None:
+        namespace, name = split_key(key)
+        if new is None or namespace != LEASE_NAMESPACE or name not in self._heard:
             return
-        name, now = new.metadata.name, self._clock.now()
-        if old is None or old.spec.renew_time != new.spec.renew_time:
-            was_silent = now >= self._heard[name] + self._settings.grace
-            self._heard[name] = now
-            if was_silent:
-                self.work.add(name)
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is None or not new.ready:
+        if self._renewals.get(name) == new.spec.renew_time:
             return
-        node = self._nodes.get(new.spec.node_name)
-        if node is not None and node.simulated and not self._alive(node):
-            self.silenced.add(new.metadata.key)
-
-    def _alive(self, node: Node) -> bool:
-        return not node.stopped and self._clock.now() < self._heard.get(node.name, 0.0) + self._settings.grace
+        now = self._clock.time()
+        was_silent = now >= self._heard[name] + self._settings.grace
+        self._heard[name] = now
+        self._renewals[name] = new.spec.renew_time
+        if was_silent:
+            self.queue.add(name)
 
     # --- one node ----------------------------------------------------------------------------------
 
-    async def _handle(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> None:
         node = self._nodes.get(key)
         if node is None or not node.simulated:
             return
-        now, alive = self._clock.now(), self._alive(node)
+        now, alive = self._clock.time(), self.alive(node)
         conditions = (node_objects.healthy if alive else node_objects.lost)(node.status.conditions, now=now)
         taints = node_objects.taints(node, alive=alive, now=now)
         version: Object = {"metadata": {"resourceVersion": node.metadata.resource_version}}
@@ -109,13 +111,11 @@ class Lifecycle:
                 patch = {**version, "spec": {"taints": msgspec.to_builtins(taints) or None}}
                 await self._cluster.patch(NODES, key, patch, field_manager=MANAGER)
         except (errors.NotFound, errors.Conflict):
-            return  # we shall hear what it is now, and look again then
-        if alive:
-            self.work.add_at(key, self._heard[key] + self._settings.grace)
-        else:
-            for pod in self._on_node.objects(key):
-                if pod.ready:
-                    self.silenced.add(pod.metadata.key)
+            return  # it has changed: the informer will tell, and it is handled again then
+        if not alive:
+            self._died(key)
+        elif key in self._heard:
+            raise Again(self._heard[key] + self._settings.grace - self._clock.time())
 
     def _announce(self, node: Node, *, alive: bool) -> None:
         if node.ready == alive:
@@ -124,19 +124,56 @@ class Lifecycle:
         about = Reference("Node", node.name, uid=node.metadata.uid, api_version="v1")
         self._events.record(about, "Normal", reason=word, message=f"Node {node.name} status is now: {word}")
 
-    # --- one Pod of a dead node --------------------------------------------------------------------
 
-    async def _silence(self, key: Key) -> None:
-        """Nobody knows how the Pod is: it is not ready."""
+class Silence(Controller):
+    """Marks the Pods of dead nodes as not ready, because no kubelet tells how they are."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        cluster: Cluster,
+        *,
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        settings: NodeSettings,
+        events: EventRecorder,
+        alive: Callable[[Node], bool],
+    ) -> None:
+        super().__init__(
+            "pods-of-dead-nodes",
+            workers=settings.workers,
+            retry=RETRY,
+            clock=manager.clock,
+            metrics=manager.metrics,
+        )
+        self._cluster = cluster
+        self._pods = self.watch(pods, self._pod_changed)
+        self._on_node: Index[Pod] = pods.index("node", node_of)
+        self._nodes = nodes
+        self._events = events
+        self._alive = alive
+        self._clock = manager.clock
+
+    def died(self, node: str) -> None:
+        for pod in self._on_node.objects(node):
+            if pod.ready:
+                self.queue.add(pod.metadata.key)
+
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and new.ready and self._dead(new.spec.node_name):
+            self.queue.add(key)
+
+    def _dead(self, name: str) -> bool:
+        node = self._nodes.get(name)
+        return node is not None and node.simulated and not self._alive(node)
+
+    async def reconcile(self, key: Key) -> None:
         pod = self._pods.by_key(key)
-        if pod is None or not pod.ready:
-            return
-        node = self._nodes.get(pod.spec.node_name)
-        if node is None or not node.simulated or self._alive(node):
+        if pod is None or not pod.ready or not self._dead(pod.spec.node_name):
             return
         was, meta = pod.condition("Ready"), pod.metadata
-        assert was is not None
-        now = times.text(self._clock.now())
+        assert was is not None  # or it would not be ready
+        now = times.text(self._clock.time())
         condition = Condition("Ready", "False", now, was.reason, was.message, was.observed_generation)
         patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [msgspec.to_builtins(condition)]}}
         try:
@@ -151,6 +188,5 @@ class Lifecycle:
             )
         except (errors.NotFound, errors.Conflict):
             return  # gone
-        self._events.record(
-            Reference.of(PODS, pod.metadata), "Warning", reason="NodeNotReady", message="Node is not ready"
-        )
+        about = Reference.of(PODS, meta)
+        self._events.record(about, "Warning", reason="NodeNotReady", message="Node is not ready")

@@ -1,4 +1,4 @@
-"""Before anything else: the Nodes that should be there are, and those of earlier, larger settings are not."""
+"""Making the Nodes of the settings, completing those that users make, and removing those of earlier settings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,29 @@ from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.sites import Sites
 from seamark.rules.objects.metadata import Written
 from seamark.rules.objects.node import Node
+from seamark.runtime.controller import Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
 
 log = logging.getLogger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 ATTEMPTS = 5
+
+
+class Registrations(Controller):
+    """Gives Nodes that say they are simulated, whoever made them, what they lack."""
+
+    def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
+        super().__init__("node-registration", workers=8, clock=manager.clock, metrics=manager.metrics)
+        self._cluster = cluster
+        self._settings = settings
+
+    async def reconcile(self, key: Key) -> None:
+        nodes = (await self._cluster.list(NODES, as_=Node)).items
+        node = next((node for node in nodes if node.name == key), None)
+        if node is not None and node.simulated:
+            await _update(self._cluster, self._settings, node, Sites(self._settings, nodes))
 
 
 async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> None:
@@ -42,16 +60,8 @@ async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> N
     await asyncio.gather(*writes)
 
 
-async def complete(cluster: Cluster, settings: NodeSettings, name: str) -> None:
-    """Give a Node that says it is ours, whoever made it, what it lacks."""
-    nodes = (await cluster.list(NODES, as_=Node)).items
-    node = next((node for node in nodes if node.name == name), None)
-    if node is not None and node.simulated:
-        await _update(cluster, settings, node, Sites(settings, nodes))
-
-
 async def _update(cluster: Cluster, settings: NodeSettings, node: Node, sites: Sites) -> None:
-    """Give a Node of ours what it lacks, and say anew what its machine is like."""
+    """Give a simulated Node what it lacks, and write what its machine is like."""
     for _ in range(ATTEMPTS):
         changes, status = node_objects.registration(settings, node, sites)
         version = {"resourceVersion": node.metadata.resource_version}
@@ -64,14 +74,14 @@ async def _update(cluster: Cluster, settings: NodeSettings, node: Node, sites: S
             return
         except errors.Conflict:
             node = await cluster.get(NODES, node.name, as_=Node)
-    raise errors.Conflict(f"node {node.name} is changed by somebody else all the time")
+    raise errors.Conflict(f"node {node.name} is changed by others all the time")
 
 
 async def _create(cluster: Cluster, name: str, planned: errors.Object) -> None:
     try:
         await cluster.create(NODES, planned)
     except errors.AlreadyExists:
-        log.warning("somebody else has just made a node %s: it is left alone", name)
+        log.warning("another client has just made a node %s: it is left alone", name)
 
 
 def _surplus(node: Node, settings: NodeSettings) -> bool:
@@ -80,7 +90,7 @@ def _surplus(node: Node, settings: NodeSettings) -> bool:
 
 
 async def _dismiss(cluster: Cluster, node: Node) -> None:
-    """Take away a Node that is no longer wanted, and the Pods on it, which nobody runs any more."""
+    """Take away a Node that is no longer wanted, and the Pods on it, which no kubelet runs any more."""
     log.info("node %s is one too many: it is removed, its Pods with it", node.name)
     await _gone(cluster.delete(NODES, node.name, uid=node.metadata.uid))
     await _gone(cluster.delete(LEASES, node.name, namespace=LEASE_NAMESPACE))
@@ -101,4 +111,4 @@ async def _gone(deletion: Awaitable[None]) -> None:
     try:
         await deletion
     except (errors.NotFound, errors.Conflict):
-        return  # gone already, or another one of its name is there, which is not meant
+        return  # gone already, or replaced by another of its name, which stays

@@ -1,15 +1,17 @@
-"""The nodes that are ours, with the addresses their Pods have; whoever asks about a Pod's node asks here."""
+"""The simulated nodes, with the addresses that their Pods have."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from seamark.nodes.simulated.addresses import Addresses
 from seamark.rules.objects.node import Node
 
 
 class Member:
-    """One node of ours.
+    """One simulated node.
 
-    ``switched_on`` unless somebody has stopped it; ``running`` if it is also thought to be alive: a kubelet that cannot
+    ``switched_on`` unless a user has stopped it; ``running`` if it is also thought to be alive: a kubelet that cannot
     get its heartbeats through gets nothing else through either.
     """
 
@@ -29,13 +31,16 @@ class Member:
 
 
 class Roster:
-    """Our nodes by name.  A Node is ours if it says so and has what a node needs."""
+    """The simulated nodes by name.  A Node counts as one if it says so and has what a node needs."""
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
 
     def get(self, name: str) -> Member | None:
         return self._members.get(name)
+
+    def members(self) -> Sequence[Member]:
+        return list(self._members.values())
 
     def put(self, node: Node) -> tuple[Member | None, bool]:
         """A Node is like this now: the member it is, and whether that is another one than before."""
@@ -52,3 +57,7 @@ class Roster:
 
     def remove(self, name: str) -> None:
         self._members.pop(name, None)
+
+    def retain(self, names: Iterable[str]) -> None:
+        """Remove all others."""
+        self._members = {name: self._members[name] for name in names if name in self._members}

@@ -1,0 +1,49 @@
+"""Time as an argument: components ask a :class:`Clock`, so that tests can decide what time it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> object: ...
+
+
+class Clock(Protocol):
+    """The two kinds of time, named as in the standard library, and two ways to wait."""
+
+    def time(self) -> float:
+        """Seconds since the epoch: for moments that are written down or read from objects."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some fixed moment, never going back: for durations."""
+        ...
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
+        """Have ``call`` called by the event loop after ``delay`` seconds."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The clocks of the machine and of the event loop."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
+        return asyncio.get_running_loop().call_later(delay, call)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()

@@ -1,0 +1,50 @@
+"""The one shape of a controller: what it follows, and what it does about a key.
+
+A controller reacts to *keys*, not to events: whatever happened to ``default/web``, it is handled once, as it is now.
+To write one, name the informers it watches, have their handlers add keys, and implement ``reconcile``:
+
+    class Greeter(Controller):
+        def __init__(self, cluster, informers):
+            super().__init__("greeter")
+            self._pods = self.watch(informers.of(PODS, as_=Pod), self._pod_changed)
+
+        def _pod_changed(self, key, old, new):
+            self.queue.add(key)
+
+        async def reconcile(self, key): ...
+
+``reconcile`` returns when all is well and raises when it is not; the key then comes again, later each time, and no
+other key waits for it.  Raise :class:`Again` to come back at a certain time without anything being wrong.
+"""
+
+from __future__ import annotations
+
+from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.metrics import Registry
+from seamark.runtime.following import Derived
+from seamark.runtime.queue import Key, Queue, Retry
+from seamark.runtime.workers import Again, Expected, Workers
+
+__all__ = ["Again", "Controller", "Expected"]
+
+
+class Controller(Derived):
+    """State derived from informers, a queue of keys, and ``workers`` that handle them."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        workers: int = 5,
+        retry: Retry | None = None,
+        batch: float = 0.0,
+        clock: Clock = SYSTEM_CLOCK,
+        metrics: Registry | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.queue = Queue(name, retry=retry, batch=batch, clock=clock, metrics=metrics)
+        self.workers = Workers(name, self.queue, self.reconcile, limit=workers)
+
+    async def reconcile(self, key: Key) -> None:
+        """Look at everything this key stands for and do what is needed.  Must be safe to repeat and to interrupt."""
+        raise NotImplementedError

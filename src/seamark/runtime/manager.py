@@ -1,0 +1,136 @@
+"""The manager: starts a process's controllers, runs them until cancelled, and stops them in good order.
+
+    informers list ──▶ handlers are told ──▶ all is known ──▶ controllers handle keys
+
+A controller begins only when everything it watches has been listed: acting on half a picture would delete what has an
+owner that is merely not known yet.  If anything fails beyond one key, everything stops, and the failure is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from seamark.access.cluster import Cluster
+from seamark.access.events import EventRecorder
+from seamark.access.informers import Informers
+from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.metrics import Registry
+from seamark.runtime.controller import Controller
+from seamark.runtime.following import Derived, Following
+
+log = logging.getLogger(__name__)
+
+
+class Manager:
+    """Everything that follows one set of informers.
+
+    ``ready`` is set once all controllers are at work.  When it is stopped, keys that are being handled may finish
+    within ``grace`` seconds.
+    """
+
+    def __init__(
+        self,
+        informers: Informers,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        metrics: Registry | None = None,
+        grace: float = 5.0,
+    ) -> None:
+        self.informers = informers
+        self.clock = clock
+        self.metrics = metrics or Registry()
+        self.ready = asyncio.Event()
+        self.controllers: list[Controller] = []
+        self.recorders: list[EventRecorder] = []
+        self._followings: list[Following] = []
+        self._starts: list[tuple[str, Callable[[asyncio.TaskGroup], Coroutine[Any, Any, None]]]] = []
+        self._beside: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._grace = grace
+
+    def add(self, *states: Derived, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Run these controllers, and the states that they share: if one is rebuilt, all are.
+
+        ``first`` is awaited before they are told anything.
+        """
+        controllers = [state for state in states if isinstance(state, Controller)]
+        following = Following(*states, clock=self.clock, metrics=self.metrics)
+
+        async def start(group: asyncio.TaskGroup) -> None:
+            if first is not None:
+                await first()
+            following.connect()
+            await following.synced()
+            for controller in controllers:
+                controller.workers.start(group)
+
+        self.controllers += controllers
+        self._followings.append(following)
+        self._starts.append((states[0].name, start))
+
+    def beside(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this as well."""
+        self._beside.append((name, work))
+
+    def recorder(self, cluster: Cluster, component: str) -> EventRecorder:
+        """A recorder of events that is run with the controllers."""
+        recorder = EventRecorder(cluster, component=component, clock=self.clock)
+        self.recorders.append(recorder)
+        self.beside(f"events of {component}", recorder.run)
+        return recorder
+
+    # --- running -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until cancelled.  Informers that are not running yet are run."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                if not self.informers.running:
+                    group.create_task(self.informers.run(), name="informers").add_done_callback(note_name)
+                for name, work in self._beside:
+                    group.create_task(work(), name=name).add_done_callback(note_name)
+                try:
+                    async with asyncio.TaskGroup() as starting:
+                        for name, start in self._starts:
+                            starting.create_task(start(group), name=name).add_done_callback(note_name)
+                    self.ready.set()
+                    log.info("controllers at work: %s", ", ".join(each.name for each in self.controllers))
+                    await asyncio.Event().wait()
+                finally:
+                    # The informers go on until the last key is handled.
+                    async with asyncio.TaskGroup() as stopping:
+                        for controller in self.controllers:
+                            stopping.create_task(controller.workers.stop(self._grace))
+        finally:
+            self.ready.clear()
+            for following in self._followings:
+                following.close()
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything is known and no key waits or is being handled."""
+        return self.ready.is_set() and all(controller.queue.idle for controller in self.controllers)
+
+    async def quiet(self) -> None:
+        """Return once no key waits or is being handled."""
+        while not self.idle:
+            await self.ready.wait()
+            for controller in self.controllers:
+                await controller.workers.quiet()
+
+
+def note_name(task: asyncio.Task[None]) -> None:
+    """For ``add_done_callback``: have the error that ended a task say which task it was, the innermost if nested."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        cause = first_cause(error)
+        if not hasattr(cause, "__notes__"):
+            cause.add_note(task.get_name())
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """The error itself, out of the groups in which tasks end together."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,243 @@
+"""The queue of one controller: keys to be looked at now, later, or again after a failure.
+
+A key waits in the queue at most once, however often it is added.  A key that is added while it is being handled is
+handled once more afterwards, never at the same time.  All keys that are due later share one timer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from seamark.access.ratelimit import TokenBucket
+from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
+from seamark.metrics import Registry
+
+Key = str
+
+# The part of a batch period that is spent gathering; the rest is left for handling the key, on a busy machine.
+GATHERING = 0.8
+
+# Start times are forgotten when there are this many more than were worth keeping the last time.
+SWEEP = 1024
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """How long a key that failed waits: twice as long each time, from ``base`` to ``cap`` seconds.
+
+    ``rate`` and ``burst`` bound the retries of all keys together, so that an outage is not followed by a storm.
+    """
+
+    base: float = 0.005
+    cap: float = 60.0
+    rate: float = 10.0
+    burst: int = 100
+
+    def delay(self, failures: int) -> float:
+        # 2.0 ** 1024 overflows; long before that the cap is reached.
+        return min(self.cap, self.base * 2.0 ** min(failures, 64))
+
+
+class Queue:
+    """Keys that wait.  ``wake`` is called when there is one to ``take``; give each back by ``done`` or ``failed``.
+
+    ``batch`` seconds is how long changes of a key may be gathered by :meth:`add_batched`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        retry: Retry | None = None,
+        batch: float = 0.0,
+        clock: Clock = SYSTEM_CLOCK,
+        metrics: Registry | None = None,
+    ) -> None:
+        self.wake: Callable[[], None] = _nothing
+        self._retry = retry or Retry()
+        self._batch = batch
+        self._clock = clock
+        self._bucket = TokenBucket(rate=self._retry.rate, burst=self._retry.burst, clock=clock)
+        self._ready: deque[Key] = deque()
+        self._waiting: dict[Key, float] = {}  # the keys in _ready, and since when they wait
+        self._running: set[Key] = set()
+        self._again: set[Key] = set()
+        self._due: dict[Key, float] = {}
+        self._heap: list[tuple[float, Key]] = []
+        self._timer: tuple[float, Cancellable] | None = None
+        self._failures: dict[Key, int] = {}
+        self._started: dict[Key, float] = {}
+        self._took: dict[Key, float] = {}
+        self._longest_pause = batch
+        self._sweep_at = SWEEP
+        registry, labels = metrics or Registry(), ("name",)
+        # The names are those of Kubernetes' own controllers, for the dashboards that know them.
+        self._adds = registry.counter("workqueue_adds_total", "Keys added.", name, labels=labels)
+        self._depth = registry.gauge("workqueue_depth", "Keys waiting.", name, labels=labels)
+        self._retries = registry.counter(
+            "workqueue_retries_total", "Keys added again after a failure.", name, labels=labels
+        )
+        self._waited = registry.histogram("workqueue_queue_duration_seconds", "Waiting of keys.", name, labels=labels)
+        self._worked = registry.histogram("workqueue_work_duration_seconds", "Handling of keys.", name, labels=labels)
+
+    def __len__(self) -> int:
+        """How many keys could be taken now."""
+        return len(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing is being handled; keys may still be due later."""
+        return not (self._waiting or self._running)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it is idle and no key is due later either."""
+        return self.idle and not self._due
+
+    def failures(self, key: Key) -> int:
+        """How many times in a row the key has failed."""
+        return self._failures.get(key, 0)
+
+    # --- adding ------------------------------------------------------------------------------------
+
+    def add(self, key: Key) -> None:
+        """Handle the key as soon as possible."""
+        self._adds.add()
+        self._add(key)
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Handle the key after ``delay`` seconds, or earlier if something else asks for that."""
+        self._adds.add()
+        self._add_after(key, delay)
+
+    def add_batched(self, key: Key, *, at_least: float = 0.0) -> None:
+        """Handle the key at once if it comes alone, and together with what follows if it comes in a burst.
+
+        A key that was started less than a batch period ago waits, so that it is done when the period is over if it
+        takes as long as the last time.  ``at_least`` is a minimum of seconds between two starts, for keys that are
+        expensive to handle.
+        """
+        self._adds.add()
+        self._longest_pause = max(self._longest_pause, at_least)
+        started = self._started.get(key)
+        if started is None:
+            self._add(key)
+            return
+        pause = max(self._batch * GATHERING - self._took.get(key, 0.0), at_least)
+        self._add_after(key, started + pause - self._clock.monotonic())
+
+    def _add(self, key: Key) -> None:
+        if key in self._waiting:
+            return
+        if key in self._running:
+            self._again.add(key)
+            return
+        self._enqueue(key)
+        self.wake()
+
+    def _enqueue(self, key: Key) -> None:
+        self._due.pop(key, None)
+        self._waiting[key] = self._clock.monotonic()
+        self._ready.append(key)
+        self._depth.set(len(self._waiting))
+
+    def _add_after(self, key: Key, delay: float) -> None:
+        if delay <= 0:
+            self._add(key)
+            return
+        when = self._clock.monotonic() + delay
+        if key in self._waiting or key in self._again or self._due.get(key, when + 1) <= when:
+            return
+        self._due[key] = when
+        heapq.heappush(self._heap, (when, key))
+        self._arm()
+
+    # --- handling ----------------------------------------------------------------------------------
+
+    def take(self) -> Key | None:
+        """The next key to handle, None if none is ready."""
+        if not self._ready:
+            return None
+        key, now = self._ready.popleft(), self._clock.monotonic()
+        self._waited.observe(now - self._waiting.pop(key))
+        self._depth.set(len(self._waiting))
+        self._running.add(key)
+        self._started[key] = now
+        if len(self._started) >= self._sweep_at:
+            self._forget_starts(now)
+        return key
+
+    def done(self, key: Key) -> None:
+        """The key has been handled well: its next failure waits for the shortest time again."""
+        if self._failures:
+            self._failures.pop(key, None)
+        self._give_back(key)
+
+    def again(self, key: Key, delay: float) -> None:
+        """The key has been handled well, and is to be handled again after ``delay`` seconds."""
+        self.done(key)
+        self._add_after(key, delay)
+
+    def failed(self, key: Key, *, at_least: float = 0.0) -> None:
+        """Handling the key failed: it comes again, later each time, and no earlier than ``at_least`` seconds."""
+        self._retries.add()
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self._give_back(key)
+        self._add_after(key, max(self._retry.delay(failures), self._bucket.reserve(), at_least))
+
+    def _give_back(self, key: Key) -> None:
+        took = self._clock.monotonic() - self._started[key]
+        self._worked.observe(took)
+        self._running.discard(key)
+        if self._batch:
+            self._took[key] = took
+        if key in self._again:
+            self._again.discard(key)
+            self._enqueue(key)  # the worker that gives a key back takes the next one by itself
+
+    def _forget_starts(self, now: float) -> None:
+        """Most keys never come back: keep only the starts that a batched key could still have to wait for."""
+        self._started = {
+            key: at for key, at in self._started.items() if now - at < self._longest_pause or key in self._running
+        }
+        self._took = {key: took for key, took in self._took.items() if key in self._started}
+        self._sweep_at = 2 * len(self._started) + SWEEP
+
+    # --- time --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop the timer; keys that are due later stay where they are."""
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        """Have the timer ring when the first key is due."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)  # handled since, or due earlier now
+        if not self._heap:
+            return
+        when = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer[0] <= when:
+                return
+            self._timer[1].cancel()
+        self._timer = (when, self._clock.call_later(max(0.0, when - self._clock.monotonic()), self._ring))
+
+    def _ring(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            when, key = heapq.heappop(self._heap)
+            if self._due.get(key) == when:
+                del self._due[key]
+                self._add(key)
+        self._arm()
+
+
+def _nothing() -> None:
+    """What a queue without workers does about a key that is ready."""
