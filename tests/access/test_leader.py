@@ -333,9 +333,9 @@ async def test_a_renewal_cut_off_by_the_end_does_not_keep_the_lease(time):
         await asyncio.Event().wait()
 
     process.start()
-    await time.settle()
+    await settle()
     client.update = without_answer
-    await time.pass_(3)
+    await time.advance(3)
     assert box.writes == 2
     await process.stop()
     assert lease_of(box)["holderIdentity"] == ""

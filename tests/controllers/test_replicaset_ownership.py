@@ -8,7 +8,7 @@ from workload_objects import pod, replica_set
 
 from seamark.access.informer import Informer
 from seamark.controllers.workloads.owners import Dependants, Owners, claim
-from seamark.controllers.workloads.replicas import resolve
+from seamark.controllers.workloads.shares import resolve
 from seamark.controllers.workloads.templates import ALPHABET, name_prefix, pod_from, short_hash
 from seamark.controllers.workloads.workload import difference
 from seamark.kinds.resource import PODS, REPLICA_SETS
