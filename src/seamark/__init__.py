@@ -18,6 +18,7 @@ The tour, from a request to an answer:
 - ``config``: all settings together, from flags, environment and a file; ``settings``: how a part declares its own
 - ``errors``: the errors of API requests
 - ``metrics``: counters, gauges and histograms for Prometheus
+- ``clock``: the time and timers, so that tests can replace them
 - ``presence``: locks a data directory, and tells which process holds it
 
 ``docs/architecture.md`` has the picture and the reasons.

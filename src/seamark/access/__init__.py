@@ -14,6 +14,5 @@
 - ``leader``: leader election on a Lease
 - ``backoff``: growing, jittered delays between retries
 - ``ratelimit``: a token bucket
-- ``clock``: the time and timers, so that tests can replace them
 - ``status``: ``/health``, ``/ready`` and ``/metrics`` of a process
 """

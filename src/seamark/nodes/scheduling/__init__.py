@@ -1,1 +1,7 @@
-""""""
+"""The scheduler: chooses a node for each Pod.
+
+- ``requests``: what a Pod needs of a node, and what a node has (pure)
+- ``occupancy``: which Pods are on which node, and how much room is left
+- ``schedule``: the decision: which node, or why none (pure)
+- ``scheduler``: follows Pods and Nodes, and writes the decisions
+"""
