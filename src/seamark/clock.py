@@ -1,4 +1,4 @@
-"""Time as an argument: components ask a :class:`Clock`, so that tests can decide what time it is."""
+"""The time and timers: components ask a :class:`Clock`, so that tests can set the time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Clock(Protocol):
     """The two kinds of time, named as in the standard library, and two ways to wait."""
 
     def time(self) -> float:
-        """Seconds since the epoch: for moments that are written down or read from objects."""
+        """Seconds since the epoch: for times that are written to objects or read from them."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment, never going back: for durations."""
+        """Seconds since some fixed moment, never decreasing: for durations."""
         ...
 
     def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
-        """Have ``call`` called by the event loop after ``delay`` seconds."""
+        """Have the event loop call ``call`` after ``delay`` seconds."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

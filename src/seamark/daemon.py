@@ -1,7 +1,7 @@
-"""The composition root: builds the parts, starts them, watches over them, stops them.
+"""The composition root: builds the parts, starts them, supervises them and stops them.
 
-Every long-lived part is a named task of one group; if one dies, all stop and its error is the daemon's.  Parts are told
-what they need to know when they are built, and nothing else.
+Every long-lived part is a named task of one task group: if one fails, all stop and the daemon fails with its error.
+Each part is given what it needs when it is built, and nothing else.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = logging.getLogger("seamark")
 
 STOP_SECONDS = 5.0
 
-# The name under which the informers read, for all parts together.
+# The user name with which the shared informers read.
 INFORMERS = "informers"
 
 # What runs beside the API server.
@@ -55,11 +55,11 @@ EVERYTHING: tuple[Part, ...] = ("controllers", "surroundings", "discovery", "dns
 
 
 class StartError(Exception):
-    """Seamark cannot start; the text is one line that says why and what to do."""
+    """Seamark cannot start; the message is one line with the reason and the remedy."""
 
 
 class PartFailed(Exception):
-    """A part died of an unexpected error, and everything with it; one line: which part, and which error."""
+    """A part failed unexpectedly, so everything stopped; the message is one line with the part and the error."""
 
 
 class Daemon:
@@ -75,7 +75,7 @@ class Daemon:
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns: DnsServer | None = None
-        self.nodes_ready: asyncio.Event | None = None  # set once the simulated nodes are
+        self.nodes_ready: asyncio.Event | None = None  # set once the simulated nodes are ready
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
 
@@ -83,7 +83,7 @@ class Daemon:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Daemon]:
-        """Everything is up inside the block; leaving it stops everything in the right order."""
+        """Inside the block everything is running; leaving it stops everything in the right order."""
         started = times.now_text()
         with hold(self.data_dir) as held:
             store = await _opened(self.config.store_url)
@@ -122,14 +122,14 @@ class Daemon:
         await bootstrap.make_namespaces(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
         if fresh:
-            # The first versions of a new cluster are internal: a client that names one is told to list again.
+            # The first versions of a new cluster are internal: a client that watches from one is told to list again.
             await store.compact(self.api.cache.revision)
             self.api.cache.settle()
         background += await self._listen(authority)
         background += self._serve(cluster)
         background.append(self._spawn("informers", self.informers.run()))
         if "dns" in self.parts:
-            background.append(await self._answer_names())  # before all else that is only work: its port may be taken
+            background.append(await self._answer_names())  # first, because its port may be taken
         background += self._control(authority.ca_pem.decode(), shared=store.shared)
         if self.dns is not None:
             await self.dns.synced()
@@ -138,7 +138,7 @@ class Daemon:
         return background
 
     def _control(self, authority: str, *, shared: bool) -> list[asyncio.Task[None]]:
-        """Start the controllers; on a shared store only the elected one of several servers runs them."""
+        """Start the controllers.  Of several servers on a shared store, only the elected leader runs them."""
         if not self.parts & {"controllers", "discovery"}:
             return []
         settings = self.config.election
@@ -153,13 +153,13 @@ class Daemon:
         )
 
         async def lead() -> None:
-            # A new leader lists everything afresh: only then is it certain to know what the last one wrote.
+            # A new leader lists everything again, to be certain that it sees all that the last leader wrote.
             await self._manager(Informers(self.api.cluster(INFORMERS)), authority).run()
 
         return [self._spawn("controllers, while elected", election.run(lead))]
 
     def _manager(self, informers: Informers, authority: str) -> Manager:
-        """The controllers of a cluster of our own, and those that make its Services findable."""
+        """The discovery, workload and housekeeping controllers of this cluster."""
         manager = Manager(informers, metrics=self.metrics)
         if "controllers" in self.parts:
             around = self.config.surroundings
@@ -191,7 +191,7 @@ class Daemon:
             self.nodes_ready = simulation.ready
 
     async def _answer_names(self) -> asyncio.Task[None]:
-        """DNS, straight from this cluster's state."""
+        """Start the DNS server, which reads this cluster's state."""
         from seamark.dns.server import DnsServer, ListenError, bind
 
         config = self.config.dns
@@ -215,7 +215,7 @@ class Daemon:
         try:
             listener = await self.api.listen(host, port, tls)
         except OSError as error:
-            # The system's own words: those of an event loop repeat the address.
+            # The system's message only: the event loop's message would repeat the address.
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
             where = _shown(host, port)
             raise StartError(
@@ -239,10 +239,10 @@ class Daemon:
         return [self._spawn("sweep idle connections", listener.sweep()), self._spawn("keep default/kubernetes", own)]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
-        """In reverse order: what writes stops before what it writes to."""
+        """Stop in reverse order, so that a part stops before those that it writes to."""
         for task in reversed(background):
             if task is background[0]:
-                # The parts have made their last writes (a lease to hand over); now the clients are told.
+                # The parts have made their last writes, such as releasing the lease; now disconnect the clients.
                 await self.api.close()
             task.cancel()
             await asyncio.wait([task], timeout=STOP_SECONDS)
@@ -262,7 +262,7 @@ class Daemon:
         await self._stopping.wait()
 
     def presence(self, started: str) -> Presence:
-        """What others are told of this daemon."""
+        """What the data directory tells other processes about this daemon."""
         return Presence(
             pid=os.getpid(),
             version=__version__,
@@ -279,7 +279,7 @@ class Daemon:
         )
 
     def _server_names(self) -> list[str]:
-        """Every name and address a client may know this server by."""
+        """Every name and address that clients may use for this server; the certificate carries them."""
         first = [first_address(cidr) for cidr in self.config.network.ranges]
         names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
         names += [f"kubernetes.default.svc.{self.config.cluster_domain}", *first]
@@ -298,7 +298,7 @@ async def _opened(url: str) -> Store:
 
 @contextmanager
 def _own_files(directory: Path) -> Iterator[None]:
-    """What is wrong with the files we keep, in one line."""
+    """Turn errors about files of the data directory into a :class:`StartError`."""
     try:
         yield
     except (ValueError, ssl.SSLError) as error:
@@ -313,7 +313,7 @@ def _own_files(directory: Path) -> Iterator[None]:
 
 
 def _which(error: BaseException | None, part: str) -> str:
-    """The flag that helps if an address cannot be had."""
+    """The flag that changes an address that cannot be used."""
     port = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
     return f"--{part}-{'port' if port else 'host'}"
 
@@ -336,7 +336,7 @@ def _host_name() -> str:
 
 
 def _nameable(name: str) -> bool:
-    """Whether a certificate can carry it."""
+    """Whether a certificate can contain this name."""
     if not name or name in ("0.0.0.0", "::"):
         return False
     try:
@@ -356,7 +356,7 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
                 await ready(daemon)
                 await daemon.wait()
         except BaseExceptionGroup as group:
-            # The group is how tasks end together; what ended them is what a person wants to read.
+            # Report the first cause, not the exception group around it: the cause is what helps the user.
             cause = first_cause(group)
             if isinstance(cause, StoreError):
                 raise StartError(str(cause)) from group
@@ -371,9 +371,9 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
 
 @contextmanager
 def _signals(daemon: Daemon) -> Iterator[Callable[[], None]]:
-    """SIGTERM and SIGINT end a daemon in good order; one that is still starting they interrupt.
+    """SIGTERM and SIGINT stop a running daemon in order, and interrupt one that is still starting.
 
-    What is yielded is to be called once it is up.
+    Yields a function to call once the daemon is running.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

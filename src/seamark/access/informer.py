@@ -1,12 +1,12 @@
-"""A local copy of one resource that follows the server: list once, watch from there, never poll.
+"""A local copy of one resource, kept up to date: it lists once and watches from there, without polling.
 
 A reader names the type it needs (``as_``, a frozen ``msgspec.Struct`` of a few fields with ``metadata``), and the
-informer holds just that.  Handlers are called in the order of the changes with the object's key, what was and what is:
-``(key, None, new)``, ``(key, old, new)``, ``(key, old, None)``.  A change that leaves the view as it was is not told.
+informer keeps only these fields.  Handlers are called in the order of the changes, with the key and the old and new
+object: ``(key, None, new)``, ``(key, old, new)``, ``(key, old, None)``.  A change to other fields is not reported.
 
-When the connection is lost the informer keeps what it knows, says so (``connected``, ``lag``), and resumes from the
-last version it saw.  When the server no longer knows that version it lists again and tells the difference, deletions
-that were missed included.
+When the connection is lost the informer keeps its objects, reports the loss (``connected``, ``lag``), and resumes from
+the last version it saw.  When the server no longer has that version, the informer lists again and reports the
+differences, including deletions that it missed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ IndexFunction = Callable[[T], Iterable[Hashable]]
 
 log = logging.getLogger(__name__)
 
-# Errors that say nothing about the version we are at: watching may go on from it.
+# After these errors the version we are at is still valid: the watch resumes from it.
 _TRANSIENT = (ServiceUnavailable, Timeout, ServerTimeout, TooManyRequests)
 
-# A watch that lasted this long did its work, even if nothing changed meanwhile.
+# A watch that lasted this many seconds counts as successful, even if nothing changed meanwhile.
 _LONG_WATCH = 30.0
 
-# How many objects of a list are taken in before the event loop gets its turn.
+# How many objects of a list are processed before other tasks may run.
 _BATCH = 1000
 
 
 def key_of(namespace: str, name: str) -> Key:
-    """``default/web``, or just ``node-a`` for what lives in no namespace."""
+    """``default/web``, or ``node-a`` for an object without a namespace."""
     return f"{namespace}/{name}" if namespace else name
 
 
@@ -53,7 +53,7 @@ def split_key(key: Key) -> tuple[str, str]:
 
 
 class Index(Generic[T]):
-    """The objects filed under each value that a function finds in them."""
+    """The objects by each value that a function returns for them."""
 
     def __init__(self, function: IndexFunction[T]) -> None:
         self.function = function
@@ -67,7 +67,7 @@ class Index(Generic[T]):
         return list(found.values()) if found else ()
 
     def values(self) -> Sequence[Hashable]:
-        """Every value under which something is filed."""
+        """Every value that has objects."""
         return list(self._filed)
 
     def change(self, key: Key, old: T | None, new: T | None) -> None:
@@ -88,7 +88,7 @@ class Index(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """One resource, followed.  ``run`` does the work until cancelled; everything else only reads."""
+    """Follows one resource.  ``run`` does the work until cancelled; the other methods read."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Informer(Generic[T]):
 
     @property
     def lag(self) -> float:
-        """For how many seconds the server has been out of sight: 0 while connected."""
+        """For how many seconds the connection has been lost: 0 while connected."""
         return 0.0 if self.connected else self._clock.monotonic() - self._lost_at
 
     def get(self, name: str, namespace: str = "") -> T | None:
@@ -142,21 +142,21 @@ class Informer(Generic[T]):
         return len(self._objects)
 
     def on_change(self, handler: Handler[T], failed: Failed | None = None) -> None:
-        """Call ``handler`` now for everything that is there, and for every change from now on.
+        """Call ``handler`` now for every object, and for every change from now on.
 
-        ``failed`` is told if it raises; a handler that cannot digest one object keeps no other from being told.
+        If it raises, ``failed`` is called with the error, and the other handlers are still called.
         """
         failed = failed or self._log
         self.replay(handler, failed)
         self._handlers.append((handler, failed))
 
     def replay(self, handler: Handler[T], failed: Failed) -> None:
-        """Call ``handler`` for everything that is there, as if it were new."""
+        """Call ``handler`` for every object, as if it were new."""
         for key, obj in list(self._objects.items()):
             _call(handler, failed, key, None, obj)
 
     def index(self, name: str, function: IndexFunction[T]) -> Index[T]:
-        """File every object under the values ``function`` finds in it; readers who share a name share the index."""
+        """Index objects by the values that ``function`` returns; readers that use the same name share the index."""
         known = self._indexes.get(name)
         if known is not None:
             if known.function is not function:
@@ -171,7 +171,7 @@ class Informer(Generic[T]):
     # --- following ---------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """The server has no such objects any more: tell that all are gone."""
+        """Report all objects as deleted, because the server no longer has this resource."""
         for key, obj in list(self._objects.items()):
             self._tell(key, obj, None)
 
@@ -210,7 +210,7 @@ class Informer(Generic[T]):
             gone.discard(key)
             if not (again and self._same_version(key, obj)):
                 self._take(key, obj)
-            # Listing again is done in one go: readers must not act on new objects before the new version is known.
+            # Listing again does not yield to other tasks, so that readers never see new objects with the old version.
             if number % _BATCH == 0 and not again:
                 await asyncio.sleep(0)
         for key in gone:
@@ -247,12 +247,12 @@ class Informer(Generic[T]):
         return key_of(self._metadata(obj, "namespace"), self._metadata(obj, "name"))
 
     def _take(self, key: Key, new: T | None) -> None:
-        """What is at this key now; tells indexes and handlers if that is news."""
+        """Store the object at this key, and call indexes and handlers if it changed."""
         old = self._objects.get(key)
         if old == new:
             return
         if old is not None and new is not None and self._metadata(old, "uid") != self._metadata(new, "uid"):
-            # Another object of the same name: the deletion between them was missed.
+            # Another object of the same name: the deletion of the first was missed.
             self._tell(key, old, None)
             old = None
         self._tell(key, old, new)
@@ -270,7 +270,7 @@ class Informer(Generic[T]):
     def _log(self, error: Exception) -> None:
         log.error("%s: a handler failed", self.resource.qualified, exc_info=error)
 
-    # --- what readers may know of the connection ---------------------------------------------------
+    # --- the state of the connection ---------------------------------------------------
 
     def _heard(self) -> None:
         if not self.connected:
@@ -286,7 +286,7 @@ class Informer(Generic[T]):
 
     def _lost(self, error: ApiError) -> None:
         if isinstance(error, Expired | Gone):
-            # The server is there, only it has forgotten our version.
+            # The server answers, but it no longer has our version.
             self.last_version = ""
             return
         if not isinstance(error, _TRANSIENT):
@@ -305,7 +305,7 @@ def _call(handler: Handler[T], failed: Failed, key: Key, old: T | None, new: T |
 
 
 def _reader_of_metadata(as_: type[Any]) -> Callable[[Any, str], str]:
-    """How to find a piece of an object's metadata in this projection; what it leaves out reads as empty."""
+    """A function that reads a metadata field of this type; a field that the type lacks reads as empty."""
     if as_ is dict:
         return lambda obj, name: str(obj["metadata"].get(name, ""))
     if "metadata" not in getattr(as_, "__struct_fields__", ()):

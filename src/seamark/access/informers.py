@@ -1,4 +1,4 @@
-"""The informers of one process, shared by their readers."""
+"""Shares the informers of one process among their readers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Informers:
         self._clock = clock
         self._random = random
         self._informers: dict[tuple[Resource, str, str, str, type], Informer[Any]] = {}
-        self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}  # of those that run
+        self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}  # of the informers that run
         self._group: asyncio.TaskGroup | None = None
 
     @overload
@@ -44,7 +44,7 @@ class Informers:
     def of(
         self, resource: Resource, *, as_: type[Any] = dict, namespace: str = "", labels: str = "", fields: str = ""
     ) -> Informer[Any]:
-        """The informer of just this; if ``run`` is under way already, it starts at once."""
+        """The informer of exactly this view; it starts at once if ``run`` is already running."""
         question = (resource, namespace, labels, fields, as_)
         informer = self._informers.get(question)
         if informer is None:
@@ -63,7 +63,7 @@ class Informers:
         return informer
 
     def forget(self, resource: Resource) -> None:
-        """Stop all informers of a resource that the server has no longer; tasks that wait for them to sync go on."""
+        """Stop all informers of a resource that the server no longer has; tasks that wait for their sync continue."""
         for question, informer in list(self._informers.items()):
             if informer.resource == resource:
                 del self._informers[question]
@@ -78,21 +78,21 @@ class Informers:
 
     @property
     def connected(self) -> bool:
-        """Whether every one of them sees the server."""
+        """Whether every informer is connected."""
         return all(informer.connected for informer in self._informers.values())
 
     @property
     def lag(self) -> float:
-        """The longest time one of them has not seen the server."""
+        """The longest time that one of them has been disconnected."""
         return max((informer.lag for informer in self._informers.values()), default=0.0)
 
     async def synced(self) -> None:
-        """Return once everything asked for so far has been listed."""
+        """Return once all informers requested so far have listed their objects."""
         for informer in list(self._informers.values()):
             await informer.synced.wait()
 
     async def run(self) -> None:
-        """Run all informers, those asked for later too, until cancelled."""
+        """Run all informers until cancelled, including those requested later."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group

@@ -1,6 +1,6 @@
-"""The one shape of a controller: what it follows, and what it does about a key.
+"""The base class of all controllers: the informers it watches, and what it does about a key.
 
-A controller reacts to *keys*, not to events: whatever happened to ``default/web``, it is handled once, as it is now.
+A controller handles *keys*, not events: after several changes to ``default/web``, it looks at the current state once.
 To write one, name the informers it watches, have their handlers add keys, and implement ``reconcile``:
 
     class Greeter(Controller):
@@ -13,8 +13,8 @@ To write one, name the informers it watches, have their handlers add keys, and i
 
         async def reconcile(self, key): ...
 
-``reconcile`` returns when all is well and raises when it is not; the key then comes again, later each time, and no
-other key waits for it.  Raise :class:`Again` to come back at a certain time without anything being wrong.
+If ``reconcile`` raises, the key is retried after a delay that grows with each failure; other keys do not wait for it.
+Raise :class:`Again` to have the key handled again at a certain time without counting as a failure.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ class Controller(Derived):
         self.workers = Workers(name, self.queue, self.reconcile, limit=workers)
 
     async def reconcile(self, key: Key) -> None:
-        """Look at everything this key stands for and do what is needed.  Must be safe to repeat and to interrupt."""
+        """Bring the cluster to what it should be for this key.  Must be safe to repeat and to interrupt."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""State derived from informers: handlers keep it up to date, and what a failed handler spoiled is rebuilt.
+"""State derived from informers: handlers keep it up to date, and it is rebuilt when a handler fails.
 
-A handler that raises leaves its state half changed, and nothing would ever put that right: the event is over.  So the
-whole :class:`Following` is built again: every state forgets, then every handler is told every object as if it were
-new, which also adds every key again.  Should that fail too, it is tried again, later each time.
+A handler that raises leaves its state half changed, and the event does not come again to correct it.  So the whole
+:class:`Following` is rebuilt: every state is reset, then every handler is called for every object as if it were new,
+which also queues every key again.  If the rebuild fails too, it is repeated after growing delays.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ T = TypeVar("T")
 
 FIRST_RETRY, LAST_RETRY = 1.0, 300.0
 
-# After this long without a failure, the next one is mended at once again.
+# After this many seconds without a failure, the next failure is followed by a rebuild without delay.
 TRUSTED_AFTER = 600.0
 
 
 class Derived:
-    """State that is built from informers.  Subclasses name what they watch and how to begin anew."""
+    """State that is built from informers.  Subclasses say what they watch and how to reset."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.watches: list[tuple[Informer[Any], Handler[Any]]] = []
-        self.failed: Callable[[Exception], None] | None = None  # once connected: what a handler that raises calls
+        self.failed: Callable[[Exception], None] | None = None  # set on connecting; called when a handler raises
 
     def watch(self, informer: Informer[T], handler: Handler[T]) -> Informer[T]:
-        """Have ``handler(key, old, new)`` called for every object and every change, once this is connected."""
+        """Once connected, call ``handler(key, old, new)`` for every object and every change."""
         self.watches.append((informer, handler))
         if self.failed is not None:
             informer.on_change(handler, self.failed)
         return informer
 
     def unwatch(self, informer: Informer[Any]) -> None:
-        """The informer has been stopped for good."""
+        """Stop watching an informer that has been stopped for good."""
         self.watches = [(each, handler) for each, handler in self.watches if each is not informer]
 
     def reset(self) -> None:
-        """Forget what was derived from informers.  What was learned by writing must be kept."""
+        """Forget what was derived from informers.  Keep what only our own writes told: no informer repeats it."""
 
     def look_around(self) -> None:
-        """Everything watched is known, for the first time or again: notice what no handler would."""
+        """Called after the first listing and after every rebuild: find work that no handler would notice."""
 
     def close(self) -> None:
-        """The end: stop following what is not an informer."""
+        """Stop following sources other than informers."""
 
 
 class Following:
-    """States that build on each other: they are connected to their informers together, and rebuilt together."""
+    """States that depend on each other, so they are connected to their informers together and rebuilt together."""
 
     def __init__(self, *states: Derived, clock: Clock = SYSTEM_CLOCK, metrics: Registry | None = None) -> None:
         self._states = states
@@ -75,7 +75,7 @@ class Following:
                 informer.on_change(handler, state.failed)
 
     async def synced(self) -> None:
-        """Return once every informer that is watched has been listed."""
+        """Return once every watched informer has listed its objects."""
         for state in self._states:
             for informer, _ in list(state.watches):
                 await informer.synced.wait()
@@ -103,7 +103,7 @@ class Following:
         return failed
 
     def _mark(self) -> None:
-        """Rebuild once the event that is being told is over, or later if a rebuild was needed a short while ago."""
+        """Schedule a rebuild after the current event, or later if the last failure was a short while ago."""
         if self._marked:
             return
         self._marked = True
@@ -121,7 +121,7 @@ class Following:
         for state in self._states:
             state.reset()
         for state in self._states:
-            assert state.failed is not None  # it is connected, or no handler could have failed
+            assert state.failed is not None  # only handlers of connected states can fail
             for informer, handler in list(state.watches):
                 informer.replay(handler, state.failed)
         if self._complete:

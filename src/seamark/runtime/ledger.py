@@ -1,15 +1,16 @@
-"""The ledger of a controller's own writes: what it has written and its informer has yet to show.
+"""The ledger of a controller's own writes that its informer does not show yet.
 
-An informer is always a little behind.  A controller that decided from it alone would do the same thing twice, so it
-notes its writes here, each on behalf of a key (the *owner*), and then either waits until the informer has caught up
-(``caught_up``) or goes on from what it wrote (``latest``, ``pending``).
+An informer is always a little behind the server.  A controller that relied on it alone would write the same thing
+twice.  So it records its writes here, each for a key (the *owner*), and then either waits until the informer has
+caught up (``caught_up``) or continues from what it wrote (``latest``, ``pending``).
 
-Versions are compared as numbers, which Kubernetes guarantees: an informer that has reached a version shows every
-object at least as new as that.
+Resource versions are compared as numbers, which Kubernetes permits: an informer that has reached a version shows every
+object at that version or a later one.
 
-Two things can go wrong with a write.  If its answer is lost, it may or may not have happened: such ``doubt`` is cleared
-by asking the server.  And what we made may be deleted before the informer, disconnected just then, has ever shown it;
-then no event would tell.  So what is not shown within ``PATIENCE`` seconds is doubted as well.
+Two things can go wrong with a write.  If its answer is lost, the write may or may not have happened: this ``doubt`` is
+resolved by reading from the server.  And while the informer is disconnected, an object that we created may be deleted
+before the informer ever shows it, so that no event comes.  So an object that is not shown within ``PATIENCE`` seconds
+is in doubt as well.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def number(version: str) -> int:
 
 
 class Ledger(Generic[T]):
-    """Writes to one resource.  Objects are named by their keys, like owners.
+    """Writes to one resource.  Objects and owners are identified by their keys.
 
-    ``wake`` is called with an owner when something that was made for it has not been shown in time.  ``there`` says
-    whether a shown object counts as existing: a deletion is awaited until none that does is shown.
+    ``wake`` is called with an owner when an object created for it was not shown in time.  ``there`` says whether a
+    shown object counts as existing: a deletion counts as shown once the object is gone or ``there`` is false for it.
     """
 
     def __init__(
@@ -66,31 +67,31 @@ class Ledger(Generic[T]):
         self._clock = clock
         self._wake = wake
         self._there = there
-        self._versions: dict[Key, int] = {}  # by owner: the highest that was written
+        self._versions: dict[Key, int] = {}  # by owner: the highest version written
         self._entries: dict[Key, _Entry[T]] = {}
         self._owned: dict[Key, set[Key]] = {}  # by owner: keys of _entries
         self._doubts: dict[Key, set[Key]] = {}
-        self._awaited: dict[Key, tuple[float, Key]] = {}  # what was made and never shown: until when, for whom
+        self._awaited: dict[Key, tuple[float, Key]] = {}  # created and not shown yet: deadline, owner
         self._timer: Cancellable | None = None
 
     # --- writing -----------------------------------------------------------------------------------
 
     def wrote(self, owner: Key, version: str) -> None:
-        """A write on behalf of the owner made this version; what exactly was written does not matter."""
+        """Record that a write for the owner resulted in this version, without recording the object itself."""
         self._versions[owner] = max(number(version), self._versions.get(owner, 0))
 
     def put(self, owner: Key, obj: T) -> None:
-        """The object was written, or read from the server itself, and is like this."""
+        """Record an object as it was written, or as the server itself returned it."""
         key, version = obj.metadata.key, number(obj.metadata.resource_version)
         if self._informer.by_key(key) is None:
             self._await(key, owner)
         if version <= number(self._informer.last_version):
             self._drop(key)
-            return  # the informer was faster than the answer
+            return  # the informer showed the write before its answer came
         self._enter(key, _Entry(owner, obj.metadata.uid, version, obj))
 
     def deleted(self, owner: Key, obj: T) -> None:
-        """The object was deleted, or found missing."""
+        """Record that the object was deleted, or that the server does not have it."""
         key, version = obj.metadata.key, number(obj.metadata.resource_version)
         self._awaited.pop(key, None)
         if (written := self._entries.get(key)) is not None:
@@ -98,14 +99,14 @@ class Ledger(Generic[T]):
         self._enter(key, _Entry(owner, obj.metadata.uid, version, None))
 
     def doubt(self, owner: Key, key: Key = "") -> None:
-        """It is not certain whether something was written, of this key or of any that belongs to the owner."""
+        """Record that a write may or may not have happened, to this key or to any object of the owner."""
         self._doubts.setdefault(owner, set()).add(key)
 
     def doubts(self, owner: Key) -> Collection[Key]:
         return tuple(self._doubts.get(owner, ()))
 
     def certain(self, owner: Key, key: Key = "") -> None:
-        """The server was asked."""
+        """Clear the doubt, because the server was asked."""
         doubts = self._doubts.get(owner)
         if doubts is not None:
             doubts.discard(key)
@@ -113,7 +114,7 @@ class Ledger(Generic[T]):
                 del self._doubts[owner]
 
     def forget(self, owner: Key) -> None:
-        """The owner is gone: nothing that was written for it matters any more."""
+        """Drop everything recorded for an owner that is gone."""
         self._versions.pop(owner, None)
         self._doubts.pop(owner, None)
         for key in self._owned.pop(owner, ()):
@@ -132,7 +133,7 @@ class Ledger(Generic[T]):
         return not self.pending(owner)
 
     def pending(self, owner: Key) -> Mapping[Key, T | None]:
-        """What was written for the owner and is not shown yet, None for what was deleted."""
+        """The objects written for the owner that are not shown yet; None stands for a deletion."""
         found = {}
         for key in tuple(self._owned.get(owner, ())):
             entry = self._entries[key]
@@ -143,25 +144,25 @@ class Ledger(Generic[T]):
         return found
 
     def latest(self, key: Key) -> T | None:
-        """The object as it is: as written if the informer does not show that yet, else as shown."""
+        """The newest known state of the object: as written if the informer does not show that yet, else as shown."""
         entry = self._entries.get(key)
         if entry is not None and not self._shows(key, entry):
             return entry.object
         return self._informer.by_key(key)
 
     def written(self, key: Key) -> tuple[Key, T] | None:
-        """The owner and the object, if it was written and the informer has not told of that."""
+        """The owner and the object, if it was written and the informer has not reported it yet."""
         entry = self._entries.get(key)
         return None if entry is None or entry.object is None else (entry.owner, entry.object)
 
     def news(self, key: Key, old: T | None, new: T | None) -> bool:
-        """Take note of what the informer tells; False if it was so before our own write."""
+        """Take in a change from the informer; False if it is older than our own write."""
         self._awaited.pop(key, None)
         entry = self._entries.get(key)
         if entry is None:
             return True
         if new is None:
-            # The end of our own object, or of an earlier one of its name.
+            # Deleted: either the object that we wrote, or an earlier one of the same name.
             ours = old is not None and old.metadata.uid == entry.uid
             if ours:
                 self._drop(key)
@@ -194,10 +195,10 @@ class Ledger(Generic[T]):
             if not owned:
                 del self._owned[entry.owner]
 
-    # --- what is never shown -----------------------------------------------------------------------
+    # --- objects that are never shown -----------------------------------------------------------------------
 
     def _await(self, key: Key, owner: Key) -> None:
-        self._awaited.pop(key, None)  # to the end: the order is that of the deadlines
+        self._awaited.pop(key, None)  # reinserted at the end, so that the order is that of the deadlines
         self._awaited[key] = (self._clock.monotonic() + PATIENCE, owner)
         if self._timer is None:
             self._timer = self._clock.call_later(PATIENCE, self._sweep)

@@ -1,9 +1,9 @@
-"""The manager: starts a process's controllers, runs them until cancelled, and stops them in good order.
+"""The manager: starts the controllers of a process, runs them until cancelled, and stops them in order.
 
-    informers list ──▶ handlers are told ──▶ all is known ──▶ controllers handle keys
+    informers list ──▶ handlers are called ──▶ everything is listed ──▶ controllers handle keys
 
-A controller begins only when everything it watches has been listed: acting on half a picture would delete what has an
-owner that is merely not known yet.  If anything fails beyond one key, everything stops, and the failure is raised.
+A controller starts only when everything it watches has been listed.  Otherwise it could delete objects because their
+owner has not been listed yet.  An error that is not limited to one key stops everything and is raised.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class Manager:
-    """Everything that follows one set of informers.
+    """Runs all controllers that share one set of informers.
 
-    ``ready`` is set once all controllers are at work.  When it is stopped, keys that are being handled may finish
-    within ``grace`` seconds.
+    ``ready`` is set once all controllers have started.  On stopping, keys that are being handled have ``grace`` seconds
+    to finish.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Manager:
         self._grace = grace
 
     def add(self, *states: Derived, first: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Run these controllers, and the states that they share: if one is rebuilt, all are.
+        """Run these controllers and the states that they share; a rebuild of one rebuilds all of them.
 
-        ``first`` is awaited before they are told anything.
+        ``first`` is awaited before their handlers are called.
         """
         controllers = [state for state in states if isinstance(state, Controller)]
         following = Following(*states, clock=self.clock, metrics=self.metrics)
@@ -71,11 +71,11 @@ class Manager:
         self._starts.append((states[0].name, start))
 
     def beside(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run this as well."""
+        """Run this beside the controllers."""
         self._beside.append((name, work))
 
     def recorder(self, cluster: Cluster, component: str) -> EventRecorder:
-        """A recorder of events that is run with the controllers."""
+        """An Event recorder that runs beside the controllers."""
         recorder = EventRecorder(cluster, component=component, clock=self.clock)
         self.recorders.append(recorder)
         self.beside(f"events of {component}", recorder.run)
@@ -84,7 +84,7 @@ class Manager:
     # --- running -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Work until cancelled.  Informers that are not running yet are run."""
+        """Run until cancelled, including the informers that are not running yet."""
         try:
             async with asyncio.TaskGroup() as group:
                 if not self.informers.running:
@@ -99,7 +99,7 @@ class Manager:
                     log.info("controllers at work: %s", ", ".join(each.name for each in self.controllers))
                     await asyncio.Event().wait()
                 finally:
-                    # The informers go on until the last key is handled.
+                    # The informers keep running until the last key is handled.
                     async with asyncio.TaskGroup() as stopping:
                         for controller in self.controllers:
                             stopping.create_task(controller.workers.stop(self._grace))
@@ -110,7 +110,7 @@ class Manager:
 
     @property
     def idle(self) -> bool:
-        """Whether everything is known and no key waits or is being handled."""
+        """Whether everything is listed and no key waits or is being handled."""
         return self.ready.is_set() and all(controller.queue.idle for controller in self.controllers)
 
     async def quiet(self) -> None:
@@ -122,7 +122,7 @@ class Manager:
 
 
 def note_name(task: asyncio.Task[None]) -> None:
-    """For ``add_done_callback``: have the error that ended a task say which task it was, the innermost if nested."""
+    """For ``add_done_callback``: add the name of the failed task to its error; of nested tasks, the innermost."""
     if not task.cancelled() and (error := task.exception()) is not None:
         cause = first_cause(error)
         if not hasattr(cause, "__notes__"):
@@ -130,7 +130,7 @@ def note_name(task: asyncio.Task[None]) -> None:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The error itself, out of the groups in which tasks end together."""
+    """The first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""The queue of one controller: keys to be looked at now, later, or again after a failure.
+"""The queue of one controller: keys to be handled now, later, or again after a failure.
 
 A key waits in the queue at most once, however often it is added.  A key that is added while it is being handled is
 handled once more afterwards, never at the same time.  All keys that are due later share one timer.
@@ -18,17 +18,17 @@ from seamark.metrics import Registry
 
 Key = str
 
-# The part of a batch period that is spent gathering; the rest is left for handling the key, on a busy machine.
+# The part of a batch period that is spent gathering; the rest is left for handling the key on a busy machine.
 GATHERING = 0.8
 
-# Start times are forgotten when there are this many more than were worth keeping the last time.
+# Old start times are removed when there are this many more than were kept the last time.
 SWEEP = 1024
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How long a key that failed waits: twice as long each time, from ``base`` to ``cap`` seconds.
+    """How long a key waits after a failure: twice as long each time, from ``base`` to ``cap`` seconds.
 
-    ``rate`` and ``burst`` bound the retries of all keys together, so that an outage is not followed by a storm.
+    ``rate`` and ``burst`` limit the retries of all keys together, so that an outage is not followed by a burst of them.
     """
 
     base: float = 0.005
@@ -42,9 +42,9 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class Queue:
-    """Keys that wait.  ``wake`` is called when there is one to ``take``; give each back by ``done`` or ``failed``.
+    """Keys that wait.  ``wake`` is called when one can be taken; return each by ``done``, ``again`` or ``failed``.
 
-    ``batch`` seconds is how long changes of a key may be gathered by :meth:`add_batched`.
+    ``batch`` is for how many seconds :meth:`add_batched` may gather changes of a key.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Queue:
         self._clock = clock
         self._bucket = TokenBucket(rate=self._retry.rate, burst=self._retry.burst, clock=clock)
         self._ready: deque[Key] = deque()
-        self._waiting: dict[Key, float] = {}  # the keys in _ready, and since when they wait
+        self._waiting: dict[Key, float] = {}  # the keys in _ready, with the time they were added
         self._running: set[Key] = set()
         self._again: set[Key] = set()
         self._due: dict[Key, float] = {}
@@ -74,7 +74,7 @@ class Queue:
         self._longest_pause = batch
         self._sweep_at = SWEEP
         registry, labels = metrics or Registry(), ("name",)
-        # The names are those of Kubernetes' own controllers, for the dashboards that know them.
+        # The metrics have the names that Kubernetes' controllers use, so that existing dashboards work.
         self._adds = registry.counter("workqueue_adds_total", "Keys added.", name, labels=labels)
         self._depth = registry.gauge("workqueue_depth", "Keys waiting.", name, labels=labels)
         self._retries = registry.counter(
@@ -109,16 +109,16 @@ class Queue:
         self._add(key)
 
     def add_after(self, key: Key, delay: float) -> None:
-        """Handle the key after ``delay`` seconds, or earlier if something else asks for that."""
+        """Handle the key after ``delay`` seconds, or earlier if it is also added for an earlier time."""
         self._adds.add()
         self._add_after(key, delay)
 
     def add_batched(self, key: Key, *, at_least: float = 0.0) -> None:
-        """Handle the key at once if it comes alone, and together with what follows if it comes in a burst.
+        """Handle a single change at once, and gather the changes of a burst.
 
-        A key that was started less than a batch period ago waits, so that it is done when the period is over if it
-        takes as long as the last time.  ``at_least`` is a minimum of seconds between two starts, for keys that are
-        expensive to handle.
+        A key that was started less than a batch period ago waits.  The wait ends early enough that handling is finished
+        when the period is over, if it takes as long as the last time.  ``at_least`` is the minimum of seconds between
+        two starts, for keys that are expensive to handle.
         """
         self._adds.add()
         self._longest_pause = max(self._longest_pause, at_least)
@@ -171,18 +171,18 @@ class Queue:
         return key
 
     def done(self, key: Key) -> None:
-        """The key has been handled well: its next failure waits for the shortest time again."""
+        """The key was handled successfully: after its next failure it waits for the shortest delay again."""
         if self._failures:
             self._failures.pop(key, None)
         self._give_back(key)
 
     def again(self, key: Key, delay: float) -> None:
-        """The key has been handled well, and is to be handled again after ``delay`` seconds."""
+        """The key was handled successfully; handle it again after ``delay`` seconds."""
         self.done(key)
         self._add_after(key, delay)
 
     def failed(self, key: Key, *, at_least: float = 0.0) -> None:
-        """Handling the key failed: it comes again, later each time, and no earlier than ``at_least`` seconds."""
+        """Handling the key failed: retry it after a growing delay of at least ``at_least`` seconds."""
         self._retries.add()
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
@@ -197,10 +197,10 @@ class Queue:
             self._took[key] = took
         if key in self._again:
             self._again.discard(key)
-            self._enqueue(key)  # the worker that gives a key back takes the next one by itself
+            self._enqueue(key)  # no wake: the worker that returns a key takes the next one anyway
 
     def _forget_starts(self, now: float) -> None:
-        """Most keys never come back: keep only the starts that a batched key could still have to wait for."""
+        """Keep only start times that may still delay a batched key, because most keys never come again."""
         self._started = {
             key: at for key, at in self._started.items() if now - at < self._longest_pause or key in self._running
         }
@@ -210,15 +210,15 @@ class Queue:
     # --- time --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop the timer; keys that are due later stay where they are."""
+        """Stop the timer; keys that are due later stay in the queue."""
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
 
     def _arm(self) -> None:
-        """Have the timer ring when the first key is due."""
+        """Set the timer to when the first key is due."""
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)  # handled since, or due earlier now
+            heapq.heappop(self._heap)  # handled since, or now due earlier
         if not self._heap:
             return
         when = self._heap[0][0]
@@ -240,4 +240,4 @@ class Queue:
 
 
 def _nothing() -> None:
-    """What a queue without workers does about a key that is ready."""
+    """The ``wake`` of a queue without workers."""

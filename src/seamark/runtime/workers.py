@@ -1,6 +1,6 @@
 """The workers of one controller: they take keys from its queue and handle them.
 
-There are as many workers as there are keys to handle, up to a limit: an idle controller has no task.
+There are as many workers as keys to handle, up to a limit.  An idle controller has no tasks.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from seamark.runtime.queue import Key, Queue
 
 log = logging.getLogger(__name__)
 
-# A key that conflicts this many times in a row is worth a line in the log.
+# A key that conflicts this many times in a row is logged.
 MANY_CONFLICTS = 5
 
-# After this many keys that needed no waiting, a worker lets other tasks run.
+# After this many keys handled without waiting for anything, a worker lets other tasks run.
 TURN = 100
 
 
 class Again(Exception):
-    """Nothing is wrong, but the key should be handled again ``after`` so many seconds."""
+    """Raised to have the key handled again ``after`` so many seconds, although nothing is wrong."""
 
     def __init__(self, after: float, why: str = "") -> None:
         super().__init__(why or f"again in {after:g} s")
@@ -30,7 +30,7 @@ class Again(Exception):
 
 
 class Expected(Exception):
-    """Base of a controller's own complaints about a key: worth a line in the log, not a traceback."""
+    """Base of the errors that a controller expects: logged in one line, without a traceback."""
 
 
 class Workers:
@@ -43,17 +43,17 @@ class Workers:
         self._limit = limit
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._quiet: asyncio.Event | None = None  # made for tasks that wait for it
+        self._quiet: asyncio.Event | None = None  # created when a task first waits for it
         queue.wake = self._hire
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Handle keys from now on, in tasks of this group."""
+        """Start handling keys, in tasks of this group."""
         self._group = group
         for _ in range(min(self._limit, len(self._queue))):
             self._hire()
 
     async def stop(self, grace: float) -> None:
-        """Begin no more keys, and let those that are being handled finish within ``grace`` seconds."""
+        """Take no more keys, and give those that are being handled ``grace`` seconds to finish."""
         self._group = None
         self._queue.close()
         if self._tasks:
@@ -101,7 +101,7 @@ class Workers:
     def _complain(self, key: Key, error: Exception) -> None:
         attempt = self._queue.failures(key) + 1
         if isinstance(error, ApiError | Expected):
-            # Informers are always a little behind, so a conflict now and then is normal.
+            # Informers are always a little behind, so occasional conflicts are normal.
             outrun = isinstance(error, Conflict) and attempt < MANY_CONFLICTS
             level = logging.DEBUG if outrun else logging.WARNING
             log.log(level, "%s: %s failed (attempt %d): %s", self._name, key, attempt, error)
