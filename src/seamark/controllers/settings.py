@@ -16,7 +16,7 @@ ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring"
 
 
 class DiscoverySettings(Section, frozen=True):
-    """How the discovery controllers work.
+    """The settings of the discovery controllers.
 
     With ``batch``, several changes of the Pods of one Service are gathered and written together, each within that many
     seconds if writing itself takes less than half of it; the first change is written at once.
@@ -83,7 +83,7 @@ class SurroundingsSettings(Section, frozen=True):
             raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
 
     def bare(self) -> SurroundingsSettings:
-        """For an API server alone: it only keeps its own books."""
+        """For an API server alone: only what keeps its own objects consistent."""
         return msgspec.structs.replace(self, namespace_contents=False, load_balancer_pool=())
 
 
@@ -124,7 +124,7 @@ class ElectionSettings(Section, frozen=True):
     ] = 2.0
 
     def __post_init__(self) -> None:
-        _ = self.timing  # which checks the three times against each other
+        _ = self.timing  # raises if the three times do not fit together
 
     @property
     def timing(self) -> Timing:

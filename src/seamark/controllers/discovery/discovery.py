@@ -1,4 +1,4 @@
-"""The three controllers that make Services findable, over one set of informers."""
+"""Creates the three discovery controllers over one set of informers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_discovery(
     which: Collection[Name] = ALL,
     settings: DiscoverySettings | None = None,
 ) -> None:
-    """Have these controllers run by the manager; ``cluster`` is what they write to."""
+    """Add the discovery controllers to the manager; they write to ``cluster``."""
     unknown = set(which) - set(ALL)
     if unknown:
         raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")

@@ -1,6 +1,6 @@
-"""The Endpoints controller: one Endpoints per Service with a selector, for readers that know no EndpointSlices.
+"""The Endpoints controller: one Endpoints per Service with a selector, for clients that do not read EndpointSlices.
 
-What to write is :mod:`seamark.rules.endpoints`; this follows the cluster and carries it out.
+:mod:`seamark.rules.endpoints` decides what to write; this module follows the cluster and writes it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from seamark.runtime.controller import Controller
 from seamark.runtime.ledger import Ledger
 from seamark.runtime.queue import Key
 
-# How often a plan that another writer outran is made again at once, before the key waits like any that failed.
+# How often a plan is made again at once after a conflict with another writer, before the key fails and waits.
 ATTEMPTS = 3
 
-# An Endpoints is written whole, however little changed.  During a rollout a large one therefore rests between two
-# writes: half a second for a thousand addresses.  A change that comes alone is written at once all the same.
+# An Endpoints is always written as a whole, even for a small change.  During a rollout the controller therefore waits
+# between two writes of a large one: half a second per thousand addresses.  A single change is written at once.
 PAUSE_PER_ADDRESS = 0.0005
 
 
 class _Kept(msgspec.Struct):
-    """What is kept of a Service between two times it is handled."""
+    """The state of a Service that is kept from one ``reconcile`` to the next."""
 
     state: EndpointsState
     times: TriggerTimes
@@ -65,7 +65,7 @@ class EndpointsController(Controller):
         self._recorder = recorder
         self._kept: dict[Key, _Kept] = {}
         self._ledger = Ledger(endpoints, clock=clock, wake=self.queue.add)
-        self._canonical: dict[Key, str] = {}  # the version we wrote, which needs no repacking to be compared
+        self._canonical: dict[Key, str] = {}  # the version we wrote: it is in canonical form already
         members.follow(self)
 
     # --- following ---------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class EndpointsController(Controller):
     def look_around(self) -> None:
         """Handle every Endpoints once: the Service of some may have gone before this process started.
 
-        A leader's lock is an Endpoints without a Service too, and must not be taken away from its holder.
+        Leader election may use an Endpoints without a Service as its lock; such an Endpoints must not be deleted.
         """
         for found in self._endpoints.objects():
             if not found.leader_lock:
@@ -94,7 +94,7 @@ class EndpointsController(Controller):
             self.queue.add_batched(key, at_least=size * PAUSE_PER_ADDRESS)
 
     def _endpoints_changed(self, key: Key, old: Endpoints | None, new: Endpoints | None) -> None:
-        # An edit by hand stays until the Service or a Pod changes; only a deletion is made up for at once.
+        # As in Kubernetes, a manual edit stays until the Service or a Pod changes; only a deletion is undone at once.
         if self._ledger.news(key, old, new) and new is None:
             self.queue.add(key)
 
@@ -120,7 +120,7 @@ class EndpointsController(Controller):
                 await self._write(key, changes)
                 break
             except (Conflict, NotFound) as error:
-                # An earlier attempt made it and its answer was lost, or another writer was faster: read and plan again.
+                # Our earlier creation succeeded and its answer was lost, or another writer was first: read, plan again.
                 await self._look(key)
                 if attempt == ATTEMPTS:
                     self._complain(service, changes, error)
@@ -133,7 +133,7 @@ class EndpointsController(Controller):
         kept.times.written(service)
 
     def _prepare(self, key: Key, service: Service) -> _Kept:
-        """What is known of the Service, brought up to date."""
+        """The kept state of the Service, after taking in all changes."""
         kept = self._kept.get(key)
         if kept is None or not kept.state.renew(service):
             times = kept.times if kept is not None else TriggerTimes()
@@ -160,7 +160,7 @@ class EndpointsController(Controller):
             self._wrote(key, changed, answer)
 
     def _wrote(self, key: Key, sent: Endpoints, answer: Written) -> None:
-        # Reading a thousand addresses back costs more than sending them, and they are ours.
+        # Keep what we sent: decoding a thousand addresses from the answer costs more than sending them.
         self._ledger.put(key, msgspec.structs.replace(sent, metadata=answer.metadata))
         self._canonical[key] = answer.metadata.resource_version
 
@@ -176,7 +176,7 @@ class EndpointsController(Controller):
         self._ledger.certain(key)
 
     async def _remove(self, key: Key) -> None:
-        """The Service is gone: so are its Endpoints, whoever made them."""
+        """Delete the Endpoints of a Service that is gone, even if a user created them."""
         self._kept.pop(key, None)
         self._canonical.pop(key, None)
         known = self._ledger.latest(key)

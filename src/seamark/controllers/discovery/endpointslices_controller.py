@@ -1,6 +1,6 @@
 """The EndpointSlice controller: slices for every Service with a selector.
 
-What to write is :mod:`seamark.rules.slices.state`; this follows the cluster and carries it out.
+:mod:`seamark.rules.slices.state` decides what to write; this module follows the cluster and writes it.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from seamark.rules.slices.state import SlicesPlan, SlicesState, Topology
 from seamark.runtime.controller import Controller, Expected
 from seamark.runtime.queue import Key, Retry
 
-# A key that is not a Service's: the Nodes have changed.
+# A key that stands for a change of the Nodes, not for a Service.
 TOPOLOGY = ""
 
 ATTEMPTS = 3
 
-# During a rollout every slice of a Service changes all the time.  Many of them rest a little between two writes, a
-# twentieth of a second for a thousand endpoints; a change that comes alone is written at once all the same.
+# During a rollout the slices of a Service change continuously.  The controller therefore waits between two writes: a
+# twentieth of a second per thousand endpoints.  A single change is written at once.
 PAUSE_PER_SLICE = 0.005
 
-# Slices that others change are put right after this many seconds: more changes may follow, and a second controller that
-# does the same work should not be answered write by write.
+# Changes that other clients make to slices are corrected after this many seconds: more may follow, and two controllers
+# that manage the same slices should not undo each other's writes one by one.
 EDIT_DELAY = 1.0
 
 
 class NodesMissing(Expected):
-    """Pods were left out because their Nodes do not exist; the rest has been written."""
+    """Pods were left out because their Nodes do not exist; the other Pods have been written."""
 
 
 class _Kept(msgspec.Struct):
-    """What is kept of a Service between two times it is handled."""
+    """The state of a Service that is kept from one ``reconcile`` to the next."""
 
     state: SlicesState
     times: TriggerTimes
@@ -101,7 +101,7 @@ class EndpointSlicesController(Controller):
         kept = self._kept.get(key)
         if kept is not None:
             kept.dirty.add(name)
-            # A Pod left out for want of its Node is worth looking at as soon as anything about it changes.
+            # A Pod that was left out because its Node is missing is checked again on any change of it.
             wake = wake or name in kept.state.nodeless
         if wake:
             slices = len(kept.state) if kept is not None else 0
@@ -120,7 +120,7 @@ class EndpointSlicesController(Controller):
                 ours = ours and now is not None and kept.state.planned(now)
                 kept.state.see(name, now)
                 if ours:
-                    continue  # our own write, shown before it was answered
+                    continue  # our own write, which the informer showed before the answer came
             if not sighting.trifling:
                 self.queue.add_after(service, self._edit_delay)
 
@@ -140,7 +140,7 @@ class EndpointSlicesController(Controller):
         if service is None or (kept is not None and kept.state.service.metadata.uid != service.metadata.uid):
             self._absent.forget(key)
         if service is None or not service.managed:
-            # Slices of a Service that is gone are the garbage collector's; those of one that lost its selector stay.
+            # The garbage collector deletes the slices of a deleted Service; those of one without a selector stay.
             self._kept.pop(key, None)
             return
         self._absent.wait(key)
@@ -159,7 +159,7 @@ class EndpointSlicesController(Controller):
             raise NodesMissing(message)
 
     async def _settle(self, key: Key, service: Service) -> SlicesPlan:
-        """Plan and carry out, and begin again where another writer was faster."""
+        """Plan and write; plan again after a conflict with another writer."""
         attempt = 1
         while True:
             kept = self._prepare(key, service)
@@ -180,7 +180,7 @@ class EndpointSlicesController(Controller):
         return plan
 
     def _prepare(self, key: Key, service: Service) -> _Kept:
-        """What is known of the Service, brought up to date."""
+        """The kept state of the Service, after taking in all changes."""
         kept = self._kept.get(key)
         if kept is None or not kept.state.renew(service):
             kept = self._kept[key] = self._built(key, service, kept)
@@ -190,7 +190,7 @@ class EndpointSlicesController(Controller):
         return kept
 
     def _built(self, key: Key, service: Service, before: _Kept | None) -> _Kept:
-        """Everything about the Service from the beginning."""
+        """Build the state of the Service from scratch."""
         kept = _Kept(SlicesState(service, limit=self._limit), TriggerTimes())
         if before is not None:
             kept.times, kept.zones = before.times, before.zones
@@ -205,7 +205,7 @@ class EndpointSlicesController(Controller):
         kept.times.put(name, pod)
 
     def _look_at_nodes(self) -> None:
-        """The zones' shares have changed: Services whose endpoints no longer fit them get new hints."""
+        """The capacity of the zones has changed: queue the Services that need new hints."""
         shares = self._zone_shares()
         for key, kept in self._kept.items():
             if any(hints.overloaded(given, shares) for given in kept.zones.values()):
@@ -217,7 +217,7 @@ class EndpointSlicesController(Controller):
             self._shares_known = True
         return self._shares
 
-    # --- telling -----------------------------------------------------------------------------------
+    # --- Events -----------------------------------------------------------------------------------
 
     def _tell(self, service: Service, note: Notice) -> None:
         self._recorder.record(_about(service), note.type, reason=note.reason, message=note.message)

@@ -1,7 +1,7 @@
 """Which Pods each Service selects, kept up to date change by change.
 
-Followers are told which Pod of which Service to judge again, and whether that is worth handling the Service for.  The
-cost of a change depends on the labels that changed, never on how many objects the namespace holds.
+Followers are told which Pod of which Service changed, and whether the Service must be handled because of it.  The cost
+of a change depends on the labels that changed, not on the number of objects in the namespace.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Follower(Protocol):
         ...
 
     def pod_changed(self, key: Key, name: str, *, wake: bool) -> None:
-        """This Pod joined, left or changed; without ``wake`` it can wait until the Service is handled anyway."""
+        """This Pod joined, left or changed; without ``wake`` this can wait until the Service is next handled."""
         ...
 
 
 class Members(Derived):
-    """Services, Pods and Nodes, and which belongs to which."""
+    """Services, Pods and Nodes, and which Service selects which Pods."""
 
     def __init__(self, *, services: Informer[Service], pods: Informer[Pod], nodes: Informer[Node]) -> None:
         super().__init__("members")
@@ -48,7 +48,7 @@ class Members(Derived):
         self._by_node: dict[str, set[tuple[str, str]]] = {}
 
     def follow(self, follower: Follower) -> None:
-        """Tell this controller of every change."""
+        """Report every change to this controller."""
         self._followers.append(follower)
 
     # --- reading -----------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Members(Derived):
                 follower.pod_changed(service, name, wake=service in woken)
 
     def _node_changed(self, node: Key, old: Node | None, new: Node | None) -> None:
-        """A Node came, went or moved to another zone: its Pods are judged differently the next time."""
+        """A Node came, went or moved to another zone: its Pods are checked again when their Services are handled."""
         if old is not None and new is not None and old.zone == new.zone:
             return
         for namespace, name in self._by_node.get(node, ()):
@@ -134,9 +134,9 @@ def _same_labels(old: Pod, new: Pod) -> bool:
 
 
 def _woken(old: Pod | None, new: Pod | None, before: set[Key], after: set[Key]) -> set[Key]:
-    """The Services for which a Pod's change is reason enough to look: Kubernetes' rules, phases not among them.
+    """The Services to handle because of a Pod's change, by Kubernetes' rules; a change of phase is not a reason.
 
-    A Pod that only changed its labels concerns the Services it joined or left; those it stays in would see the same.
+    If only the labels changed, these are the Services that it joined or left; for the others nothing is different.
     """
     if old is None or new is None:
         return before | after

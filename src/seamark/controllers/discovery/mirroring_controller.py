@@ -1,6 +1,6 @@
-"""The mirroring controller: slices for Endpoints that somebody wrote by hand.
+"""The mirroring controller: slices for Endpoints that a user wrote by hand.
 
-What to write is :mod:`seamark.rules.mirroring`; this follows the cluster and carries it out.
+:mod:`seamark.rules.mirroring` decides what to write; this module follows the cluster and writes it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class MirroringController(Controller):
         self._absent.clear()
 
     def _service_changed(self, key: Key, old: Service | None, new: Service | None) -> None:
-        """Only whether there is a selector matters, and only where there is none can there be anything to mirror."""
+        """Only Endpoints of Services without a selector are mirrored, so only a change of that matters."""
         if _hand_made(old) != _hand_made(new):
             self.queue.add(key)
 

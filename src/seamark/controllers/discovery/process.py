@@ -1,8 +1,8 @@
-"""The discovery controllers as a process of their own, against any cluster, with leader election and status pages.
+"""Runs the discovery controllers as a separate process, against any cluster, with leader election and status pages.
 
-Of several processes one works; the others wait for its lease and follow nothing, so that a second replica costs the API
-server next to nothing.  A new leader lists everything afresh: only then is it certain that it knows what the last
-leader wrote, and writes nothing twice.
+Of several processes one leads; the others wait for its lease and watch nothing, so that a second replica hardly costs
+the API server anything.  A new leader lists everything again: only then is it certain to see all that the last leader
+wrote, and to write nothing twice.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ COMPONENT = "seamark-controllers"
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """Whether the process does what it should, and one line about what that is just now."""
+    """Whether the process is ready, and one line about what it is doing."""
 
     ready: bool
     text: str
 
 
 class ControllerProcess:
-    """What ``seamark controllers`` runs.  Without ``election`` it works at once, and must be the only one."""
+    """What ``seamark controllers`` runs.  Without ``election`` it starts at once, and must be the only process."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ControllerProcess:
         election: ElectionSettings | None = None,
         metrics: Registry | None = None,
     ) -> None:
-        self.settled = asyncio.Event()  # at work, or certain that another process is
+        self.settled = asyncio.Event()  # set once this process works, or another process leads
         self.metrics = metrics or Registry()
         self._cluster = cluster
         self._which = tuple(which)
@@ -61,7 +61,7 @@ class ControllerProcess:
         self._led: Value | None = None
         if election is not None:
             self._election = self._stand(election)
-            # The name under which client-go's processes say it.
+            # The name of this metric in client-go.
             status = "leader_election_master_status"
             self._led = self.metrics.gauge(status, "1 for the leader.", election.name, labels=("name",))
         self.metrics.measured(
@@ -90,11 +90,11 @@ class ControllerProcess:
             on_new_leader=elected,
         )
 
-    # --- looking in ----------------------------------------------------------------------------------
+    # --- status ----------------------------------------------------------------------------------
 
     @property
     def leading(self) -> bool:
-        """Whether the work is this process's to do."""
+        """Whether this process is the one that works."""
         return self._election is None or self._election.leading
 
     @property
@@ -120,7 +120,7 @@ class ControllerProcess:
     # --- working -------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Work, or wait to, until cancelled; then the lease is given back for another to take at once."""
+        """Work, or wait for the lease, until cancelled; then release it, so that another process need not wait."""
         if self._election is None:
             await self._work()
             return

@@ -1,7 +1,7 @@
-"""The slices that one controller manages: what is there, writing what was planned, and slices in foreign hands.
+"""The slices that one controller manages: reads them, writes plans, and waits for slices taken from the controller.
 
-What is there is what the informer shows, or what was just written if that is newer: :class:`Slices` keeps both apart by
-the controller's :class:`~seamark.runtime.ledger.Ledger`.
+The current slices are those that the informer shows, or those just written if these are newer: :class:`Slices` learns
+that from the controller's :class:`~seamark.runtime.ledger.Ledger`.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from seamark.runtime.controller import Again, Controller, Expected
 from seamark.runtime.ledger import Ledger
 from seamark.runtime.queue import Key
 
-# Writes under way at once for one Service.
+# The number of simultaneous writes for one Service.
 AT_ONCE = 16
 
-# For how long an absent slice is waited for: in the end the endpoints must be somewhere.
+# For how many seconds to wait for an absent slice; after that its endpoints are written to other slices.
 PATIENCE = 60.0
 
 Told = Callable[[str, EndpointSlice | None], None]
 
 
 class Outrun(Expected):
-    """A slice was changed by another writer first.  What is there now has been read; plan again."""
+    """Another writer changed a slice first.  The current slices have been read; plan again."""
 
 
 class _NamespaceTerminating(Exception):
-    """Nothing can be made there any more, and nothing has to be."""
+    """Nothing can be created in this namespace any more, and nothing has to be."""
 
 
 class Sighting(msgspec.Struct, frozen=True):
-    """News of a slice of the Service ``key``: what it is now, None if it is not one of the Service's any more.
+    """A change of a slice of the Service ``key``: the new slice, or None if it is no longer one of the Service's.
 
-    ``taken`` says that it still exists, but was given to another Service or another controller.  ``trifling`` is a
-    change that is not a new generation, such as an annotation: it has to be known, but is no reason to plan again.
+    ``taken`` says that it still exists, but now belongs to another Service or controller.  ``trifling`` is a change
+    without a new generation, such as an annotation: it is recorded, but is no reason to plan again.
     """
 
     key: Key
@@ -60,7 +60,7 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 class Slices:
-    """The slices of one controller, by Service.  ``managed_by`` is the label that tells them from others."""
+    """The slices of one controller, by Service.  ``managed_by`` is the value of the label that marks them."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Slices:
         return found
 
     def see(self, key: Key, old: EndpointSlice | None, new: EndpointSlice | None) -> list[Sighting]:
-        """Take in what the informer tells; what is returned was not known before."""
+        """Take in a change from the informer; returns what was not known before."""
         written = self._ledger.written(key)
         before, known = written if written is not None else (self._service_of(old), old)
         if not self._ledger.news(key, old, new):
@@ -122,10 +122,10 @@ class Slices:
         service = self._service_of(endpoint_slice)
         return (service,) if service is not None else ()
 
-    # --- being sure --------------------------------------------------------------------------------
+    # --- doubtful writes --------------------------------------------------------------------------------
 
     def doubtful(self, service: Key) -> bool:
-        """Whether a write may or may not have happened, so that what ``of`` says may be wrong."""
+        """Whether it is unknown if a write happened, so that ``of`` may be wrong."""
         return bool(self._ledger.doubts(service))
 
     async def refresh(self, service: Key) -> None:
@@ -144,10 +144,10 @@ class Slices:
     # --- writing -----------------------------------------------------------------------------------
 
     async def carry_out(self, service: Key, changes: Changes[EndpointSlice], told: Told) -> None:
-        """Write it all: first what adds, then what changes, last what removes.
+        """Write the plan: first creations, then updates, last deletions.
 
-        ``told`` is called with every slice as it is after its write.  Raises :class:`Outrun` where the plan was made
-        from an outdated view; after any other error the rest is simply planned again.
+        ``told`` is called with every slice after it was written.  Raises :class:`Outrun` if the plan was made from
+        outdated slices; after any other error the key is retried and the rest planned again.
         """
         try:
             await _together(self._create(service, made, told) for made in changes.create)
@@ -159,7 +159,7 @@ class Slices:
             await self.refresh(service)
             raise Outrun(str(error)) from error
         except ApiError as error:
-            # A refusal is certain; anything else may have come after the write was done.
+            # A refusal means that nothing was written; after other errors the write may have happened.
             if error.uncertain:
                 self._ledger.doubt(service)
             raise
@@ -182,31 +182,31 @@ class Slices:
     async def _delete(self, service: Key, gone: EndpointSlice, told: Told) -> None:
         meta = gone.metadata
         with suppress(NotFound):
-            # Only this very slice, in case another of the same name has come meanwhile.
+            # The uid is given so that a new slice of the same name is not deleted.
             await self._cluster.delete(ENDPOINT_SLICES, meta.name, namespace=meta.namespace, uid=meta.uid)
             self._deleted.add()
         self._ledger.deleted(service, gone)
         told(meta.name, None)
 
     def _wrote(self, service: Key, sent: EndpointSlice, answer: Written, told: Told) -> None:
-        # Reading a hundred endpoints back costs more than sending them.  Should the server have made something else of
-        # them, the informer will tell.
+        # Keep what we sent: decoding a hundred endpoints costs more than sending them.  If the server changed them, the
+        # informer will show it.
         written = msgspec.structs.replace(sent, metadata=answer.metadata)
         self._ledger.put(service, written)
         told(answer.metadata.name, self._ledger.latest(answer.metadata.key))
 
 
 async def _together(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Some at a time, so that a change of many slices takes few round trips.
+    """Run some writes at a time, so that a change of many slices takes few round trips.
 
-    All that were begun are done before the first error is raised: nothing may be under way when a plan is made.
+    All writes that were started finish before the first error is raised: none may be under way during planning.
     """
     writes = iter(writes)
     while some := list(islice(writes, AT_ONCE)):
         outcomes = await asyncio.gather(*some, return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if failures:
-            # What leaves a write in doubt weighs more than a certain refusal.
+            # An error that leaves a write in doubt takes precedence over a refusal.
             raise max(failures, key=lambda error: error.code if isinstance(error, ApiError) else 1000)
 
 
@@ -221,7 +221,7 @@ def _same(seen: EndpointSlice, written: EndpointSlice) -> bool:
 
 
 def _same_generation(seen: EndpointSlice, known: EndpointSlice) -> bool:
-    """Whether only metadata has been written since; a server that counts no generations leaves that open."""
+    """Whether only metadata has changed since; False if the server does not count generations."""
     new, old = seen.metadata, known.metadata
     return (
         new.uid == old.uid
@@ -232,10 +232,10 @@ def _same_generation(seen: EndpointSlice, known: EndpointSlice) -> bool:
 
 
 class AbsentSlices:
-    """Slices that still exist, but not in the controller's hands: relabelled by a user, or kept by a finalizer.
+    """Slices that still exist but that the controller no longer manages: relabelled by a user, or kept by a finalizer.
 
-    Their endpoints are listed there, so making up for them at once could list everything twice.  Kubernetes takes such
-    a slice for one its informer has yet to show and leaves the Service alone until it comes back, for ever if need be.
+    They still list their endpoints, so replacing them at once could list endpoints twice.  Kubernetes assumes that its
+    informer has yet to show such a slice, and does not handle the Service until the slice comes back.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -243,11 +243,11 @@ class AbsentSlices:
         self._since: dict[Key, dict[str, float]] = {}
 
     def miss(self, service: Key, name: str) -> None:
-        """The slice is not in our hands any more."""
+        """Record a slice that the controller no longer manages."""
         self._since.setdefault(service, {}).setdefault(name, self._clock.monotonic())
 
     def found(self, service: Key, name: str) -> bool:
-        """The slice came back, or is gone for good; says whether it was missed."""
+        """Record a slice that came back or was deleted; returns whether it was absent."""
         missed = self._since.get(service, {})
         known = missed.pop(name, None) is not None
         if known and not missed:
@@ -255,14 +255,14 @@ class AbsentSlices:
         return known
 
     def forget(self, service: Key) -> None:
-        """The Service is gone or a new one: slices from before do not matter to it."""
+        """Drop the absent slices of a Service that is gone or was replaced."""
         self._since.pop(service, None)
 
     def clear(self) -> None:
         self._since.clear()
 
     def wait(self, service: Key) -> None:
-        """Raise :class:`Again` while a slice of the Service is missed."""
+        """Raise :class:`Again` while a slice of the Service is absent."""
         now = self._clock.monotonic()
         missed = {name: since for name, since in self._since.get(service, {}).items() if now - since < PATIENCE}
         if not missed:

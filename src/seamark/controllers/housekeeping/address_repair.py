@@ -1,8 +1,8 @@
-"""IPAddresses and the cluster IPs of Services agree: what is missing is made, what belongs to no Service goes.
+"""Keeps IPAddresses and the cluster IPs of Services in agreement: creates missing ones, deletes unused ones.
 
 The API server writes both in one transaction, so there is something to repair only where a person deleted or made an
-IPAddress by hand, or a store was restored.  The two are followed apart from each other and one may be behind; before
-anything is written, the server itself is asked.
+IPAddress by hand, or a store was restored.  The two informers are independent and one may be behind the
+other, so the controller asks the server itself before it writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seamark.runtime.queue import Key
 
 NAME = "ipallocator-repair-controller"
 
-# How long a new IPAddress may wait for its Service.
+# For how many seconds a new IPAddress may be without its Service.
 ORPHAN_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 0.1
 CERTAIN_SECONDS = 1.0
@@ -36,7 +36,7 @@ Said = tuple[tuple[Hashable, str], ...]
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What to tell people, all of it warnings."""
+    """A warning Event."""
 
     about: Reference
     reason: str
@@ -44,13 +44,13 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """What to do about one address: remove the IPAddress, make one for ``owner``, look again after ``wait`` seconds."""
+    """What to do about one address: delete the IPAddress, create one for ``owner``, retry after ``wait`` seconds."""
 
     remove: IPAddress | None = None
     owner: Service | None = None
     wait: float = 0.0
     notes: tuple[Note, ...] = ()
-    complaints: tuple[Note, ...] = ()  # what only a person can put right
+    complaints: tuple[Note, ...] = ()  # problems that only a user can solve
 
 
 def plan(
@@ -64,7 +64,7 @@ def plan(
 ) -> Repair:
     """``holders`` are the Services with this cluster IP, ``found`` the IPAddress of its name.
 
-    ``parent_exists`` says whether there is a Service of the name that the IPAddress gives.
+    ``parent_exists`` says whether the Service that the IPAddress names exists.
     """
     if not holders:
         return _plan_without_service(address, found, parent_exists=parent_exists, now=now)
@@ -126,7 +126,7 @@ def _addresses_of(service: Service) -> tuple[str, ...]:
 
 
 class AddressRepair(Controller):
-    """Keeps the two in agreement; a key is an address."""
+    """Keeps IPAddresses and cluster IPs in agreement; a key is an address."""
 
     def __init__(self, manager: Manager, cluster: Cluster) -> None:
         super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
@@ -138,7 +138,7 @@ class AddressRepair(Controller):
         self._by_address = self._services.index("cluster addresses", _addresses_of)
         self._addresses = self.watch(informers.of(IP_ADDRESSES, as_=IPAddress), self._address_changed)
         self._cidrs = self.watch(informers.of(SERVICE_CIDRS, as_=ServiceCIDR), self._range_changed)
-        self._complained: dict[Key, tuple[Said, bool]] = {}  # what is wrong, and whether it was told
+        self._complained: dict[Key, tuple[Said, bool]] = {}  # what is wrong, and whether an Event said so
 
     def _service_changed(self, key: Key, old: Service | None, new: Service | None) -> None:
         before = old.cluster_addresses if old is not None else ()
@@ -162,7 +162,7 @@ class AddressRepair(Controller):
         exists = parent.is_service and self._services.get(parent.name, parent.namespace) is not None
         repair = self._plan(key, self._by_address.objects(key), found, exists)
         if repair.remove is not None or repair.owner is not None:
-            # Most of the time one informer is only behind the other, so the server itself is asked.
+            # Usually one informer is only behind the other, so ask the server itself.
             repair = await self._plan_afresh(key)
             await self._carry_out(key, repair)
         self._complain(key, repair.complaints)
@@ -203,19 +203,19 @@ class AddressRepair(Controller):
                 made = ip_address_object(address, meta.namespace, meta.name, now=times.text(self._clock.time()))
                 await self._cluster.create(IP_ADDRESSES, made)
         except (errors.NotFound, errors.Conflict):
-            raise Again(LOOK_AGAIN_SECONDS) from None  # another writer is at it
+            raise Again(LOOK_AGAIN_SECONDS) from None  # another writer changed it at the same time
         for note in repair.notes:
             self._recorder.record(note.about, "Warning", reason=note.reason, message=note.message)
 
     def _complain(self, address: str, complaints: tuple[Note, ...]) -> None:
-        """Say what is wrong once it has been so for a moment, and again if it is something else."""
+        """Write an Event once a problem has lasted for a moment, and again when the problem changes."""
         if not complaints:
             self._complained.pop(address, None)
             return
         said = tuple((note.about.identity, note.reason) for note in complaints)
         before = self._complained.get(address)
         if before is None or before[0] != said:
-            # A new range may only not have been heard of yet.
+            # The informer may not show a new range yet.
             self._complained[address] = (said, False)
             raise Again(CERTAIN_SECONDS)
         if not before[1]:

@@ -1,4 +1,4 @@
-"""Events are deleted an hour after they last changed: nothing else would ever remove them."""
+"""Deletes Events, by default an hour after they last changed, because no other part removes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seamark.runtime.queue import Key, Retry
 
 KEEP_SECONDS = 3600.0
 
-# After so many deletions there is a pause, so that thousands that expire together do not keep other writers waiting.
+# After so many deletions there is a pause, so that thousands of them at once do not delay other writers.
 STEP = 20
 PAUSE_SECONDS = 0.05
 
@@ -30,7 +30,7 @@ class AgingEvent(View, frozen=True):
 
 
 def last_change(event: AgingEvent) -> float:
-    """When an Event was last written, as far as it says so itself."""
+    """When an Event was last written, according to its own fields."""
     said = [event.metadata.creation_timestamp, event.last_timestamp, event.event_time]
     if event.series is not None:
         said.append(event.series.last_observed_time)
@@ -58,7 +58,7 @@ class EventExpiry(Controller):
         if new is None:
             self._due.pop(key, None)
             return
-        # What changes now was written now; of what was there before, only the Event itself can tell.
+        # An Event that changes now was written now; for one that existed before, only its fields can tell.
         now = self._clock.time()
         written = now if old is not None else min(now, last_change(new))
         self._due[key] = written + self._keep
@@ -79,7 +79,7 @@ class EventExpiry(Controller):
         except errors.NotFound:
             return
         except errors.Conflict:
-            # It has just changed, which the informer is about to tell: it is kept for as long again from now on.
+            # It has just changed, as the informer will show: its time starts again.
             self._due[key] = self._clock.time() + self._keep
             raise Again(self._keep) from None
         self._expired.add()

@@ -1,7 +1,7 @@
-"""All objects of all kinds, as far as their metadata goes: what garbage collection and namespace deletion look at.
+"""Follows the metadata of all objects of all kinds, for garbage collection and namespace deletion.
 
-The kinds are those that the server has now.  One that appears is followed from then on; when one vanishes, followers
-are told that its objects are gone.
+The kinds are those that the server has at the moment.  A new kind is followed from then on; when a kind is removed, its
+objects are reported as deleted.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class AnyMetadata(Protocol):
 
 
 class AnyObject(Protocol):
-    """An object of any kind, in whichever view it is held."""
+    """An object of any kind, in any view."""
 
     @property
     def metadata(self) -> AnyMetadata: ...
 
 
 class BareMetadata(View, frozen=True):
-    """Metadata without labels and annotations, which may be large."""
+    """Metadata without labels and annotations, because these may be large."""
 
     name: str
     namespace: str = ""
@@ -61,16 +61,16 @@ class Bare(View, frozen=True):
     metadata: BareMetadata
 
 
-# Told of which kind and where an object changed, what it was and what it is.
+# Called with the kind, the key, the old and the new object.
 Follower = Callable[[Resource, Key, AnyObject | None, AnyObject | None], None]
 
 _NEEDED = {"list", "watch", "delete"}
 
 
 def _followed(kind: Kind | None) -> Resource | None:
-    """The resource to follow for a kind; None if its objects cannot be followed, or are followed as another kind.
+    """The resource to follow for a kind; None if it cannot be followed, or is followed as another kind.
 
-    Events are many, own nothing and expire by themselves: Kubernetes leaves them out as well.
+    Events are left out, as in Kubernetes: they are many, own nothing, and expire.
     """
     if kind is None or kind.stored_as is not None or kind.resource == EVENTS or not _NEEDED.issubset(kind.verbs):
         return None
@@ -80,7 +80,7 @@ def _followed(kind: Kind | None) -> Resource | None:
 class Everything(Derived):
     """One informer per kind that can be listed, watched and deleted.
 
-    ``views`` says in which view objects are read that other controllers read as well, so that the informer is shared.
+    ``views`` gives the views that other controllers use, so that the informer is shared with them.
     """
 
     def __init__(self, informers: Informers, kinds: Kinds, views: Mapping[Resource, type[Any]] | None = None) -> None:
@@ -102,7 +102,7 @@ class Everything(Derived):
         return list(self._informers)
 
     def find(self, resource: Resource, key: Key) -> AnyObject | None:
-        """An object by its kind and key; None if either is not there, or not any more."""
+        """An object by its kind and key; None if either does not exist."""
         informer = self._informers.get(resource)
         return None if informer is None else informer.by_key(key)
 
@@ -113,11 +113,11 @@ class Everything(Derived):
         return resource if resource in self._informers else None
 
     def follow(self, follower: Follower) -> None:
-        """Tell this controller of every change."""
+        """Report every change to this controller."""
         self._followers.append(follower)
 
     async def synced(self) -> None:
-        """Return once everything has been listed, also the objects of kinds that have just appeared."""
+        """Return once everything has been listed, including objects of new kinds."""
         for informer in list(self._informers.values()):
             if not informer.synced.is_set():
                 await informer.synced.wait()

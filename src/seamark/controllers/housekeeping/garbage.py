@@ -1,11 +1,12 @@
-"""Garbage collection by ownerReferences: an object goes when the last of its owners is gone.
+"""Garbage collection by ownerReferences: deletes an object when the last of its owners is gone.
 
-An object waits in the queue under its own key.  Three things bring it there: it changed, an owner of it changed, or a
-dependant of it went.  Looking at it then answers, in this order:
+An object is queued when it changes, when an owner of it changes, or when a dependant of it is deleted.  ``reconcile``
+then checks, in this order:
 
-- being deleted with the ``orphan`` finalizer: take the reference out of its dependants, then let it go
-- being deleted with ``foregroundDeletion``: delete its dependants; let it go when those that block it are gone
-- owned: if no owner is left, delete it; if some are gone, forget those
+- it is being deleted with the ``orphan`` finalizer: remove the references from its dependants, then the finalizer
+- it is being deleted with ``foregroundDeletion``: delete its dependants; once no blocking one is left, remove the
+  finalizer
+- it has owners: if all are gone, delete it; if only some are gone, remove the references to these
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 
 class Standing(Enum):
-    """How an owner stands."""
+    """The state of an owner."""
 
     ALIVE = "alive"
     WAITING = "waiting for its dependants"  # being deleted in the foreground
@@ -45,7 +46,7 @@ class Duty(msgspec.Struct, frozen=True):
 
 
 def duty(owners: Sequence[tuple[OwnerReference, Standing]], *, has_dependants: bool) -> Duty:
-    """The decision, from how each owner stands."""
+    """Decide from the state of each owner."""
     alive = [o for o, standing in owners if standing is Standing.ALIVE]
     waiting = [o for o, standing in owners if standing is Standing.WAITING]
     gone = [o for o, standing in owners if standing is Standing.GONE]
@@ -53,19 +54,19 @@ def duty(owners: Sequence[tuple[OwnerReference, Standing]], *, has_dependants: b
         dropped = (*gone, *waiting)
         return Duty(forget=tuple(owner.uid for owner in dropped))
     if waiting:
-        # Its own dependants have to go first, for the owner waits for all that is below it.
+        # Foreground, because the owner waits for everything below it, so these dependants have to go first.
         return Duty(delete="Foreground" if has_dependants else "Background")
     return Duty(delete="Background") if gone else Duty()
 
 
 class GarbageCollector(Controller):
-    """Deletes objects whose owners are all gone.  A key is a kind and the key of an object."""
+    """Deletes objects when all their owners are gone.  A key is a kind and the key of an object."""
 
     def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
         super().__init__("garbage-collector", clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
         self._everything = everything
-        self._resources: dict[str, Resource] = {}  # as keys name them
+        self._resources: dict[str, Resource] = {}  # by their names in keys
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
         everything.follow(self._changed)
@@ -122,7 +123,7 @@ class GarbageCollector(Controller):
         return None if thing is None else (resource, thing)
 
     async def reconcile(self, key: Key) -> None:
-        # The dependants of an object are not all known before the objects of every kind have been listed.
+        # Only when the objects of every kind have been listed are all dependants known.
         await self._everything.synced()
         found = self._find(key)
         if found is None:
@@ -137,7 +138,7 @@ class GarbageCollector(Controller):
             elif meta.owner_references and not meta.deletion_timestamp:
                 await self._judge(resource, thing)
         except errors.NotFound:
-            return  # gone already, as wanted
+            return  # already deleted
 
     async def _judge(self, resource: Resource, thing: AnyObject) -> None:
         meta = thing.metadata
@@ -158,12 +159,12 @@ class GarbageCollector(Controller):
     async def _standing(self, owner: OwnerReference, namespace: str) -> Standing:
         resource = self._everything.by_kind(owner.api_version, owner.kind)
         if resource is None:
-            # A kind that is not served here may be served elsewhere, so the owner may still be there.
+            # A kind that is not served here may be served elsewhere, so the owner may still exist.
             return Standing.ALIVE
         place = namespace if resource.namespaced else ""
         found = self._everything.find(resource, path_of(place, owner.name))
         if found is None or found.metadata.uid != owner.uid:
-            # Our copy may be behind: ask before deleting anything.
+            # The informer may be behind: ask the server before deleting anything.
             try:
                 found = await self._cluster.get(resource, owner.name, namespace=place, as_=Bare)
             except errors.NotFound:
@@ -227,20 +228,20 @@ class GarbageCollector(Controller):
     async def _patch(
         self, resource: Resource, thing: AnyObject, strategic: Object, edited: Callable[[Object], Object]
     ) -> None:
-        """Edit an object's metadata; by a merge patch to what ``edited`` makes of it, if the kind takes no other."""
+        """Patch an object's metadata; if the kind accepts only merge patches, to the result of ``edited``."""
         name, namespace, uid = thing.metadata.name, thing.metadata.namespace, thing.metadata.uid
         try:
             patch = {"metadata": {"uid": uid, **strategic}}
             await self._cluster.patch(resource, name, patch, namespace=namespace, type="strategic")
         except errors.UnsupportedMediaType:
             meta = (await self._cluster.get(resource, name, namespace=namespace))["metadata"]
-            # Lists are replaced as a whole, so the patch names the version they come from.
+            # A merge patch replaces whole lists, so it names the version that they were read from.
             patch = {"metadata": {"uid": uid, "resourceVersion": meta["resourceVersion"], **edited(meta)}}
             await self._cluster.patch(resource, name, patch, namespace=namespace)
 
 
 def _same(old: AnyMetadata, new: AnyMetadata) -> bool:
-    """Whether a change makes no difference to what depends on what.  Most changes are of this sort."""
+    """Whether a change leaves ownership as it was, as most changes do."""
     return (
         old.owner_references == new.owner_references
         and old.finalizers == new.finalizers

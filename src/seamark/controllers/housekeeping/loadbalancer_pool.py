@@ -1,4 +1,4 @@
-"""The addresses that Services of type LoadBalancer may have, and which of them are free."""
+"""The pool of addresses for Services of type LoadBalancer: which are taken, and which are free."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from seamark.kinds.values.addresses import Address, Family, parse, parse_network
 
-# For a cluster that nobody outside can reach anyway: addresses set aside for examples (RFC 5737, RFC 3849), which
-# cannot be anybody's and lead nowhere.  They let whatever waits for an address go on.
+# The default, for a cluster that cannot be reached from outside: addresses reserved for documentation (RFC 5737, RFC
+# 3849), which belong to no real host.  Clients that wait for a Service to get an address can go on.
 EXAMPLE_POOL = ("203.0.113.0/24", "2001:db8:ffff::/112")
 
 
 def check_pool(pool: Sequence[str]) -> None:
-    """Raise ``ValueError``, one clear line, if addresses cannot be taken from this."""
+    """Raise ``ValueError`` with a one-line message if this is not a valid pool."""
     found = [address_range(text) for text in pool]
     for i, one in enumerate(found):
         for other in found[:i]:
@@ -55,18 +55,18 @@ def address_range(text: str) -> AddressRange:
 
 
 class Pool:
-    """Who has which address.  Somebody may claim an address that is not free: whoever came first has it.
+    """Which Service has which address.  Several Services may claim the same address: the oldest of them has it.
 
-    A free address is found without looking at all those that are not: below ``_lowest`` of a range none is free.
+    A free address is found without checking all taken ones, because below ``_lowest`` of a range none is free.
     """
 
     def __init__(self, ranges: Sequence[str]) -> None:
         self._ranges = [address_range(text) for text in ranges]
         self._lowest = [each.first for each in self._ranges]
-        self._claims: dict[str, dict[str, tuple[str, str]]] = {}  # address → claimant → its age, for comparison
+        self._claims: dict[str, dict[str, tuple[str, str]]] = {}  # address → claimant → what to sort by age
 
     def has(self, family: Family) -> bool:
-        """Whether there are addresses of this family at all."""
+        """Whether the pool has any addresses of this family, free or taken."""
         return any(f"IPv{each.version}" == family for each in self._ranges)
 
     def contains(self, address: str) -> bool:
@@ -74,7 +74,7 @@ class Pool:
         return parsed is not None and any(each.holds(parsed.address) for each in self._ranges)
 
     def owner(self, address: str) -> str | None:
-        """Who has the address: the oldest of those who claim it."""
+        """The Service that has the address: the oldest of its claimants."""
         claims = self._claims.get(address)
         return min(claims, key=claims.__getitem__) if claims else None
 
@@ -82,7 +82,7 @@ class Pool:
         return self._claims.get(address, {}).keys()
 
     def claim(self, address: str, claimant: str, since: str) -> None:
-        """``since`` is when the claimant came into being."""
+        """``since`` is when the claimant was created."""
         self._claims.setdefault(address, {})[claimant] = (since, claimant)
 
     def release(self, address: str, claimant: str) -> None:
@@ -96,7 +96,7 @@ class Pool:
                 self._lowest[i] = min(self._lowest[i], int(parsed.address))
 
     def free(self, family: Family) -> str | None:
-        """The lowest address of a family that nobody has; None if there is none."""
+        """The lowest free address of a family; None if all are taken."""
         for i, each in enumerate(self._ranges):
             if f"IPv{each.version}" != family:
                 continue

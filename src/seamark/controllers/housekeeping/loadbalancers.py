@@ -1,9 +1,9 @@
-"""Addresses for Services of type LoadBalancer, out of a pool of our own.
+"""Gives addresses from a pool to Services of type LoadBalancer.
 
-An address is held by nothing but the Service's status: when the Service goes or changes its type, the address is free
-again, and after a restart the statuses say who has what.  That is why Services get no
-``service.kubernetes.io/load-balancer-cleanup`` finalizer, which would only make deletion wait; one that is there
-already is removed when its time has come, as a cloud's controller would.
+Only the Service's status records its address: when the Service is deleted or changes its type, the address is free
+again, and after a restart the statuses tell which addresses are taken.  So there is nothing to clean up, and Services
+get no ``service.kubernetes.io/load-balancer-cleanup`` finalizer, which would only delay deletion.  One that is there
+already is removed when the Service needs no load balancer any more, as a cloud's controller does.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Which addresses a Service should have, and why not all it wants."""
+    """Which addresses a Service should have, and why it does not get all it asks for."""
 
     addresses: tuple[str, ...] = ()
     problem: str = ""
 
 
 def wanted(service: Service) -> bool:
-    """Whether the Service gets addresses here: a class means that another controller serves it."""
+    """Whether the Service gets addresses here; one with a load balancer class belongs to another controller."""
     return (
         service.is_load_balancer
         and service.spec.load_balancer_class is None
@@ -46,7 +46,7 @@ def wanted(service: Service) -> bool:
 
 
 def plan(service: Service, pool: Pool) -> Plan:
-    """One address per family of the Service that the pool has: those it has, the one it asks for, or a free one."""
+    """One address for each family of the Service: the one it has, the one it asks for, or a free one."""
     key = service.metadata.key
     mine = [a for a in service.ingress_addresses if pool.contains(a) and pool.owner(a) in (None, key)]
     asked = canonical(service.spec.load_balancer_ip)
@@ -59,7 +59,7 @@ def plan(service: Service, pool: Pool) -> Plan:
         has = next((address for address in mine if family(address) == each), None)
         if asked and family(asked) == each and asked != has:
             if problem := _why_not(asked, key, pool):
-                addresses += [has] if has else []  # what it has is better than nothing
+                addresses += [has] if has else []  # keep the address it has, which is better than none
             else:
                 addresses.append(asked)
             continue
@@ -83,20 +83,20 @@ def _families(service: Service) -> Sequence[Family]:
 
 
 class LoadBalancerController(Controller):
-    """Gives addresses out and takes them back."""
+    """Assigns addresses to Services and releases them."""
 
     def __init__(self, manager: Manager, cluster: Cluster, pool: Sequence[str]) -> None:
         super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
-        # Its events are those of the controller that clouds run.
+        # Events have the source of the controller that runs in clouds.
         self._recorder = manager.recorder(cluster, "service-controller")
         self._ranges = pool
         self._pool = Pool(pool)
         self._services = self.watch(manager.informers.of(SERVICES, as_=Service), self._changed)
         self._ledger = Ledger(self._services, clock=manager.clock)
         self._held: dict[Key, frozenset[str]] = {}
-        self._promised: dict[Key, tuple[str, ...]] = {}  # what writes under way give
-        self._waiting: dict[Key, str] = {}  # Services that wait for an address, and why there is none
+        self._promised: dict[Key, tuple[str, ...]] = {}  # addresses in writes that are under way
+        self._waiting: dict[Key, str] = {}  # Services that wait for an address, and why
 
     def reset(self) -> None:
         self._pool = Pool(self._ranges)
@@ -116,7 +116,7 @@ class LoadBalancerController(Controller):
             self.queue.add(key)
 
     def _hold(self, key: Key) -> None:
-        """Bring the pool up to date with what a Service has and is about to have."""
+        """Claim in the pool the addresses that a Service has and is about to have."""
         service = self._ledger.latest(key)
         addresses: set[str] = set()
         if service is not None:
@@ -167,7 +167,7 @@ class LoadBalancerController(Controller):
             )
             self._ledger.put(key, answer)
         except (errors.NotFound, errors.Conflict, errors.Invalid):
-            return  # it is gone, another one, or no LoadBalancer any more: the change brings the key back
+            return  # deleted, replaced, or no longer a LoadBalancer: that change queues the key again
         except errors.ApiError as error:
             self._say(service, "Warning", "SyncLoadBalancerFailed", _failed(str(error)))
             raise
@@ -177,7 +177,7 @@ class LoadBalancerController(Controller):
         self._say(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
 
     async def _let_go(self, service: Service) -> None:
-        """The Service needs no load balancer, so nothing has to be cleaned up when it goes."""
+        """Remove the finalizer of a Service that needs no load balancer, so that it can be deleted."""
         meta = service.metadata
         if FINALIZER not in meta.finalizers or service.spec.load_balancer_class is not None:
             return
@@ -187,7 +187,7 @@ class LoadBalancerController(Controller):
         except errors.NotFound:
             return
 
-    # --- telling -----------------------------------------------------------------------------------
+    # --- Events -----------------------------------------------------------------------------------
 
     def _say_gone(self, old: Service, new: Service | None) -> None:
         if new is not None and new.spec.type != old.spec.type:

@@ -1,7 +1,7 @@
-"""What every namespace has from its beginning: a ``default`` ServiceAccount, and the CA to know the API server by.
+"""Gives every namespace a ``default`` ServiceAccount, and the CA certificate that clients verify the API server with.
 
-Clients wait for these before they use a new namespace.  Both are made again when they are deleted; the certificate is
-put right when it is edited.
+Clients wait for these before they use a new namespace.  Both are created again after a deletion; an edit of the
+certificate is undone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DESCRIBED = (
 
 
 class Given(msgspec.Struct, frozen=True):
-    """An object that every namespace is given.  ``data`` None: users may change it as they like."""
+    """An object that every namespace is given.  If ``data`` is None, users may change the object."""
 
     controller: str
     resource: Resource
@@ -64,7 +64,7 @@ class Held(View, frozen=True):
 
 
 def right(held: Held, given: Given) -> bool:
-    """Whether the object may stay as it is."""
+    """Whether the object needs no correction."""
     if given.data is None:
         return True
     described = all(held.metadata.annotations.get(key) for key in given.annotations)
@@ -107,7 +107,7 @@ class NamespaceContents(Controller):
             elif not right(held, self._given):
                 await self._put_right(key)
         except (errors.Conflict, errors.NotFound):
-            return  # another writer was faster, or the namespace is gone; a change brings the key back
+            return  # another writer was first, or the namespace is gone; that change queues the key again
         except errors.Forbidden as error:
             if not error.namespace_terminating:
                 raise

@@ -1,4 +1,4 @@
-"""Namespaces that are being deleted: empty them, say what is in the way, let them go."""
+"""Empties namespaces that are being deleted, reports what still blocks them, and removes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 FINALIZER = "kubernetes"
-# Objects that stay for a while (a Pod's grace period) wake the controller when they go; this is only a safety net.
+# Objects that stay for a while (a Pod's grace period) queue the namespace when they go; this is only a safety net.
 LOOK_AGAIN_SECONDS = 5.0
 
 
@@ -45,7 +45,7 @@ class NamespaceController(Controller):
         finalizers = (space.get("spec") or {}).get("finalizers") or []
         if "deletionTimestamp" not in space["metadata"] or FINALIZER not in finalizers:
             return
-        # Other things may refer to Pods but Pods refer to nothing: delete them first, as they take longest.
+        # Delete Pods first, because they take longest and refer to no other objects.
         namespaced = [resource for resource in self._everything.resources if resource.namespaced]
         order = sorted(namespaced, key=lambda resource: resource != PODS)
         for resource in order:
@@ -68,7 +68,7 @@ class NamespaceController(Controller):
         return found
 
     async def _explain(self, space: Object, left: dict[Resource, list[Bare]]) -> None:
-        """Conditions that tell a person why the namespace is still there."""
+        """Write conditions that tell users why the namespace still exists."""
         status = space.setdefault("status", {})
         wanted = conditions(left)
         before = {c["type"]: c for c in status.get("conditions") or ()}
@@ -84,7 +84,7 @@ class NamespaceController(Controller):
 
 
 def conditions(left: dict[Resource, list[Bare]]) -> list[Object]:
-    """What a Namespace's status says about what is still in it, in Kubernetes' words."""
+    """The conditions of a Namespace about what is still in it, in Kubernetes' words."""
     counts = ", ".join(f"{r.qualified} has {len(things)} resource instances" for r, things in left.items())
     holders: dict[str, int] = {}
     for things in left.values():

@@ -1,4 +1,4 @@
-"""ServiceCIDRs: ready once they are protected, and gone only when no address depends on them any more."""
+"""Protects ServiceCIDRs: each is ready once it has its finalizer, and is kept while an address depends on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seamark.runtime.queue import Key
 
 NAME = "service-cidr-controller"
 
-# API servers that have not heard of the deletion yet may still give addresses out of it.
+# API servers that do not know of the deletion yet may still allocate addresses from it.
 GRACE_SECONDS = 10.0
 
 _READY_MESSAGE = "Kubernetes Service CIDR is ready"
@@ -38,7 +38,7 @@ class Duty(msgspec.Struct, frozen=True):
 
 
 def duty(cidr: ServiceCIDR, *, blocked: bool, now: float) -> Duty:
-    """``blocked`` counts only for one that is being deleted: whether an address needs it."""
+    """``blocked`` says whether an address needs the ServiceCIDR; it matters only during deletion."""
     meta = cidr.metadata
     protected = FINALIZER in meta.finalizers
     if meta.deletion_timestamp is None:
@@ -50,7 +50,7 @@ def duty(cidr: ServiceCIDR, *, blocked: bool, now: float) -> Duty:
 
 
 def _news(cidr: ServiceCIDR, status: str, reason: str, message: str) -> tuple[str, str, str] | None:
-    """The condition to write, or None if it is so already."""
+    """The condition to write, or None if the ServiceCIDR has it already."""
     wanted = (status, reason, message)
     said = [(c.status, c.reason, c.message) for c in cidr.status.conditions if c.type == READY]
     return None if said == [wanted] else wanted
@@ -73,7 +73,7 @@ def _inside(network: Network, other: Network) -> bool:
 
 
 class ServiceCIDRController(Controller):
-    """Protects ServiceCIDRs, says whether they are ready, and lets them go when no address depends on them."""
+    """Protects ServiceCIDRs, reports whether they are ready, and releases those that no address depends on."""
 
     def __init__(self, manager: Manager, cluster: Cluster) -> None:
         super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
@@ -82,7 +82,7 @@ class ServiceCIDRController(Controller):
         self._clock = manager.clock
         self._cidrs = self.watch(manager.informers.of(SERVICE_CIDRS, as_=ServiceCIDR), self._cidr_changed)
         self._addresses = self.watch(manager.informers.of(IP_ADDRESSES, as_=IPAddress), self._address_changed)
-        # One address that holds each up: while it is there, no other needs to be looked at.
+        # For each, one address that blocks its deletion: while it exists, the others need no check.
         self._blockers: dict[Key, str] = {}
 
     def reset(self) -> None:
@@ -94,7 +94,7 @@ class ServiceCIDRController(Controller):
         else:
             self._blockers.pop(key, None)
         if old is None or new is None or old.spec != new.spec:
-            # Another range may now cover what holds a deletion up, or no longer.
+            # Another range may now cover the address that blocks a deletion, or may have ceased to.
             for each in self._cidrs.objects():
                 if each.metadata.deletion_timestamp is not None:
                     self._blockers.pop(each.metadata.name, None)
@@ -127,7 +127,7 @@ class ServiceCIDRController(Controller):
             if decided.let_go:
                 await self._patch(cidr, {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}})
         except errors.NotFound:
-            return  # it is gone, which needs nothing more
+            return  # it is gone, so there is nothing to do
 
     def _blocked(self, cidr: ServiceCIDR) -> bool:
         key = cidr.metadata.name

@@ -1,4 +1,4 @@
-"""The controllers that a cluster of our own needs, because no kube-controller-manager runs beside it.
+"""Creates the controllers that a cluster of our own needs, because no kube-controller-manager runs beside it.
 
 Against a foreign cluster none of these runs; its own control plane does this work.
 """
@@ -27,8 +27,8 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.runtime.manager import Manager
 
-# What other controllers of this process follow.  The garbage collector reads the same views, so that every object is
-# decoded once.
+# The views that other controllers of this process use.  The garbage collector uses the same ones, so that every object
+# is decoded once.
 SHARED: Mapping[Resource, type[Any]] = {
     resources.PODS: Pod,
     resources.SERVICES: Service,
@@ -51,10 +51,9 @@ def add_housekeeping(
     settings: SurroundingsSettings,
     authority: str = "",
 ) -> None:
-    """Have the manager run garbage collection, the end of namespaces, workloads, and what is around Services.
+    """Add garbage collection, namespace deletion, the workload controllers and the surroundings to the manager.
 
-    ``kinds`` are the server's own, which come and go.  ``authority`` is the PEM of the CA that the API server is known
-    by.
+    ``kinds`` are those of the server, which may change.  ``authority`` is the CA certificate of the API server (PEM).
     """
     add_cleaning(manager, cluster_for, kinds)
     add_workloads(manager, cluster_for("kube-controller-manager"))
@@ -62,7 +61,7 @@ def add_housekeeping(
 
 
 def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds) -> None:
-    """Have the manager run garbage collection and the end of namespaces."""
+    """Add garbage collection and namespace deletion to the manager."""
     everything = Everything(manager.informers, kinds, SHARED)
     manager.add(
         everything,

@@ -1,6 +1,6 @@
-"""What a cluster of our own has around its Services: addresses for them, furnished namespaces, Events that expire.
+"""Creates the controllers for addresses of Services, contents of namespaces, and Event expiry.
 
-``housekeeping`` runs these beside garbage collection and the workload controllers.
+``standalone`` adds them beside garbage collection and the workload controllers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def add_surroundings(
     *,
     authority: str = "",
 ) -> None:
-    """Have these controllers run by the manager; each writes to the cluster under its own name.
+    """Add these controllers to the manager; each writes to the cluster under its own name.
 
-    ``authority`` is the PEM of the CA that the API server is known by.
+    ``authority`` is the CA certificate of the API server (PEM).
     """
     controllers: list[Controller] = [
         ServiceCIDRController(manager, cluster_for(service_cidrs.NAME)),

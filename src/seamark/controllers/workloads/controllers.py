@@ -1,4 +1,4 @@
-"""The controllers of all workloads, which share their view of Pods."""
+"""Creates the controllers of all workloads, which share their indexes of Pods."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VIEWS: Mapping[Resource, type[Any]] = {
 
 
 def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SECONDS) -> None:
-    """Have all workload controllers run by the manager; ``cluster`` is what they write to."""
+    """Add all workload controllers to the manager; they write to ``cluster``."""
     informers, place = manager.informers, Workplace(manager, cluster, batch)
     pods = Dependants(informers.of(PODS, as_=Pod), same=Pod.same_replica)
     sets = Dependants(informers.of(REPLICA_SETS, as_=ReplicaSet))
@@ -62,5 +62,5 @@ def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SE
             place,
         ),
     )
-    # The indexes come first: a controller that is woken by a change finds it in them.
+    # The indexes come first, so that they contain a change before a controller handles it.
     manager.add(*(each.owners for each in controllers), pods, sets, revisions, *controllers)

@@ -34,7 +34,7 @@ from seamark.rules.placement import REQUIRED, Eligibility
 
 GENERATION_LABEL = "pod-template-generation"
 
-# The Pods of a DaemonSet stay on a node in trouble, because they may be needed to repair it.
+# The Pods of a DaemonSet stay on a failing node, because they may be needed to repair it.
 _TOLERATED = (
     (NOT_READY_TAINT, "NoExecute"),
     (UNREACHABLE_TAINT, "NoExecute"),
@@ -91,7 +91,7 @@ class DaemonSet(View, frozen=True):
         return strategy.type == "RollingUpdate" and resolve(strategy.rolling_update.max_surge, 100, rounding="up") > 0
 
     def updated(self, pod: Pod, hash: str) -> bool:
-        """Whether a Pod is of this revision."""
+        """Whether a Pod has this revision."""
         labels = pod.metadata.labels
         generation = self.template_generation
         return labels.get(REVISION_HASH_LABEL) == hash or bool(
@@ -100,7 +100,7 @@ class DaemonSet(View, frozen=True):
 
 
 class DaemonChanges(msgspec.Struct):
-    """``create`` names nodes; ``finished`` are Pods among those to delete that ended by themselves."""
+    """``create`` has names of nodes; ``finished`` are those Pods to delete that ended by themselves."""
 
     create: list[str] = msgspec.field(default_factory=list)
     delete: list[Pod] = msgspec.field(default_factory=list)
@@ -111,7 +111,7 @@ class DaemonChanges(msgspec.Struct):
 
 
 def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """The Pods of each node, those that are scheduled first, then the oldest first."""
+    """The Pods of each node: scheduled ones before others, then the oldest first."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         if node := pod.target_node:
@@ -135,9 +135,9 @@ def plan(
     spared: Collection[str] = (),
     now: float,
 ) -> DaemonChanges:
-    """What to create and delete; ``pods`` are by node, ``hash`` is that of the revision that should run.
+    """What to create and delete; ``pods`` are by node, ``hash`` is the hash of the current revision.
 
-    ``spared`` are uids of Pods that have ended and should be left alone for now.
+    ``spared`` are uids of Pods that have ended and must not be replaced yet.
     """
     change = _placed(daemon_set, pods, nodes, hash, now)
     change.finished = [pod for pod in change.finished if pod.metadata.uid not in spared]
@@ -151,7 +151,7 @@ def plan(
 def _placed(
     daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
 ) -> DaemonChanges:
-    """Every node gets its Pod, and no more."""
+    """Give every node exactly the Pods it should have."""
     change = DaemonChanges()
     for node, eligible in nodes.items():
         here = pods.get(node, ())
@@ -168,7 +168,7 @@ def _placed(
                 change.delete += _excess(daemon_set, running, hash, now)
         else:
             change.delete += [pod for pod in here if not pod.terminating]
-    # No other controller deletes Pods that wait for a node that is gone.
+    # Delete Pods that wait for a node that is gone, because no other controller does.
     for node, waiting in pods.items():
         if node not in nodes:
             change.delete += [pod for pod in waiting if not pod.spec.node_name and not pod.terminating]
@@ -176,7 +176,7 @@ def _placed(
 
 
 def _excess(daemon_set: DaemonSet, running: Sequence[Pod], hash: str, now: float) -> list[Pod]:
-    """Of several on one node, an old and a new one may stay, and the old one only while it is needed."""
+    """The surplus Pods of one node: one old and one new Pod may stay, the old one only until the new one works."""
     new = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH_LABEL) == hash]
     old = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH_LABEL) != hash]
     excess = new[1:] + old[1:]
@@ -192,7 +192,7 @@ def _limit(share: Share, nodes: Mapping[str, Eligibility]) -> int:
 
 
 def _old_and_new(daemon_set: DaemonSet, here: Sequence[Pod], hash: str) -> tuple[Pod | None, Pod | None]:
-    """The Pod to be replaced and the one that is to stay, as far as they are there and not on their way out."""
+    """The outdated and the current Pod of a node; None for one that is missing or terminating."""
     staying = [pod for pod in here if not pod.terminating]
     old = next((pod for pod in staying if not daemon_set.updated(pod, hash)), None)
     new = next((pod for pod in staying if daemon_set.updated(pod, hash)), None)
@@ -202,7 +202,7 @@ def _old_and_new(daemon_set: DaemonSet, here: Sequence[Pod], hash: str) -> tuple
 def _replaced(
     daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
 ) -> DaemonChanges:
-    """Outdated Pods go, as long as not too many are missing; what does not work may go in any case."""
+    """Outdated Pods to delete, within ``maxUnavailable``; Pods that do not work are deleted in any case."""
     seconds = daemon_set.spec.min_ready_seconds
     idle: list[Pod] = []
     working: list[Pod] = []
@@ -225,7 +225,7 @@ def _replaced(
 def _surged(
     daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
 ) -> DaemonChanges:
-    """New Pods are started beside outdated ones, a few at a time; what does not work need not be waited for."""
+    """Start new Pods beside outdated ones, within ``maxSurge``; beside one that does not work, at once."""
     seconds = daemon_set.spec.min_ready_seconds
     idle: list[str] = []
     working: list[str] = []
@@ -254,7 +254,7 @@ def count(
     settled: bool,
     now: float,
 ) -> DaemonSetStatus:
-    """The status.  A generation counts as observed only once something could be done about it."""
+    """The status.  ``observedGeneration`` follows only once the controller could act on that generation."""
     seconds = daemon_set.spec.min_ready_seconds
     wanted = [pods.get(node, ()) for node, eligible in nodes.items() if eligible.run]
     first = [here[0] for here in wanted if here]
@@ -274,7 +274,7 @@ def count(
 
 
 def new_pod(daemon_set: DaemonSet, template: Template, node: str, hash: str) -> Object:
-    """The Pod for a node; ``template`` has the tolerations of DaemonSets already."""
+    """The Pod for a node; ``template`` already has the tolerations of DaemonSets."""
     labels = {REVISION_HASH_LABEL: hash}
     if daemon_set.template_generation:
         labels[GENERATION_LABEL] = daemon_set.template_generation
@@ -296,7 +296,7 @@ def with_tolerations(template: Template) -> Template:
 
 
 def bound_to(spec: Object, node: str) -> Object:
-    """The spec with a required affinity to one node, which replaces the one it had."""
+    """The spec with a required affinity to one node, instead of its own required node affinity."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
     affinity = spec.get("affinity") or {}
     on_nodes = affinity.get("nodeAffinity") or {}

@@ -1,6 +1,6 @@
 """Keeps a Pod of each DaemonSet on every node that should have one.
 
-What to do is :mod:`seamark.controllers.workloads.daemonset`; this follows the cluster and carries it out.
+:mod:`seamark.controllers.workloads.daemonset` decides what to do; this module follows the cluster and does it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from seamark.runtime.queue import Key
 
 _ALWAYS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
-# A Pod that ends again and again is started anew after one second, then two … at most a quarter of an hour.
+# A Pod that ends repeatedly is replaced after one second, then two … at most a quarter of an hour.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 900.0
 
 
@@ -47,7 +47,7 @@ class _Pause(msgspec.Struct):
 
 
 class _Known(msgspec.Struct):
-    """What was found out about a DaemonSet's template, node by node."""
+    """The cached decisions about a DaemonSet's template, by node."""
 
     given: Template
     template: Template
@@ -137,7 +137,7 @@ class DaemonSetController(WorkloadController[DaemonSet]):
         self._pauses.pop(key, None)
 
     def _verdicts(self, key: Key, daemon_set: DaemonSet) -> dict[str, Eligibility]:
-        """What to do on each node; looked at anew only where the template or the node has changed."""
+        """What to do on each node; decided again only if the template or the node has changed."""
         known = self._known.get(key)
         if known is None or known.given != daemon_set.spec.template:
             template = with_tolerations(daemon_set.spec.template)
@@ -162,7 +162,7 @@ class DaemonSetController(WorkloadController[DaemonSet]):
             raise
 
     def _spared(self, key: Key, pods: Sequence[Pod], now: float) -> tuple[set[str], float | None]:
-        """The Pods that ended too soon after their predecessors, and in how many seconds the first of them may go."""
+        """The Pods that ended too soon after their predecessors, and in how many seconds the first may be replaced."""
         pauses = self._pauses.get(key, {})
         waiting = {
             pod.metadata.uid: pauses[pod.target_node].until - now
@@ -196,7 +196,7 @@ class DaemonSetController(WorkloadController[DaemonSet]):
     def _pause(self, key: Key, node: str, now: float) -> None:
         pauses = self._pauses.setdefault(key, {})
         before = pauses.get(node)
-        # After a quiet time as long as the longest pause, a node starts afresh.
+        # After no failure for as long as the longest pause, a node starts with the shortest pause again.
         recent = before is not None and now < before.until + _LONGEST_PAUSE
         length = min(before.length * 2, _LONGEST_PAUSE) if before is not None and recent else _SHORTEST_PAUSE
         pauses[node] = _Pause(now + length, length)

@@ -1,4 +1,4 @@
-"""Deployments as their controller sees them, and the ReplicaSets it makes for them."""
+"""Deployments as their controller reads them, and the ReplicaSets it creates for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 _ROLLBACK_TO = "deprecated.deployment.rollback.to"
 
-# Annotations that mean something else on a ReplicaSet than on its Deployment.
+# Annotations that are not copied, because they mean something else on a ReplicaSet than on its Deployment.
 _OWN = frozenset((LAST_APPLIED_ANNOTATION, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, _ROLLBACK_TO))
 _LONGEST_HISTORY = 2000
 _UNLIMITED = 2**31 - 1
@@ -82,12 +82,12 @@ class Deployment(View, frozen=True):
         if not self.rolling or not wanted:
             return 0
         allowed = resolve(self.spec.strategy.rolling_update.max_unavailable, wanted, rounding="down")
-        # Both may round to nothing; then one has to go before another can come.
+        # If both round to zero the rollout could not start, so one Pod may be missing.
         return min(allowed or int(not self.surge), wanted)
 
     @property
     def deadline(self) -> int | None:
-        """Within how many seconds something must move, if anybody cares."""
+        """Within how many seconds the rollout must make progress; None if there is no deadline."""
         seconds = self.spec.progress_deadline_seconds
         return None if seconds == _UNLIMITED else seconds
 
@@ -98,7 +98,7 @@ class Deployment(View, frozen=True):
 
 
 def same_template(deployment: Deployment, replica_set: ReplicaSet) -> bool:
-    """Whether the ReplicaSet makes the Pods the Deployment wants; the label its Pods have besides does not count."""
+    """Whether the ReplicaSet has the Deployment's template; the hash label that the controller adds does not count."""
     wanted, made = deployment.spec.template or {}, replica_set.spec.template or {}
     if wanted.get("spec") != made.get("spec"):
         return False
@@ -112,7 +112,7 @@ def _without_hash(template: Template) -> Object:
 
 
 def new_replica_set(deployment: Deployment, *, replicas: int, annotations: Mapping[str, str]) -> Object:
-    """The ReplicaSet for the Deployment's template; the same template makes the same name."""
+    """The ReplicaSet for the Deployment's template; the same template results in the same name."""
     template = deployment.spec.template or {}
     metadata = template.get("metadata") or {}
     unique = short_hash(template, deployment.status.collision_count)
@@ -150,13 +150,13 @@ def number(annotations: Mapping[str, str], name: str) -> int | None:
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
-    """What a ReplicaSet has to remember of the Deployment's size for when that changes."""
+    """The Deployment's size, recorded on a ReplicaSet so that a later change of it is noticed."""
     wanted = deployment.spec.replicas
     return {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + deployment.surge)}
 
 
 def revised_annotations(deployment: Deployment, before: Mapping[str, str], revision: int) -> dict[str, str]:
-    """The annotations of the ReplicaSet that is the new one now: the Deployment's own, and at least this revision."""
+    """The annotations of the new ReplicaSet: the Deployment's own, and at least this revision."""
     copied = {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN}
     annotations = {**before, **copied}
     old = number(before, REVISION)
@@ -169,7 +169,7 @@ def revised_annotations(deployment: Deployment, before: Mapping[str, str], revis
 
 
 def _longer_history(history: str, revision: str) -> str:
-    """The revisions a ReplicaSet has had; when there are too many, the oldest are forgotten."""
+    """The earlier revisions of a ReplicaSet; when there are too many, the oldest are dropped."""
     revisions = [*history.split(","), revision] if history else [revision]
     while len(",".join(revisions)) > _LONGEST_HISTORY:
         revisions.pop(0)

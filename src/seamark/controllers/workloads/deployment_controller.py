@@ -1,6 +1,6 @@
 """Rolls Deployments out through their ReplicaSets.
 
-What to do is :mod:`seamark.controllers.workloads.rollout`; this follows the cluster and carries it out.
+:mod:`seamark.controllers.workloads.rollout` decides what to do; this module follows the cluster and does it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seamark.runtime.queue import Key
 
 
 class Collision(Expected):
-    """Another ReplicaSet has the name the new one should have; the next attempt takes another."""
+    """The name of the new ReplicaSet is taken by another; the next attempt uses another name."""
 
 
 class DeploymentController(WorkloadController[Deployment]):
@@ -53,12 +53,12 @@ class DeploymentController(WorkloadController[Deployment]):
         self.queue.add_batched(key)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        # Only Recreate waits for Pods to be gone; all other progress shows in the ReplicaSets.
+        # Only Recreate waits for Pods to be gone; all other progress is visible in the ReplicaSets.
         if new is None and old is not None and (deployment := self._recreating(old)) is not None:
             self.queue.add(deployment)
 
     def _recreating(self, pod: Pod) -> Key | None:
-        """The Deployment a Pod belonged to, if it is one that waits for its Pods to go."""
+        """The Deployment of a Pod, if its strategy is Recreate and it waits for its Pods to go."""
         owner = pod.metadata.controller
         if owner is None or owner.kind != REPLICA_SETS.kind:
             return None
@@ -104,7 +104,7 @@ class DeploymentController(WorkloadController[Deployment]):
     # --- writing -----------------------------------------------------------------------------------
 
     async def _create(self, key: Key, deployment: Deployment, made: Object) -> bool:
-        """Create the new ReplicaSet; False if there is no point in it, or in anything else."""
+        """Create the new ReplicaSet; False if the namespace is being deleted, so that nothing can be created."""
         meta = deployment.metadata
         name, size = made["metadata"]["name"], made["spec"]["replicas"]
         try:
@@ -123,7 +123,7 @@ class DeploymentController(WorkloadController[Deployment]):
         return True
 
     async def _collided(self, key: Key, deployment: Deployment, name: str) -> None:
-        """Something has that name: ours, and the informer is behind; or another's, then the next name must differ."""
+        """The name is taken: by our own ReplicaSet that the informer does not show yet, or by another object."""
         meta = deployment.metadata
         there = await self._cluster.get(REPLICA_SETS, name, namespace=meta.namespace, as_=ReplicaSet)
         owner = there.metadata.controller
@@ -162,7 +162,7 @@ class DeploymentController(WorkloadController[Deployment]):
             )
 
     async def _complain(self, key: Key, deployment: Deployment, message: str) -> None:
-        """Say that no ReplicaSet could be made, in the status too where it counts as a lack of progress."""
+        """Report that no ReplicaSet could be created; with a deadline, in the status too."""
         reason = "ReplicaSetCreateError"
         self._recorder.record(Reference.of(DEPLOYMENTS, deployment.metadata), "Warning", reason=reason, message=message)
         if deployment.deadline is not None:

@@ -1,7 +1,7 @@
-"""The history of a StatefulSet or DaemonSet: its templates, kept as ControllerRevisions to go back to.
+"""The history of a StatefulSet or DaemonSet: its earlier templates, kept as ControllerRevisions for rollbacks.
 
-Each holds a patch that brings its template back; ``kubectl rollout undo`` sends it as it is.  The one with the highest
-number is the template of now: going back to an old one gives that a new number.
+Each holds a patch that restores its template; ``kubectl rollout undo`` sends this patch unchanged.  The revision with
+the highest number is the current template: a rollback gives the old revision a new number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_NAME = 223
 
 
 class Collision(Expected):
-    """Another revision has the name a new one should have; the next attempt takes another."""
+    """The name of a new revision is taken by another; the next attempt uses another name."""
 
 
 class Revision(View, frozen=True):
@@ -37,12 +37,12 @@ class Revision(View, frozen=True):
 
 
 def recorded(template: Template) -> Object:
-    """The patch that brings this template back."""
+    """The patch that restores this template."""
     return {"spec": {"template": {**template, "$patch": "replace"}}}
 
 
 def restored(revision: Revision) -> Template:
-    """The template a revision stands for."""
+    """The template that a revision holds."""
     template = (revision.data or {}).get("spec", {}).get("template") or {}
     return {field: value for field, value in template.items() if field != "$patch"}
 
@@ -53,7 +53,7 @@ def in_order(revisions: Sequence[Revision]) -> list[Revision]:
 
 
 def numbered(revisions: Sequence[Revision], data: Object) -> tuple[Revision | None, int]:
-    """The revision with this content, if there is one, and the number it must have to be the one of now."""
+    """The revision with this content, if there is one, and the number it needs to be the current one."""
     same = [revision for revision in in_order(revisions) if revision.data == data]
     highest = max((revision.revision for revision in revisions), default=0)
     if same and same[-1].revision == highest:
@@ -62,7 +62,7 @@ def numbered(revisions: Sequence[Revision], data: Object) -> tuple[Revision | No
 
 
 class History(Generic[W]):
-    """Keeps the revisions of workloads of one kind; ``hash_label`` is where this kind has the short hash."""
+    """Keeps the revisions of workloads of one kind; ``hash_label`` is the label with the short hash."""
 
     def __init__(self, cluster: Cluster, owner: Resource, revisions: Dependants[Revision], *, hash_label: str) -> None:
         self._cluster = cluster
@@ -73,7 +73,7 @@ class History(Generic[W]):
         self._written = Ledger(revisions.informer)
 
     def follow(self, owners: Owners[W], wake: Callable[[Key], None]) -> None:
-        """Wake a workload when its history changes, also when its own write of it comes in sight."""
+        """Queue a workload when its history changes, also when the informer shows the workload's own write."""
 
         def told(key: Key, old: Revision | None, new: Revision | None) -> None:
             wake(key)
@@ -81,14 +81,14 @@ class History(Generic[W]):
         self._revisions.follow(owners, told)
 
     def caught_up(self, key: Key) -> bool:
-        """Whether what was written of the workload's history is in sight."""
+        """Whether the informer shows everything that was written to the workload's history."""
         return self._written.caught_up(key)
 
     def forget(self, key: Key) -> None:
         self._written.forget(key)
 
     async def of(self, workload: W) -> list[Revision]:
-        """All revisions of a workload, the oldest first; orphans of it are adopted."""
+        """All revisions of a workload, the oldest first; adopts orphans that it selects."""
         meta = workload.metadata
         orphans = self._revisions.orphans(meta.namespace, workload.selector)
         owned = self._revisions.of(meta.uid)
@@ -97,9 +97,9 @@ class History(Generic[W]):
     async def current(
         self, key: Key, workload: W, template: Template, revisions: Sequence[Revision], *, collisions: int | None
     ) -> Revision | None:
-        """The revision of this template: found, given a new number or made; ``Collision`` if its name is taken.
+        """The revision of this template, found, renumbered or created; raises ``Collision`` if its name is taken.
 
-        None if the namespace is going away, so that nothing can be made or need be.
+        None if the namespace is being deleted, so that nothing can be created.
         """
         data = recorded(template)
         found, number = numbered(revisions, data)

@@ -1,8 +1,8 @@
 """Ownership: Pods of ReplicaSets, ReplicaSets of Deployments, revisions of StatefulSets and DaemonSets.
 
-A workload owns what refers to it as its controller, and its selector selects.  What it selects and nothing controls it
-adopts; what it no longer selects it releases.  The indexes are kept change by change: the cost of one change does not
-depend on how many Pods or workloads there are.
+A workload owns the objects that name it as their controller and match its selector.  It adopts matching objects without
+a controller, and releases owned objects that no longer match.  The indexes are updated with each change, at a cost that
+does not depend on the number of Pods or workloads.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ W = TypeVar("W", bound=Workload)
 
 
 class OwnerGone(Expected):
-    """A workload that was about to adopt something is being deleted, or has been replaced."""
+    """The workload that should adopt an object is being deleted, or has been replaced."""
 
 
 def _pairs(selector: LabelSelector) -> Mapping[str, str]:
-    """The equalities every selected object has; the indexes know nothing else."""
+    """The label values that a selector requires to be equal; the indexes use only these."""
     if selector.equalities is not None:
         return selector.equalities
     return {r.key: r.values[0] for r in selector.requirements if r.operator in ("=", "in") and len(r.values) == 1}
 
 
 class Owners(Derived, Generic[W]):
-    """The workloads of one kind: which one a reference means, and which would adopt an orphan with certain labels."""
+    """The workloads of one kind: finds the one in an owner reference, and those that would adopt an orphan."""
 
     def __init__(self, resource: Resource, informer: Informer[W]) -> None:
         super().__init__(f"owners among {resource.qualified}")
@@ -76,10 +76,10 @@ class _Follower(msgspec.Struct, Generic[D]):
 
 
 class Dependants(Derived, Generic[D]):
-    """What workloads of several kinds own of one resource."""
+    """The objects of one resource that workloads of several kinds own."""
 
     def __init__(self, informer: Informer[D], *, same: Callable[[D, D], bool] = eq) -> None:
-        """``same`` tells whether a change is one that no owner of such an object would act on."""
+        """``same`` says whether a change is irrelevant to the owners of the object."""
         super().__init__(f"owned {informer.resource.qualified}")
         self.informer = self.watch(informer, self._changed)
         self._same = same
@@ -91,11 +91,11 @@ class Dependants(Derived, Generic[D]):
         self._orphans = ObjectsByLabels()
 
     def of(self, uid: str) -> Sequence[D]:
-        """All that refer to this workload as their controller."""
+        """All objects that name this workload as their controller."""
         return self._owned.objects(uid)
 
     def orphans(self, namespace: str, selector: LabelSelector) -> list[D]:
-        """All that have no controller and the selector selects."""
+        """All objects without a controller that the selector matches."""
         found = []
         for name in self._orphans.select(namespace, _pairs(selector)):
             orphan = self.informer.get(name, namespace)
@@ -104,7 +104,7 @@ class Dependants(Derived, Generic[D]):
         return found
 
     def follow(self, owners: Owners[Any], told: Callable[[Key, D | None, D | None], None]) -> None:
-        """Tell the key of a workload of this kind whenever something it owns, or might adopt, changes."""
+        """Report the key of a workload of this kind when an object that it owns or might adopt changes."""
         resource = owners.resource
         self._followers[resource.api_version, resource.kind] = _Follower(owners, told)
 
@@ -139,7 +139,7 @@ class Dependants(Derived, Generic[D]):
 
 
 def controller_uid(dependant: Dependant) -> tuple[str, ...]:
-    """What to file something under to find it by its controller."""
+    """The index value of an object: the uid of its controller."""
     owner = dependant.metadata.controller
     return (owner.uid,) if owner is not None else ()
 
@@ -148,7 +148,7 @@ def controller_uid(dependant: Dependant) -> tuple[str, ...]:
 
 
 class Claim(msgspec.Struct, Generic[D], frozen=True):
-    """What a workload owns and keeps, what it should adopt, what it should let go."""
+    """The objects that a workload keeps, should adopt, and should release."""
 
     kept: tuple[D, ...] = ()
     adopted: tuple[D, ...] = ()
@@ -158,7 +158,7 @@ class Claim(msgspec.Struct, Generic[D], frozen=True):
 def claim(
     owner: Workload, owned: Sequence[D], orphans: Sequence[D], *, fits: Callable[[D], bool] = lambda _: True
 ) -> Claim[D]:
-    """The decision; a workload that is being deleted neither adopts nor releases."""
+    """Decide what to keep, adopt and release; a workload that is being deleted neither adopts nor releases."""
     selector = owner.selector
     ending = owner.metadata.deletion_timestamp is not None
     kept: list[D] = []
@@ -178,7 +178,7 @@ def claim(
 
 
 class Claims(Generic[D]):
-    """Carries claims out for workloads of one kind on one resource."""
+    """Carries out the claims of workloads of one kind on one resource."""
 
     def __init__(self, cluster: Cluster, owner: Resource, dependant: Resource) -> None:
         self._cluster = cluster
@@ -186,7 +186,7 @@ class Claims(Generic[D]):
         self._dependant = dependant
 
     async def make(self, owner: Workload, claimed: Claim[D]) -> list[D]:
-        """Adopt and release; what the workload owns then, those adopted included."""
+        """Adopt and release; returns what the workload owns afterwards, including what it adopted."""
         mine = list(claimed.kept)
         if claimed.adopted:
             await self._check(owner)
@@ -196,7 +196,7 @@ class Claims(Generic[D]):
         return mine
 
     async def _check(self, owner: Workload) -> None:
-        """Ask the server itself: to adopt for a workload that is going would delete what it adopts."""
+        """Ask the server whether the workload still exists: objects that a deleted one adopts would be deleted too."""
         meta = owner.metadata
         found = await self._cluster.get(self._owner, meta.name, namespace=meta.namespace)
         if found["metadata"]["uid"] != meta.uid or found["metadata"].get("deletionTimestamp"):
@@ -208,7 +208,7 @@ class Claims(Generic[D]):
         try:
             await self._cluster.patch(self._dependant, orphan.name, patch, namespace=orphan.namespace, type="strategic")
         except NotFound:
-            return False  # gone in the meantime
+            return False  # deleted meanwhile
         return True
 
     async def _release(self, owner: Workload, dependant: Metadata) -> None:
@@ -219,4 +219,4 @@ class Claims(Generic[D]):
                 self._dependant, dependant.name, patch, namespace=dependant.namespace, type="strategic"
             )
         except (NotFound, Invalid):
-            return  # gone, replaced by another object of that name, or released already: it is no longer ours
+            return  # deleted, replaced or released already: it is no longer ours

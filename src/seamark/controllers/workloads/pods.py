@@ -1,7 +1,7 @@
-"""Making and deleting the Pods of a workload, each once.
+"""Creates and deletes the Pods of a workload, each exactly once.
 
-A Pod's name is chosen here rather than by the server: when the answer to a creation is lost, the name tells later
-whether it was done.  What was written is awaited; until the informer shows it, nothing more is made or deleted.
+The Pod's name is chosen here, not by the server: when the answer to a creation is lost, the name shows later whether
+the Pod was created.  Until the informer shows all writes, nothing more is created or deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seamark.runtime.queue import Key
 
 T = TypeVar("T")
 
-# Writes under way at once for one workload, so that other users of the server do not have to wait for all of them.
+# The limit of simultaneous writes for one workload, so that other clients of the server do not wait for all of them.
 AT_ONCE = 32
 _LONGEST_BASE = 58
 _NAME_ATTEMPTS = 8
@@ -35,16 +35,16 @@ Wording = Callable[[Reference, Verb, str, ApiError | None], str]
 
 
 def plain_wording(workload: Reference, verb: Verb, pod: str, error: ApiError | None) -> str:
-    """What most workloads say of a Pod that was created or deleted, or could not be."""
+    """The Event message of most workloads for a Pod that was, or could not be, created or deleted."""
     if error is not None:
         return f"Error {'creating' if verb == 'create' else 'deleting'}: {error}"
     return f"{'Created' if verb == 'create' else 'Deleted'} pod: {pod}"
 
 
 async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> ApiError | None:
-    """Do it all, in batches of 1, 2, 4 … at once, up to the first batch in which something fails; its error, if any.
+    """Run actions in batches of 1, 2, 4 …, up to the first batch with a failure; returns its error, if any.
 
-    What fails for one Pod (a quota, a refused template) mostly fails for all: no need to try a thousand times.
+    A failure of one Pod (a quota, a refused template) usually affects all, so a thousand attempts would be wasted.
     """
     done, size = 0, 1
     while done < len(work):
@@ -61,7 +61,7 @@ async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> A
 
 
 class PodKeeper:
-    """Creates and deletes Pods for the workloads of one kind, and tells people so."""
+    """Creates and deletes Pods for the workloads of one kind, and writes Events about it."""
 
     def __init__(
         self,
@@ -80,21 +80,21 @@ class PodKeeper:
         self._ledger = Ledger(pods, there=lambda pod: not pod.terminating)
 
     async def settled(self, key: Key) -> bool:
-        """Whether everything done for this workload is in sight; only then may more be done."""
+        """Whether the informer shows all writes for this workload; only then may more be made."""
         for pod in self._ledger.doubts(key):
             await self._resolve(key, pod)
         return self._ledger.caught_up(key)
 
     def forget(self, key: Key) -> None:
-        """The workload is gone."""
+        """Drop everything recorded for a workload that is gone."""
         self._ledger.forget(key)
 
     async def create(self, key: Key, about: Reference, pods: Sequence[Object]) -> ApiError | None:
-        """Create these Pods, as many as go; returns what went wrong."""
+        """Create these Pods until one fails; returns the error, if any."""
         return await slow_start(pods, lambda pod: self._create(key, about, pod))
 
     async def delete(self, key: Key, about: Reference, pods: Sequence[Pod]) -> ApiError | None:
-        """Delete these Pods; returns what went wrong."""
+        """Delete these Pods; returns the error, if any."""
         outcomes: list[ApiError | None] = []
         for first in range(0, len(pods), AT_ONCE):
             some = pods[first : first + AT_ONCE]
@@ -125,7 +125,7 @@ class PodKeeper:
         self._tell(about, "create", name)
 
     def _named(self, pod: Object, workload: str) -> Object:
-        """The Pod with a name: its own if it has one, or one that is most likely free."""
+        """The Pod with a name: its own if it has one, or a random one that is most likely free."""
         prefix = name_prefix(workload)
         chosen = prefix[:_LONGEST_BASE] + "".join(self._chance.choices(ALPHABET, k=5))
         return {**pod, "metadata": {"generateName": prefix, "name": chosen, **pod["metadata"]}}
@@ -133,7 +133,7 @@ class PodKeeper:
     async def _delete(self, key: Key, about: Reference, pod: Pod) -> ApiError | None:
         meta = pod.metadata
         try:
-            # Only this very Pod, in case another of the same name has come meanwhile.
+            # The uid is given so that a new Pod of the same name is not deleted.
             await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid)
         except NotFound:
             return None
@@ -151,13 +151,13 @@ class PodKeeper:
         self._recorder.record(about, type, reason=f"{outcome}{verb.capitalize()}", message=message)
 
     async def _resolve(self, key: Key, pod: Key) -> None:
-        """Find out about a creation whose answer was lost."""
+        """Ask the server whether a Pod exists after the answer to its creation was lost."""
         namespace, name = split_key(pod)
         try:
             found = await self._cluster.get(PODS, name, namespace=namespace, as_=Receipt)
         except NotFound:
             self._ledger.certain(key, pod)
             return
-        # It may have changed since it was created; waiting for that version is as good.
+        # It may have changed since its creation; waiting for the later version does no harm.
         self._ledger.wrote(key, found.version)
         self._ledger.certain(key, pod)

@@ -1,6 +1,6 @@
-"""How many Pods to make or delete, which ones, and what to say about it: ReplicaSets and ReplicationControllers.
+"""How many Pods a ReplicaSet or ReplicationController creates, which ones it deletes, and its status.
 
-Pure: from the Pods a workload has to what should change and what its status is.
+Pure: the input is the Pods of a workload, the result is the changes and the status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seamark.rules.objects.metadata import Metadata, View
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, WorkloadCondition, WorkloadConditions
 
-# No more than this many Pods are made or deleted in one go for one workload.
+# At most this many Pods are created or deleted for one workload in one ``reconcile``.
 BURST = 500
 
 FAILURE = "ReplicaFailure"
@@ -47,7 +47,7 @@ class ReplicasSpec(View, frozen=True):
 
 
 class Replicas(View, frozen=True):
-    """What both kinds have in common."""
+    """The fields that both kinds have in common."""
 
     metadata: Metadata
     spec: ReplicasSpec = ReplicasSpec()
@@ -72,7 +72,7 @@ class ReplicaSet(Replicas, frozen=True):
 
 class ReplicationController(Replicas, frozen=True):
     resource: ClassVar[Resource] = REPLICATION_CONTROLLERS
-    # Its status has no such field.
+    # The status of a ReplicationController has no such field.
     counts_terminating: ClassVar[bool] = False
 
     @property
@@ -81,14 +81,14 @@ class ReplicationController(Replicas, frozen=True):
 
 
 class ReplicaChanges(msgspec.Struct, frozen=True):
-    """How many Pods to create, and which to delete; one of the two at most."""
+    """How many Pods to create, or which to delete; never both."""
 
     create: int = 0
     delete: tuple[Pod, ...] = ()
 
 
 def plan(replicas: Replicas, pods: Sequence[Pod], *, related: Iterable[Pod], now: float) -> ReplicaChanges:
-    """What brings the number of active Pods to what it should be; ``related`` are those of its siblings as well."""
+    """The changes that reach the wanted number of active Pods; ``related`` includes Pods of its siblings."""
     if replicas.metadata.deletion_timestamp is not None:
         return ReplicaChanges()
     surplus = len(pods) - replicas.spec.replicas
@@ -100,7 +100,7 @@ def plan(replicas: Replicas, pods: Sequence[Pod], *, related: Iterable[Pod], now
 
 
 def doomed(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: float) -> tuple[Pod, ...]:
-    """The Pods that can be missed most easily: those not yet at work, then those that hurt least."""
+    """The Pods to delete: first those that do not work yet, then those that are needed least."""
     if count >= len(pods):
         return tuple(pods)
     crowds = Counter(pod.spec.node_name for pod in related if pod.active)
@@ -110,8 +110,8 @@ def doomed(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: floa
 def _worth(pod: Pod, crowds: Mapping[str, int], now: float) -> tuple[Any, ...]:
     """Sorts the least needed first.
 
-    Times count by order of magnitude only, and equal ones are told apart by uid, as good as chance: or else a workload
-    that is scaled down and up again would keep all its Pods in the zone where the oldest ones happen to be.
+    Ages are compared only by order of magnitude, and equal ones by uid, which is as good as random.  Otherwise a
+    workload that is scaled down and up again would keep all its Pods in the zone of the oldest ones.
     """
     since = pod.ready_since
     created = pod.metadata.creation_timestamp
@@ -135,14 +135,14 @@ def _deletion_cost(pod: Pod) -> int:
 
 
 def _magnitude(seconds: float) -> int:
-    """Go counts in nanoseconds and takes the logarithm to the base of two."""
+    """The order of magnitude of an age: as in Kubernetes, the binary logarithm of nanoseconds."""
     return int(math.log2(seconds * 1e9)) if seconds > 0 else -1
 
 
 def count(
     replicas: Replicas, pods: Sequence[Pod], *, terminating: int, failure: ApiError | None, now: float
 ) -> ReplicasStatus:
-    """The status of a workload with these active Pods; ``failure`` is what went wrong when it wanted others."""
+    """The status of a workload with these active Pods; ``failure`` is the error of creating or deleting others."""
     template = (replicas.spec.template or {}).get("metadata") or {}
     wanted = (template.get("labels") or {}).items()
     seconds = replicas.spec.min_ready_seconds
@@ -169,7 +169,7 @@ def _conditions(replicas: Replicas, pods: int, failure: ApiError | None, now: fl
 
 
 def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: float) -> float | None:
-    """In how many seconds the next ready Pod becomes available by itself; None if none does."""
+    """In how many seconds the next ready Pod becomes available; None if none is about to."""
     if not min_ready_seconds:
         return None
     at = (pod.available_at(min_ready_seconds) for pod in pods)

@@ -1,6 +1,6 @@
-"""Keeps the Pods of ReplicaSets and ReplicationControllers as many as they should be.
+"""Keeps the number of Pods of ReplicaSets and ReplicationControllers.
 
-What to do is :mod:`seamark.controllers.workloads.replicas`; this follows the cluster and carries it out.
+:mod:`seamark.controllers.workloads.replicas` decides what to do; this module follows the cluster and does it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from seamark.rules.objects.workloads import owner_reference
 from seamark.runtime.controller import Again
 from seamark.runtime.queue import Key
 
-# Counting costs as much as there are Pods: while they change all the time, a thousand are counted twenty times a
-# second.
+# The cost of counting grows with the number of Pods: while they change continuously, a thousand are counted twenty
+# times a second.
 PAUSE_PER_POD = 0.00005
 
 R = TypeVar("R", bound=Replicas)
 
 
 class ReplicasController(WorkloadController[R]):
-    """One kind of workload that is a number of like Pods."""
+    """The controller of one kind of workload with a number of equal Pods."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ReplicasController(WorkloadController[R]):
         return None
 
     def _related(self, replicas: R, active: Sequence[Pod]) -> Iterable[Pod]:
-        """The Pods of all that have the same owner, such as the ReplicaSets of one Deployment."""
+        """The Pods of all workloads with the same owner, such as the ReplicaSets of one Deployment."""
         owner = replicas.metadata.controller
         if owner is None:
             return active

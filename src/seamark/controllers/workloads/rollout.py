@@ -1,6 +1,6 @@
-"""What to do next for a Deployment: which ReplicaSets to create, resize and delete, and what to say.
+"""What to do next for a Deployment: which ReplicaSets to create, resize and delete, and its status.
 
-Pure: :func:`plan` is the whole decision.  It makes one step at a time; the change it causes brings the next.
+Pure: :func:`plan` is the whole decision.  It plans one step at a time; the changes that follow cause the next.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from seamark.rules.objects.workloads import WorkloadConditions
 
 
 class Resize(msgspec.Struct, frozen=True):
-    """A ReplicaSet as it is and as it should be; its size, its annotations or how long its Pods must be ready."""
+    """A ReplicaSet as it is and as it should be: its size, annotations or ``minReadySeconds`` differ."""
 
     before: ReplicaSet
     after: ReplicaSet
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """``again`` is in how many seconds to look again should nothing happen."""
+    """``again`` is after how many seconds to plan again if nothing changes."""
 
     status: DeploymentStatus
     revision: str = ""
@@ -46,7 +46,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, lingering: bool, now: float) -> Plan:
-    """``lingering`` says that Pods of old ReplicaSets still run, be it on their way out: Recreate waits for them."""
+    """``lingering``: Pods of old ReplicaSets still run, perhaps terminating; Recreate waits for them."""
     new, old = split(deployment, sets)
     draft = _Draft(deployment, new, old, now)
     if deployment.metadata.deletion_timestamp is not None:
@@ -68,14 +68,14 @@ def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, lingering: bool,
 
 
 def split(deployment: Deployment, sets: Iterable[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """The ReplicaSet that has the Deployment's template, and all others; of several the oldest is the one."""
+    """The oldest ReplicaSet with the Deployment's template, and all others."""
     ordered = by_age(sets)
     new = next((rs for rs in ordered if same_template(deployment, rs)), None)
     return new, [rs for rs in ordered if rs is not new]
 
 
 class _Draft:
-    """A plan in the making: ReplicaSets as they will be."""
+    """A plan under construction: the ReplicaSets as they will be."""
 
     def __init__(self, deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: float) -> None:
         self._deployment = deployment
@@ -94,7 +94,7 @@ class _Draft:
             self._renew(new)
 
     def _renew(self, new: ReplicaSet) -> None:
-        """Bring what the new ReplicaSet has from its Deployment up to date, whatever else happens."""
+        """Update the fields that the new ReplicaSet copies from its Deployment; every plan does this."""
         deployment = self._deployment
         annotations = revised_annotations(deployment, new.metadata.annotations, self._revision)
         self.new = self._after[new.metadata.name] = msgspec.structs.replace(
@@ -106,7 +106,7 @@ class _Draft:
             self._note("FoundNewReplicaSet", f'Found new replica set "{new.metadata.name}"')
 
     def ensured(self) -> ReplicaSet:
-        """The new ReplicaSet, which is created if there is none."""
+        """The new ReplicaSet; planned if it does not exist."""
         if self.new is not None:
             return self.new
         deployment = self._deployment
@@ -136,7 +136,7 @@ class _Draft:
             self.new = self._after[self.new.metadata.name]
 
     def clean_up(self) -> None:
-        """Forget the oldest of the old ReplicaSets, as far as they are more than should be kept and have no Pods."""
+        """Delete the oldest of the old ReplicaSets without Pods, down to the number that the history may keep."""
         limit = self._deployment.history_limit
         kept = [self._after[name] for name in self._old]
         kept = [rs for rs in kept if rs.metadata.deletion_timestamp is None]
@@ -146,7 +146,7 @@ class _Draft:
         self._deleted = tuple(rs for rs in kept[: len(kept) - limit] if _empty(rs))
 
     def plan(self, *, moving: bool) -> Plan:
-        """``moving`` is a rollout; a Deployment that rests or is scaled says nothing about its progress."""
+        """``moving`` is true for a rollout; a paused or scaled Deployment does not report progress."""
         deployment, sets, now = self._deployment, list(self._after.values()), self._now
         status = rollout_status.summed_up(deployment, sets, self.new, conditions=self._conditions, now=now)
         again = None
@@ -160,7 +160,7 @@ class _Draft:
             if name != created and after is not self._before[name] and after != self._before[name]
         ]
         revision = self.new.metadata.annotations.get(REVISION, "") if self.new is not None else ""
-        # A second more, for times are written without their fractions.
+        # A second more, because times are written without fractions of seconds.
         return Plan(
             status,
             revision=revision,

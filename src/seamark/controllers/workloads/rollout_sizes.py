@@ -1,8 +1,8 @@
-"""How large each ReplicaSet of a Deployment should be next.  Pure; only sizes that change are named.
+"""How large each ReplicaSet of a Deployment should be next.  Pure; the results contain only sizes that change.
 
-A ReplicaSet that was told to shrink still has, and reports, the Pods it had until it has acted.  They take up room
-until then, and no more of them count as available than will stay: whoever acts first, there are never too many Pods,
-and the same Pod is never spare twice.
+A ReplicaSet that is to shrink still reports its old Pods until its own controller has deleted them.  Until then these
+Pods count towards the maximum, but only as many count as available as will stay.  So in any order of events there are
+never too many Pods, and the same Pod is never counted as spare twice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def available(replica_set: ReplicaSet) -> int:
 
 
 def held(sets: Iterable[ReplicaSet]) -> int:
-    """How many Pods these have or are about to have, those included that they have yet to delete."""
+    """How many Pods these have or are about to have, including those not deleted yet."""
     return sum(max(rs.spec.replicas, rs.status.replicas) for rs in sets)
 
 
@@ -43,7 +43,7 @@ def held(sets: Iterable[ReplicaSet]) -> int:
 
 
 def grown(deployment: Deployment, current: int, others: int) -> int:
-    """How large the new ReplicaSet may be while the others hold so many Pods."""
+    """How large the new ReplicaSet may be, given the number of Pods held."""
     wanted = deployment.spec.replicas
     if not deployment.rolling or current >= wanted:
         return wanted
@@ -52,7 +52,7 @@ def grown(deployment: Deployment, current: int, others: int) -> int:
 
 
 def rolling(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
-    """One step: the new one grows if there is room, or else old ones shrink if enough Pods are available."""
+    """One step: the new ReplicaSet grows if there is room; otherwise old ones shrink if enough Pods are available."""
     size = grown(deployment, new.spec.replicas, held(old))
     if size != new.spec.replicas:
         return {new.metadata.name: size}
@@ -63,7 +63,7 @@ def _shrunk(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) 
     needed = deployment.spec.replicas - deployment.unavailable
     spare = total(old) + available(new) - needed
     sizes = {rs.metadata.name: rs.spec.replicas for rs in old}
-    # Pods that do not work go first: they are no loss, and would hold up everything if they had to be waited for.
+    # Pods that do not work go first: deleting them loses nothing, and waiting for them could block the rollout.
     for rs in old:
         broken = min(rs.spec.replicas - available(rs), spare)
         if broken > 0:
@@ -82,9 +82,9 @@ def _shrunk(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) 
 
 
 def was_scaled(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
-    """Whether the Deployment has another size than its ReplicaSets remember.
+    """Whether the Deployment's size differs from the one recorded on its ReplicaSets.
 
-    Where old ones are to go all at once there is nothing to share: the rollout itself ends with the right size.
+    With Recreate and several ReplicaSets there is nothing to distribute: the rollout itself ends with the right size.
     """
     living = active(sets)
     if not deployment.rolling and len(living) > 1:
@@ -94,10 +94,10 @@ def was_scaled(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
 
 
 def scaled(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
-    """All sizes for a Deployment that was scaled, unchanged ones of those concerned too.
+    """All sizes for a Deployment that was scaled, including unchanged ones.
 
-    In the middle of a rollout every ReplicaSet takes its share: growing only the new one, or shrinking only the old
-    ones, would hasten a rollout that may be bad.
+    During a rollout every ReplicaSet is scaled in proportion: growing only the new one, or shrinking only the old
+    ones, would speed up a rollout that may be bad.
     """
     everything = [*old, *([new] if new is not None else ())]
     living = active(everything)
@@ -110,7 +110,7 @@ def scaled(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Replica
 
 
 def _saturated(deployment: Deployment, new: ReplicaSet) -> bool:
-    """Whether the new ReplicaSet does all the work already."""
+    """Whether the new ReplicaSet already has all the Pods, and they are available."""
     wanted = deployment.spec.replicas
     desired = number(new.metadata.annotations, DESIRED_REPLICAS)
     return new.spec.replicas == desired == new.status.available_replicas == wanted
@@ -120,7 +120,7 @@ def _proportional(deployment: Deployment, living: Sequence[ReplicaSet]) -> Sizes
     wanted = deployment.spec.replicas
     allowed = wanted + deployment.surge if wanted else 0
     difference = allowed - total(living)
-    # The largest first; of equals the one whose change is the less risky.
+    # The largest first; of equal ones, the newest first when growing and the oldest first when shrinking.
     ordered = by_age(living)
     if difference > 0:
         ordered.reverse()
@@ -136,7 +136,7 @@ def _proportional(deployment: Deployment, living: Sequence[ReplicaSet]) -> Sizes
 
 
 def _share(deployment: Deployment, replica_set: ReplicaSet, *, left: int) -> int:
-    """What of the difference falls to this one; never more than is left of it."""
+    """This ReplicaSet's share of the difference; never more than what is left of it."""
     size, wanted = replica_set.spec.replicas, deployment.spec.replicas
     if not left:
         return 0

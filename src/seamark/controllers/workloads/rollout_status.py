@@ -1,4 +1,4 @@
-"""The status of a Deployment: what its ReplicaSets add up to, and how its rollout gets on.  Pure."""
+"""The status of a Deployment: the sums over its ReplicaSets, and the progress of its rollout.  Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def progressing(status: str, reason: str, message: str, *, now: float) -> Worklo
 
 
 def pause_noted(deployment: Deployment, conditions: WorkloadConditions, now: float) -> WorkloadConditions:
-    """The conditions of a Deployment that was paused or resumed: while it rested, no progress was to be expected.
+    """The conditions of a Deployment that was paused or resumed, so that the pause does not count towards the deadline.
 
     A lack of progress that has been reported stays reported.
     """
@@ -52,7 +52,7 @@ def summed_up(
     conditions: WorkloadConditions,
     now: float,
 ) -> DeploymentStatus:
-    """The counts, and whether there are Pods enough."""
+    """The counts, and whether there are enough Pods."""
     available = sum(rs.status.available_replicas for rs in sets)
     terminating = [rs.status.terminating_replicas for rs in sets]
     if available >= deployment.spec.replicas - deployment.unavailable:
@@ -69,7 +69,7 @@ def summed_up(
         ready_replicas=sum(rs.status.ready_replicas for rs in sets),
         available_replicas=available,
         unavailable_replicas=max(0, sum(rs.spec.replicas for rs in sets) - available),
-        # While one of them has yet to say, nobody knows.
+        # The sum is unknown until every ReplicaSet has reported its number.
         terminating_replicas=None if None in terminating else sum(count or 0 for count in terminating),
         collision_count=deployment.status.collision_count,
         conditions=with_condition(conditions, enough),
@@ -77,7 +77,7 @@ def summed_up(
 
 
 def complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """All Pods are new and available, and no old ones are left."""
+    """Whether all Pods are new and available, and no old ones are left."""
     wanted = deployment.spec.replicas
     seen = status.observed_generation >= deployment.metadata.generation
     return seen and status.updated_replicas == status.replicas == status.available_replicas == wanted
@@ -91,7 +91,7 @@ def with_progress(
     *,
     now: float,
 ) -> DeploymentStatus:
-    """The status of a rollout under way: done, moving, or stuck; and what keeps ReplicaSets from getting Pods."""
+    """The status during a rollout: complete, progressing or stuck; and why ReplicaSets could not create Pods."""
     conditions = status.conditions
     if deployment.deadline is None:
         conditions = without_condition(conditions, PROGRESSING)
@@ -122,7 +122,7 @@ def _judged(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | 
 
 
 def _moving(conditions: WorkloadConditions, message: str, now: float) -> WorkloadConditions:
-    """Every movement renews the condition, the same reason notwithstanding: the deadline counts from the last one."""
+    """Renew the condition on all progress, even if the reason is the same: the deadline counts from the last one."""
     new = progressing("True", "ReplicaSetUpdated", message, now=now)
     current = condition_of(conditions, PROGRESSING)
     if current is not None and current.status == "True":
@@ -148,7 +148,7 @@ def timed_out(deployment: Deployment, status: DeploymentStatus, now: float) -> b
 
 
 def seconds_left(deployment: Deployment, status: DeploymentStatus, now: float) -> float | None:
-    """How long the rollout may still stand as it is; None if nobody waits for it, or no longer.
+    """How many seconds without progress are left; None if there is no deadline, or it no longer applies.
 
     Pods lost after a rollout has succeeded do not make it a failure.
     """
@@ -161,7 +161,7 @@ def seconds_left(deployment: Deployment, status: DeploymentStatus, now: float) -
 
 
 def _failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> WorkloadCondition | None:
-    """What a ReplicaSet says about Pods it could not make; the new one's word weighs most."""
+    """A ReplicaSet's condition about Pods it could not create; the new ReplicaSet's takes precedence."""
     for replica_set in [*([new] if new is not None else ()), *sets]:
         conditions: WorkloadConditions = replica_set.status.conditions
         found = condition_of(conditions, FAILURE)

@@ -1,4 +1,4 @@
-"""How a rolling update goes: numbers that may be percentages, as in ``maxSurge: 25%`` of so many replicas."""
+"""The settings of rolling updates, and numbers that may be percentages, as in ``maxSurge: 25%``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Share = int | str
 
 
 class RollingUpdate(View, frozen=True):
-    """The settings of all workloads; the API server fills in those that a kind has."""
+    """The settings of all kinds of workloads; the API server sets the defaults of those that a kind has."""
 
     max_surge: Share = 0
     max_unavailable: Share = 1
@@ -18,7 +18,7 @@ class RollingUpdate(View, frozen=True):
 
 
 def resolve(share: Share, whole: int, *, rounding: Literal["up", "down"]) -> int:
-    """The number, out of ``whole``.  The API server accepts only digits with a percent sign as text."""
+    """The number itself, or the percentage of ``whole``.  The API server accepts no other text than percentages."""
     if isinstance(share, int):
         return share
     hundredths = int(share.removesuffix("%")) * whole

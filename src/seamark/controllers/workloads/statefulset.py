@@ -1,7 +1,7 @@
-"""What to do next for a StatefulSet: which Pods to create, delete and put right, and what to say about it.
+"""What to do next for a StatefulSet: which Pods to create, delete and correct, and its status.
 
-Pure.  Pods have places, the ordinals from ``start`` on.  By default they come and go one at a time, in order, and only
-while all before them are available; with the ``Parallel`` policy each place is looked at by itself.
+Pure.  Each Pod has a place: an ordinal, counted from ``start``.  By default Pods are created and deleted one at a time,
+in order, and only while all before them are available; with the ``Parallel`` policy each place is handled separately.
 """
 
 from __future__ import annotations
@@ -74,26 +74,26 @@ class StatefulSet(View, frozen=True):
 
     @property
     def places(self) -> range:
-        """The ordinals that should be taken."""
+        """The ordinals that should have a Pod."""
         start = self.spec.ordinals.start
         return range(start, start + self.spec.replicas)
 
     @property
     def partition(self) -> int:
-        """From which ordinal on Pods are to be of the newest revision."""
+        """The first ordinal that should have the newest revision."""
         rolling = self.spec.update_strategy.rolling_update
         return self.spec.ordinals.start + (rolling.partition if rolling is not None else 0)
 
     @property
     def unavailable(self) -> int:
-        """How many Pods an update may take away at once."""
+        """How many Pods may be unavailable during an update."""
         rolling = self.spec.update_strategy.rolling_update
         share = rolling.max_unavailable if rolling is not None else 1
         return max(1, resolve(share, self.spec.replicas, rounding="down"))
 
 
 def ordinal(name: str, pod: str) -> int | None:
-    """The place of a Pod in the StatefulSet of this name; None if it has none there."""
+    """The place of a Pod in the StatefulSet of this name; None if the Pod's name does not fit."""
     found = _member.fullmatch(pod)
     return int(found[2]) if found is not None and found[1] == name else None
 
@@ -103,7 +103,7 @@ def revision_of(pod: Pod) -> str:
 
 
 class Revisions(msgspec.Struct, frozen=True):
-    """The names of the revision most Pods are of, and of the one they all should be of."""
+    """The names of the current revision, and of the one that an update brings all Pods to."""
 
     current: str
     update: str
@@ -115,7 +115,7 @@ class Creation(msgspec.Struct, frozen=True):
 
 
 class MemberChanges(msgspec.Struct):
-    """Which Pods to create, delete, and give the labels of their name and number."""
+    """Which Pods to create, to delete, and to give the labels with their name and ordinal."""
 
     create: list[Creation] = msgspec.field(default_factory=list)
     delete: list[Pod] = msgspec.field(default_factory=list)
@@ -123,7 +123,7 @@ class MemberChanges(msgspec.Struct):
 
 
 def plan(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *, now: float) -> MemberChanges:
-    """What to change; empty if all is as it should be, or there is something to wait for."""
+    """What to change; empty if nothing has to change, or a Pod has to be waited for."""
     change = MemberChanges()
     if stateful_set.metadata.deletion_timestamp is not None:
         return change
@@ -141,7 +141,7 @@ def _place(stateful_set: StatefulSet, pod: Pod) -> int | None:
 
 
 class _Board:
-    """Who is where.  The steps say whether the next may be taken."""
+    """The Pods by place.  Each step returns whether the next step may follow."""
 
     def __init__(self, stateful_set: StatefulSet, taken: dict[int, Pod], revisions: Revisions, now: float) -> None:
         self._set = stateful_set
@@ -152,7 +152,7 @@ class _Board:
         self._condemned = sorted((place for place in taken if place not in self._places), reverse=True)
 
     def _up(self, place: int) -> bool:
-        """Whether there is a Pod at this place that does its work."""
+        """Whether this place has a Pod that works."""
         pod = self._taken.get(place)
         return pod is not None and not pod.terminating and self._available(pod)
 
@@ -160,7 +160,7 @@ class _Board:
         return pod.running_and_ready and pod.available(self._set.spec.min_ready_seconds, self._now)
 
     def fill(self, change: MemberChanges) -> bool:
-        """Every place gets its Pod, in order and one by one unless the policy is otherwise."""
+        """Give every place its Pod: one after the other in order, unless the policy is ``Parallel``."""
         ordered = self._set.ordered
         for place in self._places:
             pod = self._taken.get(place)
@@ -178,7 +178,7 @@ class _Board:
         return True
 
     def _revision_at(self, place: int) -> str:
-        """Below the partition Pods are made anew as they were."""
+        """The revision for a new Pod: below the partition it stays the current one."""
         strategy = self._set.spec.update_strategy
         if strategy.type != "RollingUpdate":
             return self._revisions.update
@@ -187,7 +187,7 @@ class _Board:
         return self._revisions.current if place < kept else self._revisions.update
 
     def shrink(self, change: MemberChanges) -> bool:
-        """Pods that have no place any more go, the last first; one that does not work may go, but not overtake."""
+        """Delete Pods beyond the last place, the highest first; in order, a Pod that does not work blocks the others."""
         ordered = self._set.ordered
         broken = next((place for place in (*self._places, *reversed(self._condemned)) if not self._up(place)), None)
         for place in self._condemned:
@@ -201,7 +201,7 @@ class _Board:
         return True
 
     def outdated(self) -> list[Pod]:
-        """Pods to be replaced by newer ones, the last first, as many as may be missing."""
+        """Outdated Pods to delete, the highest ordinal first, as many as may be unavailable."""
         down = sum(not self._up(place) for place in self._places)
         left = self._set.unavailable - down
         old = [
@@ -215,7 +215,7 @@ class _Board:
         ]
         if self._set.ordered:
             return old[: max(0, left)]
-        # What does not work anyway may go whatever the limit; it would never make room by itself.
+        # Pods that do not work may go despite the limit: they would never become available by themselves.
         idle = [pod for pod in old if not self._available(pod)]
         return idle + [pod for pod in old if self._available(pod)][: max(0, left)]
 
@@ -223,7 +223,7 @@ class _Board:
 def count(
     stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *, collisions: int, now: float
 ) -> StatefulSetStatus:
-    """The status; an update that has reached every Pod makes its revision the current one."""
+    """The status; once an update has reached every Pod, its revision becomes the current one."""
     seconds, wanted = stateful_set.spec.min_ready_seconds, stateful_set.spec.replicas
     members = [pod for pod in pods if _place(stateful_set, pod) is not None]
     staying = [revision_of(pod) for pod in members if not pod.terminating]
@@ -247,7 +247,7 @@ def count(
 
 
 def new_pod(stateful_set: StatefulSet, template: Template, creation: Creation) -> Object:
-    """The Pod for a place: a name that stays, and a host name under the headless Service."""
+    """The Pod for a place, with a stable name, and a host name under the headless Service."""
     meta, spec = stateful_set.metadata, stateful_set.spec
     name = f"{meta.name}-{creation.ordinal}"
     labels = {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(creation.ordinal), REVISION_HASH_LABEL: creation.revision}
@@ -262,9 +262,9 @@ def new_pod(stateful_set: StatefulSet, template: Template, creation: Creation) -
 
 
 def _volumes(stateful_set: StatefulSet, template: Template, place: int) -> list[Object]:
-    """A volume for each claim, before those of the template that have other names.
+    """A volume for each claim, followed by the template's volumes with other names.
 
-    The claims themselves are not made: PersistentVolumeClaims are not served here.
+    The claims themselves are not created, because this server does not have PersistentVolumeClaims.
     """
     names = [(claim.get("metadata") or {}).get("name", "") for claim in stateful_set.spec.volume_claim_templates]
     claimed = [

@@ -1,6 +1,6 @@
-"""Keeps the Pods of StatefulSets in their places.
+"""Creates, updates and deletes the Pods of StatefulSets.
 
-What to do is :mod:`seamark.controllers.workloads.statefulset`; this follows the cluster and carries it out.
+:mod:`seamark.controllers.workloads.statefulset` decides what to do; this module follows the cluster and does it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class StatefulSetController(WorkloadController[StatefulSet]):
             return
         pods = await self._claimed(stateful_set)
         if stateful_set.metadata.deletion_timestamp is not None:
-            # Its history may be gone already, and nothing is to be made from it.
+            # It is being deleted: its history may be gone already, and no Pods have to be created from it.
             before = stateful_set.status
             await self._count(key, stateful_set, pods, Revisions(before.current_revision, before.update_revision))
             return
@@ -127,7 +127,7 @@ class StatefulSetController(WorkloadController[StatefulSet]):
         return failure or await self._keeper.delete(key, about, change.delete)
 
     async def _relabel(self, pod: Pod) -> None:
-        """Put an adopted Pod's identity right."""
+        """Give an adopted Pod the labels of its identity."""
         meta = pod.metadata
         patch = {"metadata": {"uid": meta.uid, "labels": {POD_NAME_LABEL: meta.name}}}
         with suppress(NotFound):
@@ -147,6 +147,6 @@ class StatefulSetController(WorkloadController[StatefulSet]):
 
 
 def wording(workload: Reference, verb: Verb, pod: str, error: ApiError | None) -> str:
-    """What a StatefulSet says of a Pod that was created or deleted, or could not be."""
+    """The Event message of a StatefulSet for a Pod that was, or could not be, created or deleted."""
     outcome = "successful" if error is None else f"failed error: {error}"
     return f"{verb} Pod {pod} in StatefulSet {workload.name} {outcome}"

@@ -1,4 +1,4 @@
-"""What is made from a workload's template: short hashes for names and labels, and Pods."""
+"""Makes Pods from a workload's template, and short hashes of templates for names and labels."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from seamark.errors import Object
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.rules.objects.workloads import Template
 
-# No vowels and nothing that looks like one, so that no hash spells a word.
+# No vowels and no digits that look like them, so that no hash spells a word.
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 _canonical = msgspec.json.Encoder(order="deterministic")
 
 
 def short_hash(content: Any, collisions: int | None = None) -> str:
-    """The same for the same content; ``collisions`` makes it another one where the first was taken."""
+    """A hash of the content; ``collisions`` changes it when the first one was taken."""
     seed = b"" if collisions is None else str(collisions).encode()
     digest = hashlib.blake2b(_canonical.encode(content), digest_size=4, salt=seed[:16]).digest()
-    # Ten digits at most, each replaced by a letter: what Kubernetes' own hashes look like.
+    # At most ten digits, each replaced by a character of the alphabet, like Kubernetes' own hashes.
     return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(int.from_bytes(digest, "big")))
 
 
 def name_prefix(workload: str) -> str:
-    """The ``generateName`` of a workload's Pods; the dash is left out where it would make the name too long."""
+    """The ``generateName`` of a workload's Pods; without the dash if that would make the name invalid."""
     return f"{workload}-" if not dns_subdomain(f"{workload}-", prefix=True) else workload
 
 
 def pod_from(template: Template, *, owner: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Object:
-    """A Pod as the template wants it, with its owner and these labels besides; it has no name yet."""
+    """A Pod from the template, with its owner and additional labels, but without a name."""
     given = template.get("metadata") or {}
     metadata: Object = {field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)}
     if labels:

@@ -1,4 +1,4 @@
-"""What the controllers of all workloads have in common: the shape, and writing a workload's status."""
+"""What the controllers of all workloads have in common: the base class, and writing a workload's status."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ BATCH_SECONDS = 0.05
 
 
 class Workplace(msgspec.Struct, frozen=True):
-    """What every workload controller is given: its manager, the cluster it writes to, and how long it gathers changes.
+    """What every workload controller needs: its manager, the cluster it writes to, and how long to gather changes.
 
-    A burst of Pods that change is handled once per ``batch`` seconds and workload; a single change does not wait.
+    During a burst of Pod changes a workload is handled once per ``batch`` seconds; a single change does not wait.
     """
 
     manager: Manager
@@ -35,7 +35,7 @@ class Workplace(msgspec.Struct, frozen=True):
 
 
 class WorkloadController(Controller, Generic[W]):
-    """A controller of one kind of workload.  A workload is handled only when its own last writes are in sight."""
+    """A controller of one kind of workload.  It handles a workload only when the informers show all earlier writes."""
 
     def __init__(self, name: str, resource: Resource, workloads: Informer[W], place: Workplace) -> None:
         manager = place.manager
@@ -61,7 +61,7 @@ class WorkloadController(Controller, Generic[W]):
         always: Collection[str] = (),
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Write a new status, and annotations, if they differ from those there are."""
+        """Write a new status and new annotations, if they differ from the current ones."""
         status = difference(before, after, always=always)
         if status or annotations:
             try:
@@ -72,7 +72,7 @@ class WorkloadController(Controller, Generic[W]):
     async def _patch_status(
         self, key: Key, workload: W, status: Mapping[str, Any], annotations: Mapping[str, str] | None = None
     ) -> None:
-        """Patch the status of just this version of the workload; raises ``Conflict`` if it has changed since."""
+        """Patch the status of exactly this version of the workload; raises ``Conflict`` if it has changed since."""
         meta = workload.metadata
         about: dict[str, Any] = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         if annotations:
@@ -87,7 +87,7 @@ class WorkloadController(Controller, Generic[W]):
 
 
 def difference(old: msgspec.Struct, new: msgspec.Struct, *, always: Collection[str] = ()) -> dict[str, Any]:
-    """The merge patch that makes one status of the other; what is zero or empty is left out of an object.
+    """The merge patch from one status to the other; fields that are zero or empty are omitted from objects.
 
     Fields named in ``always`` are written even if they are zero.
     """
