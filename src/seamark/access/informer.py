@@ -270,7 +270,7 @@ class Informer(Generic[T]):
     def _log(self, error: Exception) -> None:
         log.error("%s: a handler failed", self.resource.qualified, exc_info=error)
 
-    # --- the state of the connection ---------------------------------------------------
+    # --- the state of the connection ---------------------------------------------------------------
 
     def _heard(self) -> None:
         if not self.connected:

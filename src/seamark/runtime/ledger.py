@@ -195,7 +195,7 @@ class Ledger(Generic[T]):
             if not owned:
                 del self._owned[entry.owner]
 
-    # --- objects that are never shown -----------------------------------------------------------------------
+    # --- objects that are never shown --------------------------------------------------------------
 
     def _await(self, key: Key, owner: Key) -> None:
         self._awaited.pop(key, None)  # reinserted at the end, so that the order is that of the deadlines

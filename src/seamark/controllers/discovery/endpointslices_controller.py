@@ -217,7 +217,7 @@ class EndpointSlicesController(Controller):
             self._shares_known = True
         return self._shares
 
-    # --- Events -----------------------------------------------------------------------------------
+    # --- Events ------------------------------------------------------------------------------------
 
     def _tell(self, service: Service, note: Notice) -> None:
         self._recorder.record(_about(service), note.type, reason=note.reason, message=note.message)

@@ -122,7 +122,7 @@ class Slices:
         service = self._service_of(endpoint_slice)
         return (service,) if service is not None else ()
 
-    # --- doubtful writes --------------------------------------------------------------------------------
+    # --- doubtful writes ---------------------------------------------------------------------------
 
     def doubtful(self, service: Key) -> bool:
         """Whether it is unknown if a write happened, so that ``of`` may be wrong."""

@@ -187,7 +187,7 @@ class LoadBalancerController(Controller):
         except errors.NotFound:
             return
 
-    # --- Events -----------------------------------------------------------------------------------
+    # --- Events ------------------------------------------------------------------------------------
 
     def _say_gone(self, old: Service, new: Service | None) -> None:
         if new is not None and new.spec.type != old.spec.type:

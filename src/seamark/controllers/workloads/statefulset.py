@@ -187,7 +187,7 @@ class _Board:
         return self._revisions.current if place < kept else self._revisions.update
 
     def shrink(self, change: MemberChanges) -> bool:
-        """Delete Pods beyond the last place, the highest first; in order, a Pod that does not work blocks the others."""
+        """Delete Pods beyond the last place, the highest first; if ordered, a broken Pod blocks the others."""
         ordered = self._set.ordered
         broken = next((place for place in (*self._places, *reversed(self._condemned)) if not self._up(place)), None)
         for place in self._condemned:

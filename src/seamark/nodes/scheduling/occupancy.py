@@ -1,7 +1,7 @@
-"""What runs where: the scheduler's picture of the cluster, kept change by change.
+"""Which Pods are on which nodes: the scheduler's view of the cluster, updated with each change.
 
-Pods count from the moment the scheduler has decided about them, before anybody has written it down.  Counting the Pods
-of a set (a selector in some namespaces) by node is done once and then kept up to date, for replicas ask for the same.
+A Pod counts from the moment the scheduler has chosen its node, before that is written.  The Pods of a set (a selector
+in some namespaces) are counted by node once and the counts then kept up to date, because replicas ask for the same set.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Occupant(msgspec.Struct, frozen=True):
 
 
 class Room:
-    """One Node and what is left of it."""
+    """One Node and its free resources."""
 
     __slots__ = ("allocatable", "fullness", "name", "node", "open", "ports", "used", "zone")
 
@@ -51,8 +51,8 @@ class Room:
         self.allocatable = {name: requests.thousandths(q) for name, q in node.status.allocatable.items()}
         self.used: dict[str, int] = {}
         self.ports: Counter[HostPort] = Counter()
-        self.fullness = 0.0  # the most used of its resources, from 0 to 1
-        # Most nodes have nothing that could keep a Pod away.
+        self.fullness = 0.0  # the use of its most used resource, from 0 to 1
+        # Most nodes have no taints or other reasons to refuse a Pod.
         self.open = node.ready and not node.spec.unschedulable and not node.spec.taints
 
     def add(self, occupant: Occupant) -> None:
@@ -80,20 +80,20 @@ class Room:
 
 
 def siblings_of(pod: Pod) -> Hashable:
-    """What the scheduler spreads by itself: Pods of one controller, or without one, Pods with the same labels."""
+    """The group that the scheduler spreads: Pods of one controller, or without one, Pods with the same labels."""
     owner = pod.metadata.controller
     if owner is not None:
         return owner.uid
-    # A Pod is given its node's zone as labels of its own once it has a node; siblings elsewhere have others.
+    # A Pod gets its node's zone as labels once it has a node, so these labels differ between siblings.
     labels = tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in (ZONE_LABEL, REGION_LABEL)))
     return (pod.metadata.namespace, labels) if labels else None
 
 
 def occupant(pod: Pod, name: str, node: Node | None = None) -> Occupant:
-    """A Pod on the node of that name; a Node itself is given for a Pod that is only about to get there."""
+    """A Pod on the node of that name; ``node`` is the Node itself for a Pod that is not bound yet."""
     meta, labels = pod.metadata, pod.metadata.labels
     if node is not None:
-        # The API server will copy these from the Node to the Pod.
+        # The API server copies these from the Node to the Pod when it binds the Pod.
         copied = {key: value for key in (ZONE_LABEL, REGION_LABEL) if (value := node.metadata.labels.get(key))}
         labels = {**copied, **labels}
     return Occupant(
@@ -158,14 +158,14 @@ class Occupancy:
         self._count(new, 1)
 
     def remove(self, key: str) -> bool:
-        """A Pod is gone or over; whether it was there at all."""
+        """Remove a Pod that is gone or finished; returns whether it was there."""
         old = self._occupants.get(key)
         if old is not None:
             self._take(old)
         return old is not None
 
     def knows(self, pod: Pod) -> bool:
-        """Whether nothing about the Pod has changed that matters here."""
+        """Whether the Pod is here already, unchanged in what matters here."""
         known, meta = self._occupants.get(pod.metadata.key), pod.metadata
         return (
             known is not None
@@ -225,7 +225,7 @@ class Occupancy:
         return found
 
     def wants_apart(self) -> Mapping[PodTerm, Mapping[str, int]]:
-        """What Pods that are there already do not want beside them, and on which nodes those are."""
+        """The anti-affinity terms of Pods that have a node, and the nodes of these Pods."""
         return self._apart
 
     def per_domain(self, counts: Mapping[str, int], topology: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What Pods ask of a node and what a node has, in whole thousandths so that adding up is exact and quick.  Pure."""
+"""The resources that Pods request and nodes have, in whole thousandths so that sums are exact and fast.  Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def thousandths(quantity: Quantity) -> int:
 
 
 def requested(pod: Pod) -> dict[str, int]:
-    """What a Pod needs of each resource, its own place among the Pods included.
+    """What a Pod needs of each resource, including one of the node's ``pods``.
 
-    Containers run side by side with the sidecars; each other init container runs alone with the sidecars before it.
+    Containers run together with all sidecars; each other init container runs only with the sidecars before it.
     """
     spec = pod.spec
     total = _sum(spec.containers)
@@ -42,7 +42,7 @@ def requested(pod: Pod) -> dict[str, int]:
                 _raise(peak, beside)
         _add(total, sidecars)
         _raise(total, peak)
-    # What the Pod as a whole asks for counts instead of its containers' sums.
+    # Requests of the Pod as a whole replace the sums of its containers.
     for name, quantity in spec.resources.requests.items():
         total[name] = thousandths(quantity)
     for name, quantity in spec.overhead.items():
@@ -71,7 +71,7 @@ def _raise(total: dict[str, int], least: Mapping[str, int]) -> None:
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The ports of the node a Pod needs for itself."""
+    """The ports of the node that a Pod uses."""
     return tuple(
         (port.host_port, port.protocol, "" if port.host_ip in ("0.0.0.0", "::") else port.host_ip)
         for container in (*pod.spec.containers, *pod.spec.init_containers)
@@ -81,5 +81,5 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def collide(one: HostPort, other: HostPort) -> bool:
-    """Whether two cannot be had on one node."""
+    """Whether two host ports cannot be used on the same node."""
     return one[:2] == other[:2] and ("" in (one[2], other[2]) or one[2] == other[2])

@@ -1,12 +1,12 @@
-"""Which node a Pod goes to, or why to none.  Pure: it reads the picture it is given and nothing else.
+"""Chooses the node for a Pod, or says why there is none.  Pure: it reads only the given :class:`Occupancy`.
 
-First the nodes that will not do are left out, each with Kubernetes' own sentence.  Of the others the best is taken:
+First it excludes unsuitable nodes, each with a reason in Kubernetes' words.  Of the others it takes the best, by:
 
 1. what the Pod itself prefers: node affinity, being near or far from other Pods, nodes without discouraging taints
 2. spreading as its ``topologySpreadConstraints`` wish
 3. zones, then nodes, with the fewest siblings: Pods of the same controller
 4. the least full node
-5. chance, but the same chance for the same seed, Pod and nodes
+5. chance, which is reproducible for the same seed, Pod and nodes
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from seamark.rules.placement import PodSet
 
 NO_NODES = "no nodes available to schedule pods"
 _UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "NoSchedule")
-_DISLIKE = 10  # what a discouraging taint weighs against the 1 to 100 of preferences
+_DISLIKE = 10  # the weight of a PreferNoSchedule taint, compared with the 1 to 100 of preferences
 
 Score = tuple[float, ...]
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The node, or why there is none: a sentence, and whether it could help if a Pod came or went."""
+    """The node; or the reason why there is none, and whether a change of other Pods could help."""
 
     node: str = ""
     message: str = ""
@@ -42,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
-    """Where to put a Pod."""
+    """Choose the node for a Pod."""
     if not occupancy.rooms:
         return Decision(message=NO_NODES)
     question = _Question(pod, occupancy)
@@ -71,7 +71,7 @@ def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
     return Decision(min(best, key=lambda name: (crc32(f"{seed}/{pod.metadata.key}/{name}".encode()), name)))
 
 
-# What only a change of Nodes or of the Pod itself can help against.
+# Reasons that only a change of Nodes or of the Pod itself can remove.
 _LASTING = ("node(s) didn't match Pod's node affinity/selector", "node(s) were unschedulable", "node(s) were not ready")
 
 
@@ -83,7 +83,7 @@ def _unschedulable(nodes: int, refusals: Sequence[tuple[str, ...]]) -> Decision:
 
 
 class _Question:
-    """One Pod against the picture; what is the same for all nodes is worked out once."""
+    """One Pod and the occupancy; values that are the same for all nodes are computed once."""
 
     def __init__(self, pod: Pod, occupancy: Occupancy) -> None:
         self.pod, self.occupancy = pod, occupancy
@@ -115,10 +115,10 @@ class _Question:
         self.siblings: Mapping[str, int] = occupancy.siblings(group) if group is not None else {}
         self.zone_siblings = occupancy.per_domain(self.siblings, ZONE_LABEL) if self.siblings else {}
 
-    # --- which will not do -------------------------------------------------------------------------
+    # --- unsuitable nodes --------------------------------------------------------------------------
 
     def refuses(self, room: Room) -> tuple[str, ...]:
-        """Why this node will not do; empty if it will.  The first objection counts, as in Kubernetes."""
+        """Why this node is unsuitable; empty if it is suitable.  The first reason counts, as in Kubernetes."""
         if not room.open and (closed := self._closed(room)):
             return closed
         if self.choosy and not self.fits(room):
@@ -139,7 +139,7 @@ class _Question:
         return ()
 
     def fits(self, room: Room) -> bool:
-        """Whether it is one of the nodes the Pod asks for."""
+        """Whether the Pod's node selector and node affinity allow this node."""
         return placement.asked_for(self.pod.spec, self.wanted, room.node)
 
     def _occupied(self, taken: Mapping[HostPort, int]) -> bool:
@@ -172,14 +172,14 @@ class _Question:
         return ()
 
     def _first(self, pods: PodSet, domains: Mapping[str, int]) -> bool:
-        """The first of Pods that want to be together may go anywhere."""
+        """Whether this is the first of a group of Pods with affinity to each other, which may go anywhere."""
         meta = self.pod.metadata
         return not domains and pods.contains(meta.namespace, meta.labels, self.occupancy.namespaces)
 
-    # --- which is best -----------------------------------------------------------------------------
+    # --- the best node -----------------------------------------------------------------------------
 
     def score(self, room: Room) -> Score:
-        """The less, the better."""
+        """The score of a node; the lowest is the best."""
         crowd = (self.zone_siblings.get(room.zone, 0), self.siblings.get(room.name, 0), room.fullness)
         if self.wishless and room.open:
             return (0, 0, *crowd)
@@ -195,7 +195,7 @@ class _Question:
 
 
 class _Spread:
-    """One topologySpreadConstraint against the picture."""
+    """One topologySpreadConstraint and the occupancy."""
 
     def __init__(self, question: _Question, constraint: SpreadConstraint) -> None:
         pod, occupancy = question.pod, question.occupancy
@@ -230,7 +230,7 @@ class _Spread:
 
 
 def _eligible(question: _Question, room: Room, constraint: SpreadConstraint) -> bool:
-    """Whether a node counts as a place to spread over."""
+    """Whether a node is one of those to spread over."""
     if constraint.node_affinity_policy != "Ignore" and not question.fits(room):
         return False
     honours_taints = constraint.node_taints_policy == "Honor"

@@ -1,7 +1,7 @@
-"""The scheduler: Pods without a node get one, by what :mod:`schedule` decides.
+"""The scheduler: binds Pods to the nodes that :mod:`schedule` chooses.
 
-Pods for which there is no node are parked with all that ask for exactly the same, and one of each kind is tried again
-when something happens that could help: a Node changes, or a Pod goes.  Nothing is tried again for no reason.
+Pods that fit on no node are parked, in groups with exactly the same requirements.  One Pod of each group is tried again
+when something happens that could help: a Node changes, or a Pod goes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
-Kind = bytes  # what Pods that ask for the same have in common
+Kind = bytes  # identifies a group of Pods with the same requirements
 
 
 class Scheduler(Controller):
-    """Gives Pods nodes."""
+    """Binds Pods to nodes."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Scheduler(Controller):
         self._events = manager.recorder(cluster, settings.scheduler)
         self._clock = manager.clock
         self.occupancy = Occupancy()
-        self._parked: dict[Kind, dict[Key, bool]] = {}  # whether each hopes for space
+        self._parked: dict[Kind, dict[Key, bool]] = {}  # by Pod: whether a change of other Pods could help
         self._kinds: dict[Key, Kind] = {}
 
     def reset(self) -> None:
-        """Pods that have been given a node but are not shown on it yet keep their place."""
+        """Keep the Pods that were bound to a node but are not shown there yet."""
         decided = [each for each in self.occupancy.occupants() if self._undisclosed(each)]
         self.occupancy = Occupancy()
         for each in decided:
@@ -98,13 +98,13 @@ class Scheduler(Controller):
             self._unpark(key)
             self.occupancy.put(occupant(new, new.spec.node_name))
             if self._parked and (old is None or not old.spec.node_name):
-                # Others may have waited for just this company.
+                # Parked Pods may have affinity to this Pod.
                 self._retry(only_hoping=True)
         elif old is None or not _same_question(old, new):
             self.queue.add(key)
 
     def _retry(self, *, only_hoping: bool) -> None:
-        """Something happened that may help: try one of each kind, and if it succeeds the next."""
+        """Something happened that may help: try one Pod of each group, and after a success the next."""
         for parked in self._parked.values():
             key, hopes = next(iter(parked.items()))
             if hopes or not only_hoping:
@@ -133,7 +133,7 @@ class Scheduler(Controller):
         if pod is None or not self._concerns(pod):
             return
         if (known := self.occupancy.get(key)) is not None and known.uid == pod.metadata.uid:
-            return  # decided already, and on its way
+            return  # already decided, and the write is under way
         decision = schedule.choose(pod, self.occupancy, seed=self._settings.seed)
         if decision.node:
             kind = self._unpark(key)
@@ -164,20 +164,20 @@ class Scheduler(Controller):
         try:
             await self._cluster.create(PODS, binding, namespace=meta.namespace, name=meta.name, subresource="binding")
         except (errors.NotFound, errors.Conflict):
-            # Gone, going, or bound by another scheduler: what the informer tells next says which.
+            # Deleted, terminating, or bound by another scheduler: the informer will show which.
             self._take_back(pod)
         except BaseException:
             self._take_back(pod)
             raise
 
     def _take_back(self, pod: Pod) -> None:
-        """The decision was not carried out, unless the informer already shows that it was."""
+        """Undo a decision that could not be written, unless the informer shows that it was."""
         current = self._pods.by_key(pod.metadata.key)
         if current is None or not current.spec.node_name:
             self.occupancy.remove(pod.metadata.key)
 
     async def _explain(self, pod: Pod, decision: Decision) -> None:
-        """Say on the Pod why it has no node, once for every different reason."""
+        """Write in the Pod's status why it has no node, once for each new reason."""
         was = pod.condition("PodScheduled")
         now = times.text(self._clock.time())
         since = was.last_transition_time if was is not None and was.status == "False" else now
@@ -186,7 +186,7 @@ class Scheduler(Controller):
         if was == condition:
             return
         meta = pod.metadata
-        # Only this condition is ours: a strategic patch leaves the others as they are by then.
+        # A strategic patch changes only our condition and leaves the others alone.
         patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [msgspec.to_builtins(condition)]}}
         try:
             await self._cluster.patch(
@@ -199,14 +199,14 @@ class Scheduler(Controller):
                 field_manager="kube-scheduler",
             )
         except (errors.NotFound, errors.Conflict):
-            return  # gone, and perhaps another one of its name there: no need to explain anything
+            return  # deleted or replaced: nothing to explain
         self._events.record(
             Reference.of(PODS, pod.metadata), "Warning", reason="FailedScheduling", message=decision.message
         )
 
 
 def _same_question(old: Pod, new: Pod) -> bool:
-    """Whether a change makes no difference to where a Pod may go."""
+    """Whether a change of a Pod does not affect where it may go."""
     return (
         old.spec == new.spec
         and old.metadata.labels == new.metadata.labels

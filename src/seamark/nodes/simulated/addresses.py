@@ -1,7 +1,7 @@
-"""The addresses Pods get on one node: out of the node's own part of the Pod ranges, in both families, never twice.
+"""The Pod addresses of one node, from the node's own part of the Pod ranges, in both families, never used twice.
 
-A Pod is given one number, which is its place in every range: the node's IPv4 and IPv6 addresses of a Pod end alike as
-long as both are given here.  Numbers go round, so that an address just given back is the last to be used again.
+A Pod gets one number, which is its position in every range, so that its IPv4 and IPv6 addresses end alike.  Numbers are
+assigned in a circle, so that a released address is the last to be used again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ FIRST = 2  # 0 is the network's own address, 1 the node's
 
 
 class Addresses:
-    """What is taken and what is free on one node."""
+    """The taken and the free addresses of one node."""
 
     def __init__(self, ranges: Sequence[str]) -> None:
         networks = [ip_network(text) for text in ranges]
         self._networks = networks
-        # IPv4 keeps its last address for broadcast; a range shared by both families is as large as its smaller part.
+        # The last IPv4 address is for broadcast.  With two families, the smaller range limits the numbers.
         self._end = min((n.num_addresses - (n.version == 4) for n in networks), default=0)
         self._bases = [(int(n.network_address), n.version) for n in networks]
         self._next = FIRST
@@ -29,11 +29,11 @@ class Addresses:
         self._texts: dict[str, tuple[str, ...]] = {}
 
     def of(self, owner: str) -> tuple[str, ...] | None:
-        """The addresses somebody has."""
+        """The addresses that a Pod has."""
         return self._texts.get(owner)
 
     def take(self, owner: str) -> tuple[str, ...] | None:
-        """Addresses for somebody, the same again if there are some already; None if all are taken."""
+        """Addresses for a Pod, the same ones if it has some already; None if all are taken."""
         known = self._texts.get(owner)
         if known is not None:
             return known
@@ -50,7 +50,7 @@ class Addresses:
         return texts
 
     def adopt(self, owner: str, addresses: Iterable[str]) -> bool:
-        """Leave somebody the addresses it has; False if they are none of ours, or another's."""
+        """Record the addresses that a Pod has; False if they are outside our ranges, or another Pod's."""
         if owner in self._texts:
             return True
         texts = tuple(addresses)
@@ -70,19 +70,19 @@ class Addresses:
         return True
 
     def retain(self, owners: Container[str]) -> None:
-        """Take back what was given to any others."""
+        """Release the addresses of all other Pods."""
         for owner in [owner for owner in self._texts if owner not in owners]:
             self.release(owner)
 
     def release(self, owner: str) -> bool:
-        """Take back what somebody had; whether there was anything."""
+        """Release the addresses of a Pod; returns whether it had any."""
         for number in self._numbers.pop(owner, ()):
             del self._owners[number]
         return self._texts.pop(owner, None) is not None
 
 
 def _place(network: IPv4Network | IPv6Network, text: str) -> int | None:
-    """How far into the network an address is; None if it is none, or not in it."""
+    """The position of an address in the network; None if it is invalid or outside."""
     try:
         address = ip_address(text)
     except ValueError:

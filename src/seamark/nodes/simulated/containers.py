@@ -36,7 +36,7 @@ class Ending(msgspec.Struct, frozen=True):
 def changed(
     containers: Sequence[Container], statuses: Sequence[ContainerStatus], change: Change
 ) -> tuple[ContainerStatus, ...]:
-    """The statuses of all containers after a change; one that has none yet is a container that never ran."""
+    """The statuses of all containers after a change; a container without a status counts as one that never ran."""
     if not containers:
         return ()
     known = {status.name: status for status in statuses}
@@ -51,17 +51,17 @@ def never_ran(status: ContainerStatus) -> bool:
 
 
 def any_failed(statuses: Iterable[ContainerStatus]) -> bool:
-    """Whether one of them has ended with an error."""
+    """Whether one of the containers has ended with an error."""
     return any(status.state.terminated is not None and status.state.terminated.exit_code for status in statuses)
 
 
 def wait(status: ContainerStatus, reason: str) -> ContainerStatus:
-    """Not started yet."""
+    """The status of a container that has not started yet."""
     return replace(status, state=ContainerState(Waiting(reason)), started=False)
 
 
 def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
-    """Running from now on, for the first time or again."""
+    """The status of a container that starts now, for the first time or again."""
     restarts = 0 if never_ran(status) else status.restart_count + 1
     return ContainerStatus(
         container.name,
@@ -75,14 +75,14 @@ def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) 
 
 
 def update_image(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
-    """A running container whose image was changed is started again with the new one."""
+    """Restart a running container when its image was changed."""
     if status.state.running is None or status.image == container.image:
         return status
     return start(pod, container, end(status, Ending(0, now)), now=now)
 
 
 def end(status: ContainerStatus, ending: Ending) -> ContainerStatus:
-    """Ended; one that was waiting to be started again shows how it ended last."""
+    """The status of a container that ended; one that waited for a restart shows how it ended last."""
     current = status.state.running
     if current is not None:
         state = _terminated(current.started_at, ending, status.container_id)
@@ -94,7 +94,7 @@ def end(status: ContainerStatus, ending: Ending) -> ContainerStatus:
 
 
 def back_off(pod: Pod, status: ContainerStatus, *, delay: float) -> ContainerStatus:
-    """Ended, and waiting to be started again."""
+    """The status of a container that ended and waits for a restart."""
     if status.state.terminated is None:
         return status
     meta = pod.metadata
@@ -110,7 +110,7 @@ def with_readiness(status: ContainerStatus, *, ready: bool) -> ContainerStatus:
 
 
 def complete(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
-    """An init container: it has done its work the moment it started."""
+    """The status of an init container, which completes the moment it starts."""
     if status.state.terminated is not None:
         return status
     ran = start(pod, container, status, now=now)
@@ -129,5 +129,5 @@ def _terminated(started: str | None, ending: Ending, container_id: str) -> Conta
 
 
 def _identity(pod: Pod, name: str, restarts: int) -> str:
-    """What a container runtime would call this run of a container."""
+    """The container ID that a container runtime would give to this run of a container."""
     return "seamark://" + sha256(f"{pod.metadata.uid}/{name}/{restarts}".encode()).hexdigest()

@@ -1,5 +1,5 @@
-"""Switching simulated nodes off and on, from any process: what is wished is written on the Node, and the simulation
-that runs it obeys at once."""
+"""Switches simulated nodes off and on, from any process: it writes the wanted state on the Node, and the simulation
+that runs the node follows at once."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from seamark.rules.objects.node import Node
 
 
 class NotSimulated(Exception):
-    """A real Node cannot be switched off from here."""
+    """The Node is not simulated, so it cannot be switched off."""
 
 
 async def stop(cluster: Cluster, name: str) -> None:
-    """As if the machine lost power: NotReady, and its Pods with it."""
+    """Stop a node, as if the machine lost power: it and its Pods become not ready."""
     await _wish(cluster, name, "true")
 
 
 async def start(cluster: Cluster, name: str) -> None:
-    """Have a stopped node back."""
+    """Start a stopped node."""
     await _wish(cluster, name, None)
 
 
 async def settled(cluster: Cluster, name: str, *, pause: float = 0.05) -> Node:
-    """Wait until the node is as it was wished to be; bound it by ``asyncio.timeout``."""
+    """Wait until the node has reached the wanted state; limit the wait with ``asyncio.timeout``."""
     while True:
         listing = await cluster.list(NODES, fields=f"metadata.name={name}", as_=Node)
         node = listing.items[0] if listing.items else await cluster.get(NODES, name, as_=Node)
@@ -35,7 +35,7 @@ async def settled(cluster: Cluster, name: str, *, pause: float = 0.05) -> Node:
         async for change in cluster.watch(NODES, since=listing.version, fields=f"metadata.name={name}", as_=Node):
             if change.object is not None and change.object.ready != change.object.stopped:
                 return change.object
-        await asyncio.sleep(pause)  # the server ended the watch: begin again
+        await asyncio.sleep(pause)  # the server ended the watch: start again
 
 
 async def _wish(cluster: Cluster, name: str, stopped: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Pods that have to leave their simulated node because of a taint, as soon as they no longer tolerate it."""
+"""Deletes Pods from simulated nodes with a taint, as soon as they no longer tolerate it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seamark.runtime.queue import Key
 
 
 class Evictions(Controller):
-    """Deletes Pods that their node's ``NoExecute`` taints drive away."""
+    """Deletes Pods that do not tolerate a ``NoExecute`` taint of their node."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Evictions(Controller):
 async def disrupt(
     cluster: Cluster, pod: Pod, why: tuple[str, str], *, manager: str, now: float, phase: str = ""
 ) -> None:
-    """Write on a Pod that the cluster takes it away and why, so that it is not counted as a failure of its own."""
+    """Write on a Pod why the cluster removes it, so that this does not count as a failure of the Pod."""
     meta = pod.metadata
     reason, message = why
     condition = Condition("DisruptionTarget", "True", times.text(now), reason, message, meta.generation)

@@ -1,7 +1,7 @@
-"""The simulated kubelets: Pods on simulated nodes get addresses, run, become ready and go, as :mod:`pod_life` says.
+"""The simulated kubelets: they give Pods addresses, and write the status that :mod:`pod_life` decides.
 
-All nodes share one queue.  From bound to ready a Pod costs one status write and no timer, unless an annotation tells it
-to take its time.
+All nodes share one queue.  From bound to ready a Pod costs one status write and no timer, unless an annotation asks
+for a delay.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
 
-# An outage of the server fails the writes of all Pods at once; each comes again by itself.
+# During an outage of the server the writes of all Pods fail at once; each key is retried separately.
 RETRY = Retry(base=0.05, cap=30.0, rate=1000.0, burst=1000)
 
 
 def node_of(pod: Pod) -> tuple[str, ...]:
-    """For an index of Pods by node."""
+    """The index function for Pods by node."""
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
@@ -48,12 +48,12 @@ class Kubelets(Controller):
         self._clock = manager.clock
         self._rules = Rules(settings.stop_after, settings.crash_backoff, settings.crash_backoff_cap)
         self._moments: dict[str, Moments] = {}  # by uid
-        self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with what they were read from
-        self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: the version all is well with, and until when
-        self._thirsty: dict[str, dict[Key, None]] = {}  # by node: Pods that wait for an address
+        self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with the annotations they were read from
+        self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: a version that needs no write, and until when
+        self._thirsty: dict[str, dict[Key, None]] = {}  # by node: the Pods that wait for an address
 
     def reset(self) -> None:
-        """Addresses that were given to Pods stay theirs; those of Pods that are gone become free."""
+        """Keep the addresses of Pods that exist; release those of Pods that are gone."""
         alive = {pod.metadata.uid for pod in self._pods.objects() if not pod.finished}
         for member in self._roster.members():
             member.addresses.retain(alive)
@@ -78,7 +78,7 @@ class Kubelets(Controller):
             self.queue.add(key)
 
     def node_changed(self, member: Member, *, new: bool) -> None:
-        """A simulated node has come, has been started or has been stopped."""
+        """A simulated node was added, started or stopped."""
         pods = self._on_node.objects(member.name)
         if new:
             for pod in pods:
@@ -89,7 +89,7 @@ class Kubelets(Controller):
                 self.queue.add(pod.metadata.key)
 
     def _adopt(self, member: Member, pod: Pod) -> None:
-        """A Pod that has addresses already keeps them."""
+        """Record the addresses that a Pod has already, so that it keeps them."""
         if not pod.finished and not pod.spec.host_network and pod.status.pod_ips:
             member.addresses.adopt(pod.metadata.uid, [address.ip for address in pod.status.pod_ips])
 
@@ -115,7 +115,7 @@ class Kubelets(Controller):
         now, uid = self._clock.time(), pod.metadata.uid
         version, until = self._settled.get(uid, ("", None))
         if version == pod.metadata.resource_version and (until is None or now < until):
-            # The informer shows our own last write, which holds until the Pod's next change is due.
+            # The informer shows our own last write, which is right until the Pod's next change is due.
             if until is not None:
                 raise Again(until - now)
             return
@@ -161,7 +161,7 @@ class Kubelets(Controller):
         return parsed
 
     async def _carry_out(self, pod: Pod, step: Step) -> str:
-        """Make it so, and return the Pod's version then; "" if the Pod was not what we thought it was."""
+        """Write the step and return the Pod's new version; "" if the Pod was deleted or changed meanwhile."""
         meta = pod.metadata
         version = meta.resource_version
         try:
@@ -183,7 +183,7 @@ class Kubelets(Controller):
             if step.remove:
                 await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
         except (errors.NotFound, errors.Conflict):
-            # It is gone, or was changed by another writer: the informer will tell, and it is handled again then.
+            # Deleted, or changed by another writer: when the informer shows that, the Pod is handled again.
             return ""
         for note in step.notes:
             self._tell(pod, note.reason, note.message)
@@ -194,7 +194,7 @@ class Kubelets(Controller):
 
 
 def difference(old: PodStatus, new: PodStatus) -> Object:
-    """The merge patch that makes one of the other; what became empty is null."""
+    """The merge patch from one status to the other; fields that became empty are null."""
     patch: dict[str, Any] = {}
     for field, name in _FIELDS:
         value = getattr(new, field)

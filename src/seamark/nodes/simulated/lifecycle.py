@@ -1,4 +1,4 @@
-"""Whether simulated nodes are alive, and what follows: conditions, taints, and Pods that are not ready any more.
+"""Decides whether simulated nodes are alive, and writes their conditions and taints, and the readiness of their Pods.
 
 A node is alive as long as its Lease is renewed; one that a user has stopped is dead at once.  Nodes that Seamark does
 not simulate are left alone.
@@ -32,7 +32,7 @@ MANAGER = "node-controller"
 
 
 class Lifecycle(Controller):
-    """Writes of every simulated node whether it is alive."""
+    """Writes to every simulated Node whether it is alive."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Lifecycle(Controller):
         events: EventRecorder,
         died: Callable[[str], None],
     ) -> None:
-        """``died`` is called with the name of a node that is dead."""
+        """``died`` is called with the name of a node that is found dead."""
         super().__init__("node-lifecycle", workers=8, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
         self._cluster = cluster
         self._nodes = self.watch(nodes, self._node_changed)
@@ -55,10 +55,10 @@ class Lifecycle(Controller):
         self._died = died
         self._clock = manager.clock
         self._heard: dict[str, float] = {}  # when a node's Lease was last seen renewed
-        self._renewals: dict[str, str | None] = {}  # what its Lease said then
+        self._renewals: dict[str, str | None] = {}  # the renewal time in its Lease then
 
     def reset(self) -> None:
-        """When a node was heard of last cannot be read back from anywhere, so that is kept."""
+        """Keep when each node was last heard of, because informers cannot repeat that."""
         self._heard = {name: at for name, at in self._heard.items() if self._nodes.get(name) is not None}
 
     def alive(self, node: Node) -> bool:
@@ -71,7 +71,7 @@ class Lifecycle(Controller):
             self._heard.pop(name, None)
             self._renewals.pop(name, None)
         elif new.simulated:
-            # However old its Lease is, a node that is new to this process has the whole grace period from now on.
+            # A node that is new to this process gets the whole grace period from now, even if its Lease is old.
             self._heard.setdefault(name, self._clock.time())
             self.queue.add(name)
 
@@ -111,7 +111,7 @@ class Lifecycle(Controller):
                 patch = {**version, "spec": {"taints": msgspec.to_builtins(taints) or None}}
                 await self._cluster.patch(NODES, key, patch, field_manager=MANAGER)
         except (errors.NotFound, errors.Conflict):
-            return  # it has changed: the informer will tell, and it is handled again then
+            return  # changed meanwhile: when the informer shows that, it is handled again
         if not alive:
             self._died(key)
         elif key in self._heard:
@@ -126,7 +126,7 @@ class Lifecycle(Controller):
 
 
 class Silence(Controller):
-    """Marks the Pods of dead nodes as not ready, because no kubelet tells how they are."""
+    """Marks the Pods of dead nodes as not ready, because no kubelet reports their state."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Silence(Controller):
         if pod is None or not pod.ready or not self._dead(pod.spec.node_name):
             return
         was, meta = pod.condition("Ready"), pod.metadata
-        assert was is not None  # or it would not be ready
+        assert was is not None  # because the Pod is ready
         now = times.text(self._clock.time())
         condition = Condition("Ready", "False", now, was.reason, was.message, was.observed_generation)
         patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [msgspec.to_builtins(condition)]}}

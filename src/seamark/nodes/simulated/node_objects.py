@@ -1,4 +1,4 @@
-"""What a simulated Node looks like, alive and not.  Pure."""
+"""The content of simulated Nodes, alive and dead.  Pure."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _HEALTHY = (
 _LOST = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 
 
-# --- what --------------------------------------------------------------------------------------------
+# --- content -----------------------------------------------------------------------------------------
 
 
 def labels(settings: NodeSettings, name: str) -> dict[str, str]:
-    """The labels a Node has from its first moment."""
+    """The labels that a Node is created with."""
     number = settings.number(name) or 1
     found = {
         HOSTNAME_LABEL: name,
@@ -69,7 +69,7 @@ def new(settings: NodeSettings, name: str, place: Site, *, now: float) -> Object
 
 
 def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> Object:
-    """What a kubelet says of its machine."""
+    """The part of the status in which a kubelet describes its machine."""
     amounts = {
         "cpu": canonical(settings.cpu),
         "memory": canonical(settings.memory),
@@ -100,9 +100,9 @@ def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> 
 
 
 def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Object, Object]:
-    """What to change in a Node that is there already: in it, and in its status; empty for nothing.
+    """The patches for an existing Node: of the object and of its status; empty if nothing has to change.
 
-    Whatever somebody has given it besides (labels, extended resources) stays.
+    Other fields that users have set (labels, extended resources) stay.
     """
     missing = {key: value for key, value in labels(settings, node.name).items() if key not in node.metadata.labels}
     changes: Object = {"metadata": {"labels": missing}} if missing else {}
@@ -122,11 +122,11 @@ def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Obje
     return changes, differs
 
 
-# --- how it is ---------------------------------------------------------------------------------------
+# --- health ------------------------------------------------------------------------------------------
 
 
 def healthy(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondition, ...]:
-    """The conditions of a Node whose kubelet is well; what others say of it stays."""
+    """The conditions of a Node with a healthy kubelet; conditions of other controllers stay."""
     known = {condition.type: condition for condition in conditions}
     text = times.text(now)
     own = []
@@ -141,7 +141,7 @@ def healthy(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCon
 
 
 def lost(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondition, ...]:
-    """The conditions of a Node whose kubelet is silent: what the kubelet last said is no longer known."""
+    """The conditions of a Node with a silent kubelet: those that the kubelet reported become Unknown."""
     own = {type for type, *_ in _HEALTHY}
     reason, message = _LOST
     return tuple(
@@ -153,7 +153,7 @@ def lost(conditions: Iterable[NodeCondition], *, now: float) -> tuple[NodeCondit
 
 
 def taints(node: Node, *, alive: bool, now: float) -> tuple[Taint, ...]:
-    """The taints a Node should have.  Those that a user has set stay as they are."""
+    """The taints that a Node should have.  Those that a user has set stay."""
     wanted: set[tuple[str, str]] = set()
     if not alive:
         wanted |= {(UNREACHABLE_TAINT, "NoSchedule"), (UNREACHABLE_TAINT, "NoExecute")}

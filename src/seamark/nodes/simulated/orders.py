@@ -1,15 +1,15 @@
-"""What a Pod's annotations tell its simulated kubelet to do, so that people can rehearse what their Services do then.
+"""Annotations that tell the simulated kubelet what to do with a Pod, so that users can test how Services react.
 
     seamark.dev/start-after: 3s       containers start this long after the Pod came to its node
     seamark.dev/ready-after: 5s       ready this long after the containers started
-    seamark.dev/ready: "never"        never ready; works on running Pods too, and taken away it is ready again
+    seamark.dev/ready: "never"        never ready; also for running Pods; ready again when it is removed
     seamark.dev/flap: 5s              ready for so long, then not ready for so long, and so on
     seamark.dev/fail-after: 10s       containers end in failure this long after they started …
     seamark.dev/exit-code: "3"        … with this exit code (1 if not told)
     seamark.dev/complete-after: 2s    containers end well this long after they started
     seamark.dev/stop-after: 20s       takes so long to end when deleted, if its grace period lets it
 
-What cannot be understood is as if it were not there, and complained about.
+An annotation that is not valid is ignored, and an Event says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST = 366 * 24 * 3600.0
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """Times are in seconds; None where nothing was said."""
+    """Times are in seconds; None without an annotation."""
 
     start_after: float = 0.0
     ready_after: float = 0.0
@@ -42,7 +42,7 @@ NO_ORDERS = Orders()
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[Orders, tuple[str, ...]]:
-    """The orders, and a sentence about each that cannot be understood."""
+    """The orders, and a message about each annotation that is not valid."""
     given = {key.removeprefix(PREFIX): text for key, text in annotations.items() if key.startswith(PREFIX)}
     if not given:
         return NO_ORDERS, ()
@@ -70,7 +70,7 @@ def duration(text: str) -> float:
 
 
 def _period(text: str) -> float:
-    """A duration that something is repeated at."""
+    """A duration for something that repeats."""
     seconds = duration(text)
     if seconds < 0.001:
         raise ValueError(text)

@@ -1,7 +1,7 @@
-"""Pods whose node is gone: no kubelet will ever stop them, so they are removed.
+"""Deletes Pods when their node is gone, because no kubelet will ever stop them.
 
-A simulated Node that is gone stays gone, and its Pods go at once.  Another Node that was there and is gone gets some
-time to come back.  Pods of a Node that was never there are left alone: a user must have put them there on purpose.
+A simulated Node that is gone does not come back, so its Pods are deleted at once.  Any other Node gets some time to
+come back.  Pods of a Node that never existed are left alone: a user must have put them there on purpose.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Orphans(Controller):
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._settings = settings
         self._clock = manager.clock
-        # Nodes that are gone, and from when on their Pods are orphans.  It cannot be read back, so it is never reset.
+        # When the Pods of each Node that is gone become orphans.  Never reset, because informers cannot repeat it.
         self._lost: dict[str, float] = {}
 
     def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
@@ -58,7 +58,7 @@ class Orphans(Controller):
             self.queue.add_after(key, due - self._clock.time())
 
     def look_around(self) -> None:
-        """Find Pods of simulated nodes that went before this process started."""
+        """Find Pods of simulated nodes that were deleted before this process started."""
         for name in self._on_node.values():
             if isinstance(name, str) and self._nodes.get(name) is None and self._settings.number(name) is not None:
                 self._lost.setdefault(name, self._clock.time())
@@ -87,7 +87,7 @@ class Orphans(Controller):
             return  # gone already
 
     async def _exists(self, name: str) -> bool:
-        """Our copy may be behind: ask before removing anything."""
+        """Ask the server whether the Node exists, because the informer may be behind."""
         try:
             await self._cluster.get(NODES, name, as_=Node)
         except errors.NotFound:

@@ -1,4 +1,4 @@
-"""The conditions a kubelet reports of a Pod, with Kubernetes' own reasons and sentences."""
+"""The conditions that a kubelet reports for a Pod, with Kubernetes' reasons and messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a condition should say, whenever it began to."""
+    """What a condition should say, without its transition time."""
 
     status: str
     reason: str = ""
@@ -61,7 +61,7 @@ def ended(phase: str) -> tuple[Finding, ...]:
 
 
 def apply(pod: Pod, findings: Sequence[Finding], now: str) -> tuple[Condition, ...]:
-    """The conditions that say so; times change only where a status does, and others' conditions stay."""
+    """The conditions with these findings; times change only with a status, and conditions of other writers stay."""
     known = {condition.type: condition for condition in pod.status.conditions}
     generation = pod.metadata.generation
     own = [_condition(type, found, known.get(type), now, generation) for type, found in zip(OWN, findings, strict=True)]
@@ -91,5 +91,5 @@ def _closed_gates(pod: Pod) -> list[str]:
 
 
 def _go(names: Sequence[str]) -> str:
-    """As Go prints a list."""
+    """A list as Go prints it, for messages equal to Kubernetes'."""
     return " ".join(names)

@@ -2,15 +2,14 @@
 
     Pending ──start-after──▶ Running ──ready-after──▶ Ready ◀──flap──▶ not ready
                                │  ▲
-               fail-after or   │  │ back-off, unless it is not to be restarted
+               fail-after or   │  │ back-off, unless the restart policy forbids it
               complete-after   ▼  │
                              ended ──▶ Succeeded or Failed
 
     deleted ──stop-after, within the grace period──▶ Succeeded or Failed ──▶ removed
 
-All containers of a Pod go through this together.  Everything is read back from the status, so a simulation that is
-started anew goes on where the last one was; only :class:`Moments` remembers times more exactly than a status can, which
-has whole seconds.
+All containers of a Pod go through this together.  The state is read from the Pod's status, so a restarted simulation
+continues where the last one stopped.  :class:`Moments` only adds precision, because a status has whole seconds.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from seamark.nodes.simulated.orders import NO_ORDERS, Orders
 from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
 
 KILLED = 137
-_HAIR = 1e-5  # seconds since the epoch are no finer than a quarter of a microsecond: a turn is due a little early
-FORGET_CRASHES_AFTER = 600.0  # whoever ran for so long does not count as crashing over and over
+_HAIR = 1e-5  # seconds: a flap is due this much early, because floats since the epoch are not exact
+FORGET_CRASHES_AFTER = 600.0  # after running for so many seconds, earlier crashes no longer count
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a Pod is: its node's addresses and its own; None while there is none to be had."""
+    """The addresses of the Pod's node and of the Pod itself; the latter None while none is free."""
 
     host_ips: tuple[str, ...]
     pod_ips: tuple[str, ...] | None
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What holds for all Pods alike."""
+    """The settings for all Pods."""
 
     stop_after: float = 0.1
     backoff: float = 10.0
@@ -55,19 +54,19 @@ class Moments(msgspec.Struct, frozen=True):
     accepted: float
     started: float = 0.0  # the last start of its containers
     finished: float = 0.0  # their last end
-    stopping: float | None = None  # when it was asked to go
+    stopping: float | None = None  # when its deletion was requested
     crashes: int = 0  # how many times in a row it has been started again
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something worth an Event."""
+    """The content of an Event."""
 
     reason: str
     message: str
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What should be: the status, whether the Pod is to be removed, and when there is something to do again."""
+    """The result: the new status, whether to remove the Pod, and when the next change is due."""
 
     status: PodStatus
     moments: Moments
@@ -77,7 +76,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def recover(pod: Pod, now: float) -> Moments:
-    """The moments of a Pod that somebody else has taken care of until now, as exactly as its status has them."""
+    """The moments of a Pod that another process simulated until now, as precisely as its status has them."""
     status = pod.status
     accepted = _time(status.start_time, now)
     started, finished, crashes = accepted, now, 0
@@ -97,7 +96,7 @@ def recover(pod: Pod, now: float) -> Moments:
 def next_status(
     pod: Pod, *, now: float, place: Place, moments: Moments, orders: Orders = NO_ORDERS, rules: Rules = USUAL
 ) -> Step:
-    """What becomes of the Pod now."""
+    """The next status of the Pod."""
     if pod.terminating:
         return _stop(pod, now, moments, orders, rules)
     if pod.finished:
@@ -106,7 +105,7 @@ def next_status(
 
 
 class _Life:
-    """One look at a Pod that is to run."""
+    """Computes the next status of a Pod that should run."""
 
     def __init__(self, pod: Pod, now: float, place: Place, moments: Moments, orders: Orders, rules: Rules) -> None:
         self.pod, self.now, self.place, self.moments, self.orders, self.rules = pod, now, place, moments, orders, rules
@@ -135,7 +134,7 @@ class _Life:
             self.moments = replace(self.moments, crashes=self.moments.crashes + 1)
             self._start()
 
-    # --- what happens ------------------------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------------------------
 
     def _start(self) -> None:
         self._change(lambda container, status: containers.start(self.pod, container, status, now=self.text))
@@ -152,7 +151,7 @@ class _Life:
         self.statuses = containers.changed(self.pod.spec.containers, self.statuses, change)
 
     def _ending(self) -> tuple[float, int] | None:
-        """When the containers will end by themselves, and how."""
+        """When the containers will end by themselves, and with which exit code."""
         orders, started = self.orders, self.moments.started
         endings = [
             (started + after, code)
@@ -162,7 +161,7 @@ class _Life:
         return min(endings, default=None)
 
     def _over(self) -> bool:
-        """Whether containers that have ended stay so."""
+        """Whether containers that have ended are not restarted."""
         policy = self.pod.spec.restart_policy
         return policy == "Never" or (policy == "OnFailure" and not self._failed())
 
@@ -170,13 +169,13 @@ class _Life:
         return containers.any_failed(self.statuses) or any(s.state.waiting is not None for s in self.statuses)
 
     def _delay(self) -> float:
-        """The first restart comes at once, the next ones later and later."""
+        """The delay of the next restart: none at first, then growing."""
         crashes = self.moments.crashes
         if crashes == 0:
             return 0.0
         return float(min(self.rules.backoff_cap, self.rules.backoff * 2.0 ** min(crashes - 1, 32)))
 
-    # --- what it looks like ------------------------------------------------------------------------
+    # --- the status --------------------------------------------------------------------------------
 
     def _pending(self, due: float) -> Step:
         if self.place.pod_ips is None and self.now >= due:
@@ -227,7 +226,7 @@ class _Life:
         return Step(self._status(phase, pod_conditions.ended(phase), initial=initial), self.moments, notes=self.notes)
 
     def _initialized(self) -> tuple[ContainerStatus, ...]:
-        """Init containers are done; those that restart for ever (sidecars) run beside the others."""
+        """The statuses of init containers: completed, except sidecars, which keep running."""
         return containers.changed(
             self.pod.spec.init_containers,
             self.pod.status.init_container_statuses,
@@ -285,21 +284,21 @@ def _ephemeral(pod: Pod, container: Container, status: ContainerStatus, *, now: 
     return status
 
 
-# --- the end -----------------------------------------------------------------------------------------
+# --- the end ---------------------------------------------------------------------------------------
 
 
 def _stop(pod: Pod, now: float, moments: Moments, orders: Orders, rules: Rules) -> Step:
-    """A Pod that was asked to go: its processes take their time, but no longer than the grace period."""
+    """The next status of a Pod that is being deleted: it stops after ``stop-after``, within the grace period."""
     if moments.stopping is None:
         moments = replace(moments, stopping=now)
     assert moments.stopping is not None
-    # Once the period is 0, nothing keeps the object but finalizers, which are others' business.
+    # Once the period is 0, only finalizers keep the object, and other controllers remove those.
     remove = pod.metadata.deletion_grace_period_seconds != 0
     statuses = pod.status.container_statuses
     if pod.finished or all(containers.never_ran(status) for status in statuses):
         return Step(pod.status, moments, remove=remove)
     grace = pod.metadata.deletion_grace_period_seconds or 0
-    # A second deletion may be more impatient; its period begins with it, which only the timestamp knows of.
+    # A second deletion may shorten the grace period; only the deletion timestamp tells when that one ends.
     deadline = max(moments.stopping + grace, _time(pod.metadata.deletion_timestamp, now)) if grace else now
     wanted = rules.stop_after if orders.stop_after is None else orders.stop_after
     due = min(moments.stopping + wanted, deadline)

@@ -1,4 +1,4 @@
-"""Making the Nodes of the settings, completing those that users make, and removing those of earlier settings."""
+"""Creates the Nodes of the settings, completes those that users create, and removes those of earlier settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ATTEMPTS = 5
 
 
 class Registrations(Controller):
-    """Gives Nodes that say they are simulated, whoever made them, what they lack."""
+    """Completes all Nodes marked as simulated, including those that users create."""
 
     def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
         super().__init__("node-registration", workers=8, clock=manager.clock, metrics=manager.metrics)
@@ -40,7 +40,7 @@ class Registrations(Controller):
 
 
 async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> None:
-    """Make every Node of the settings, or bring up to date what is there."""
+    """Create every Node of the settings, or update it if it exists."""
     found = {node.name: node for node in (await cluster.list(NODES, as_=Node)).items}
     for node in list(found.values()):
         if _surplus(node, settings):
@@ -61,7 +61,7 @@ async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> N
 
 
 async def _update(cluster: Cluster, settings: NodeSettings, node: Node, sites: Sites) -> None:
-    """Give a simulated Node what it lacks, and write what its machine is like."""
+    """Add what a simulated Node lacks, and write the description of its machine."""
     for _ in range(ATTEMPTS):
         changes, status = node_objects.registration(settings, node, sites)
         version = {"resourceVersion": node.metadata.resource_version}
@@ -90,7 +90,7 @@ def _surplus(node: Node, settings: NodeSettings) -> bool:
 
 
 async def _dismiss(cluster: Cluster, node: Node) -> None:
-    """Take away a Node that is no longer wanted, and the Pods on it, which no kubelet runs any more."""
+    """Delete a Node that is no longer wanted, and its Pods, because no kubelet runs them any more."""
     log.info("node %s is one too many: it is removed, its Pods with it", node.name)
     await _gone(cluster.delete(NODES, node.name, uid=node.metadata.uid))
     await _gone(cluster.delete(LEASES, node.name, namespace=LEASE_NAMESPACE))
@@ -101,7 +101,7 @@ async def _dismiss(cluster: Cluster, node: Node) -> None:
 
 
 async def dismiss_all(cluster: Cluster, settings: NodeSettings) -> None:
-    """No nodes are wanted: take away those of an earlier run."""
+    """Delete the Nodes of an earlier run, because no nodes are wanted now."""
     for node in (await cluster.list(NODES, as_=Node)).items:
         if _surplus(node, settings):
             await _dismiss(cluster, node)
@@ -111,4 +111,4 @@ async def _gone(deletion: Awaitable[None]) -> None:
     try:
         await deletion
     except (errors.NotFound, errors.Conflict):
-        return  # gone already, or replaced by another of its name, which stays
+        return  # already deleted, or replaced by another Node of the same name, which stays

@@ -1,4 +1,4 @@
-"""The simulated nodes, with the addresses that their Pods have."""
+"""The simulated nodes that exist, with the addresses of their Pods."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seamark.rules.objects.node import Node
 class Member:
     """One simulated node.
 
-    ``switched_on`` unless a user has stopped it; ``running`` if it is also thought to be alive: a kubelet that cannot
-    get its heartbeats through gets nothing else through either.
+    ``switched_on`` unless a user has stopped it; ``running`` if its Node is also considered alive: a kubelet without
+    working heartbeats could not write anything else either.
     """
 
     __slots__ = ("addresses", "host_ips", "name", "pod_cidrs", "running", "switched_on", "uid")
@@ -31,7 +31,7 @@ class Member:
 
 
 class Roster:
-    """The simulated nodes by name.  A Node counts as one if it says so and has what a node needs."""
+    """The simulated nodes by name.  A Node counts once it is marked as simulated and completed."""
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
@@ -43,7 +43,7 @@ class Roster:
         return list(self._members.values())
 
     def put(self, node: Node) -> tuple[Member | None, bool]:
-        """A Node is like this now: the member it is, and whether that is another one than before."""
+        """Take in a Node; returns its member, if it is one, and whether that was added, replaced or removed."""
         host_ips = tuple(a.address for a in node.status.addresses if a.type == "InternalIP")
         if not node.simulated or not host_ips or not node.spec.pod_cidrs:
             return None, self._members.pop(node.name, None) is not None
@@ -59,5 +59,5 @@ class Roster:
         self._members.pop(name, None)
 
     def retain(self, names: Iterable[str]) -> None:
-        """Remove all others."""
+        """Remove all other members."""
         self._members = {name: self._members[name] for name in names if name in self._members}

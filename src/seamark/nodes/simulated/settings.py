@@ -53,7 +53,7 @@ class NodeSettings(Section, frozen=True):
         return f"{self.prefix}-{number}"
 
     def number(self, name: str) -> int | None:
-        """The number of the node with this name; None if the name is not of our form."""
+        """The number of the node with this name; None if the name does not have our form."""
         prefix, dash, digits = name.rpartition("-")
         if prefix != self.prefix or not dash or not (digits.isascii() and digits.isdigit()) or digits.startswith("0"):
             return None
@@ -68,7 +68,7 @@ class NodeSettings(Section, frozen=True):
 
 
 def _check(settings: NodeSettings) -> None:
-    """Raise ``ValueError`` if no nodes could be made from these settings."""
+    """Raise ``ValueError`` if no nodes can be created from these settings."""
     if settings.count < 0:
         raise ValueError(f"{settings.count} is not a number of nodes")
     if wrong := dns_subdomain(settings.prefix):
@@ -119,8 +119,8 @@ def _network(what: str, text: str) -> Network:
 
 
 def part_length(network: Network, pods: int) -> int:
-    """The prefix length of one node's part: the smallest with an address for each of so many Pods."""
-    # Beside the Pods' there are the network's own address, the node's, and for IPv4 that of broadcast.
+    """The prefix length of one node's part: the smallest part with an address for each of so many Pods."""
+    # Besides the Pods, the network itself and the node need an address, and IPv4 a broadcast address.
     needed = (pods + 3 - 1).bit_length()
     length = network.max_prefixlen - needed
     return min(length, LONGEST_IPV6_PREFIX) if network.version == 6 else length

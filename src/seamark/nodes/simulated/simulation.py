@@ -1,13 +1,13 @@
-"""Simulated nodes, all together: what ``seamark up --nodes 3`` runs.
+"""Connects all parts of the simulated nodes: this is what ``seamark up --nodes 3`` runs.
 
     informers ──▶ roster ──▶ heartbeats ──▶ lifecycle ──▶ evictions
         │            └──────▶ kubelets                     orphans
         └──▶ scheduler
 
-All of them react to what the informers show and write through a ``Cluster`` like every other client.  Nothing is known
-that cannot be read back, so a simulation may end at any time and another one goes on.
+All parts react to informers and write through a ``Cluster``, like every other client.  Their state can be read from the
+cluster, so a simulation may stop at any time and another one continues.
 
-Events tell of trouble only.  The four that a real cluster writes about every Pod that is well (scheduled, pulled,
+Events are written only about problems.  The four that a real cluster writes about every healthy Pod (scheduled, pulled,
 created, started) would cost more than the Pod itself.
 """
 
@@ -37,7 +37,7 @@ from seamark.runtime.queue import Key
 
 
 def add_nodes(manager: Manager, cluster: Cluster, settings: NodeSettings) -> Simulation | None:
-    """Have simulated nodes run by the manager.  If there are to be none, those of an earlier run are removed."""
+    """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run."""
     if not settings.count:
         manager.beside("removal of simulated nodes", lambda: registration.dismiss_all(cluster, settings))
         return None
@@ -45,7 +45,7 @@ def add_nodes(manager: Manager, cluster: Cluster, settings: NodeSettings) -> Sim
 
 
 class Simulation(Derived):
-    """The simulated nodes of one process.  ``ready`` is set once the Nodes are."""
+    """The simulated nodes of one process.  ``ready`` is set once the Nodes are ready."""
 
     def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
         super().__init__("simulated nodes")
@@ -79,7 +79,7 @@ class Simulation(Derived):
         evictions = Evictions(manager, cluster, pods=pods, nodes=nodes, settings=settings, events=events)
         orphans = Orphans(manager, cluster, pods=pods, nodes=nodes, settings=settings)
         manager.add(
-            self,  # first: the others ask the roster about a Node that they are told of
+            self,  # first, because the others look up a changed Node in the roster
             self._registrations,
             self._heartbeats,
             lifecycle,
@@ -119,7 +119,7 @@ class Simulation(Derived):
 
 
 def _settled(node: Node) -> bool:
-    """Whether it takes Pods, or is not meant to."""
+    """Whether the node takes Pods, or is switched off."""
     if not node.simulated or node.stopped:
         return True
     return node.ready and not any(taint.key == NOT_READY_TAINT for taint in node.spec.taints)

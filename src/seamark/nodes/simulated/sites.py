@@ -1,4 +1,4 @@
-"""Where nodes are: each has a part of every Pod range and an address in every node range, and no two the same."""
+"""Gives each node its own part of every Pod range and its own address in every node range."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ FIRST_ADDRESS = 2  # 0 is the network's own, 1 the gateway's
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What one node has for itself."""
+    """The Pod ranges and addresses of one node."""
 
     pod_cidrs: tuple[str, ...]
     addresses: tuple[str, ...]
 
 
 class NoRoom(Exception):
-    """There is nothing left for one more node."""
+    """The ranges have no room for another node."""
 
 
 class Sites:
-    """What is taken by the Nodes there are, and what is left for more."""
+    """What existing Nodes have taken of the ranges, and what is free."""
 
     def __init__(self, settings: NodeSettings, nodes: Iterable[Node]) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class Sites:
                     node_range.occupy(address.address)
 
     def take(self, name: str) -> Site:
-        """A place for one more node; node-7 gets the seventh if that is free."""
+        """A site for another node; ``node-7`` gets the seventh part and address if these are free."""
         wish = (self._settings.number(name) or 1) - 1
         return Site(
             tuple(pod_range.take(wish) for pod_range in self._pod_ranges),
@@ -49,7 +49,7 @@ class Sites:
 
 
 class _Parts:
-    """A Pod range, cut into parts of one size; foreign nodes may have parts of another."""
+    """A Pod range, divided into parts of one size; Nodes that are not ours may have parts of another size."""
 
     def __init__(self, network: Network, pods: int) -> None:
         self._network = network
@@ -81,7 +81,7 @@ class _Addresses:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        # IPv4 keeps its last address for broadcast.
+        # The last IPv4 address is for broadcast.
         self._count = network.num_addresses - FIRST_ADDRESS - (network.version == 4)
         self._taken: set[int] = set()
 
