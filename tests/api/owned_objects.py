@@ -1,4 +1,4 @@
-"""A small kind with one field of every sort of ownership, and objects of it for property tests."""
+"""A small kind with one field of every kind of ownership, and random objects of it for property tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An API server in this process, asked without sockets: requests in, answers out."""
+"""An API server in this process, called without sockets."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Answer:
 
 
 class Lines:
-    """A stream that keeps what is written to it; stands where :class:`seamark.api.http.protocol.Stream` stands."""
+    """A stream that keeps what is written to it; takes the place of :class:`seamark.api.http.protocol.Stream`."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -103,7 +103,7 @@ class Lines:
 
 
 class Served:
-    """The server and the questions one can ask it."""
+    """The server, and helpers for requests."""
 
     def __init__(self, api: ApiServer, store: Store, metrics: Registry) -> None:
         self.api, self.store, self.metrics = api, store, metrics
@@ -120,7 +120,7 @@ class Served:
         token: str | None = ADMIN,
         too_large: bool = False,
     ) -> Any:
-        """The application's own answer: complete, or something to wait for."""
+        """The application's own answer: complete, or an awaitable."""
         if "?" in path:
             path, _, query = path.partition("?")
         sent = {"content-type": type} if body is not None else {}
@@ -138,7 +138,7 @@ class Served:
         return Answer(answer)
 
     async def done(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
-        """The object of an answer that must be good."""
+        """The object in a successful answer; fails if the request does."""
         answer = await self.ask(method, path, body, **more)
         assert answer.status in (200, 201), answer
         return answer.json
@@ -168,7 +168,7 @@ class Served:
         return lines
 
     async def cache_equals_store(self) -> None:
-        """Fails unless memory holds exactly what the store holds."""
+        """Fail unless the cache holds exactly what the store holds."""
         await self.api.cache.reach(await self.store.revision())
         page = await self.store.read("/", "0")
         expected = {row.key: row for row in page.rows}
@@ -186,7 +186,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(*, url: str = "memory:", **more: Any) -> AsyncIterator[Served]:
-    """A server over a store of its own, with its first namespaces."""
+    """A server over a new store, with the initial namespaces."""
     store = open_store(url)
     await store.open()
     metrics = Registry()

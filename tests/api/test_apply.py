@@ -69,7 +69,7 @@ def entries(obj: dict[str, Any]) -> dict[str, Any]:
 
 # --- recorded ---------------------------------------------------------------------------------------
 
-# Whether a request has a manager, and whether its name fits the URL, is decided before anything is applied.
+# These cases are decided before anything is applied, for example by a missing manager or a name that is not the URL's.
 ELSEWHERE = {"apply/no-manager", "apply/name-mismatch", "apply/force-elsewhere", "apply/managed-fields-of-update"}
 RECORDED = [recorded for recorded in cases("apply") if recorded["name"] not in ELSEWHERE]
 
@@ -477,7 +477,7 @@ def do(config: Any, live: Any, manager: str, *, force: bool = True, now: str = N
 
 
 def after(history: list[tuple[Any, str, bool]]) -> Any:
-    """An object with a past of updates and applies."""
+    """An object after some updates and applies."""
     live = None
     for obj, manager, is_apply in history:
         if is_apply or (live is not None and "managedFields" not in live["metadata"]):
@@ -489,7 +489,7 @@ def after(history: list[tuple[Any, str, bool]]) -> Any:
     return live
 
 
-# Kubernetes leaves them to their owners when an apply takes out the last thing that was in them.
+# When an apply removes the last item from them, Kubernetes leaves these containers to their owners.
 CONTAINERS = {"f:labels", "f:finalizers", "f:ports", "f:tags", "f:limits", "f:points"}
 
 
@@ -517,7 +517,7 @@ def test_a_manager_owns_what_it_applied_and_it_is_there(history: Any, config: An
     ]
     assert {path for entry in mine for path in fieldsets.paths(entry["fieldsV1"])} == named
     assert missing(named, result) <= CONTAINERS
-    # What the configuration says is so: comparing finds nothing in it that the result has otherwise.
+    # The result contains everything in the configuration.
     changed: Any = {}
     managed.owned(THINGS, THINGS.whole).compare(config, result, changed, {})
     assert not set(fieldsets.paths(changed)) & {path for path in named if leaf(path, named)}
@@ -544,14 +544,14 @@ def test_force_is_only_about_conflicts(history: Any, config: Any, manager: str) 
     try:
         result = do(config, live, manager, force=False)
     except Conflict:
-        # Somebody else had something that they do not have any more.
+        # Another manager owned something that it no longer owns.
         assert not all(entry in forced["metadata"]["managedFields"] for entry in others) or live_update(live, manager)
     else:
         assert result == forced
 
 
 def live_update(live: Any, manager: str) -> bool:
-    """Whether the manager has updated: as an updater it is somebody else than as an applier."""
+    """Whether the manager has updated: its updates and its applies count as different managers."""
     return any(e["manager"] == manager and e["operation"] == "Update" for e in live["metadata"]["managedFields"])
 
 
@@ -564,7 +564,7 @@ def test_an_applier_alone_gets_exactly_what_it_applies(first: Any, second: Any) 
 
 
 def tidy(value: Any) -> Any:
-    """Without the empty containers that pruning may leave where something was."""
+    """The object without the empty containers that pruning may leave behind."""
     if isinstance(value, dict):
         return {key: left for key, item in value.items() if (left := tidy(item)) not in ({}, [], None)}
     return [tidy(item) for item in value] if isinstance(value, list) else value

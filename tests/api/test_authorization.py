@@ -1,4 +1,4 @@
-"""Who asks, whom they ask to be, and what they may."""
+"""Authentication, impersonation and authorization."""
 
 import pytest
 from served import ADMIN, OTHER, TOKENS, served

@@ -60,7 +60,7 @@ def test_recorded_updates() -> None:
 
 
 def timeless(obj: dict[str, Any]) -> list[dict[str, Any]]:
-    """Entries as recordings have them."""
+    """Entries without times, as in recordings."""
     return [{**entry, "time": "<time>"} for entry in obj["metadata"].get("managedFields", [])]
 
 
@@ -95,7 +95,7 @@ def test_the_systems_own_fields_belong_to_nobody() -> None:
 
 
 def test_fields_of_a_service() -> None:
-    """As in any cluster: lists that are always written have no dot, atomic maps no parts, status no owner."""
+    """As in Kubernetes: lists that are always written have no dot, atomic maps no parts, the status no owner."""
     service = {
         "metadata": {"name": "web", "labels": {"app": "web"}, "finalizers": ["example.com/x"]},
         "spec": {
@@ -443,7 +443,7 @@ def write(new: Any, old: Any, manager: str) -> Any:
 def test_every_leaf_has_exactly_one_updater(writes: list[tuple[Any, str]]) -> None:
     old = None
     for new, manager in writes:
-        # Without entries tracking ends, as it should; that is not what this is about.
+        # Without entries, tracking ends; that is another test's topic.
         if old is not None and "managedFields" not in old["metadata"]:
             return
         old = write(new, old, manager)
@@ -453,6 +453,6 @@ def test_every_leaf_has_exactly_one_updater(writes: list[tuple[Any, str]]) -> No
     owned = [path for e in old["metadata"].get("managedFields", []) for path in fieldsets.paths(e["fieldsV1"])]
     assert len(owned) == len(set(owned))
     assert set(owned) <= whole
-    # A container that was empty when somebody set it and is not now keeps its owner; all leaves have one.
+    # A container that was empty when it was set keeps its owner after it is filled; all leaves have an owner.
     leaves = {path for path in whole if not any(other[: len(path)] == path and other != path for other in whole)}
     assert leaves <= set(owned)

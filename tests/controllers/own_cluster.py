@@ -1,4 +1,4 @@
-"""A cluster of our own: the real API server in process over a store in memory, and the controllers around it."""
+"""A private cluster: the real API server in this process over a store in memory, and controllers."""
 
 import asyncio
 import contextlib
@@ -39,9 +39,9 @@ class OwnCluster:
 
     @contextlib.asynccontextmanager
     async def controlled(self, *, authority="the CA", ending=False, through=None, **settings):
-        """The surroundings at work; with ``ending`` also what brings namespaces to their end.
+        """Run the housekeeping controllers; with ``ending`` also the one that deletes namespaces.
 
-        ``through`` is the cluster as the informers see it, should that differ from how it is.
+        ``through`` is the cluster that the informers use, for tests with faults.
         """
         informers = Informers(through or self.api.cluster("controllers"))
         manager = Manager(informers, clock=self.clock)

@@ -1,4 +1,4 @@
-"""Services of type LoadBalancer get their addresses, keep them, and give them back."""
+"""Services of type LoadBalancer get addresses, keep them, and release them."""
 
 import msgspec
 import pytest_asyncio
@@ -68,7 +68,7 @@ def test_plans_for_those_who_ask_for_an_address():
     assert outside == Plan(problem="the requested address 198.51.100.1 is not in the pool")
 
 
-# --- at work ---------------------------------------------------------------------------------------
+# --- the running controller ------------------------------------------------------------------------
 
 
 async def create(own, name, **spec):
@@ -82,7 +82,7 @@ async def ingress(own, name):
 
 
 async def address(own, name, wanted=None):
-    """The addresses of a Service once it has some, or just these."""
+    """Wait until a Service has addresses, or exactly these; returns them."""
     true = bool if wanted is None else lambda ips: ips == wanted
 
     async def ask():

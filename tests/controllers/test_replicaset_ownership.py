@@ -17,7 +17,7 @@ from seamark.runtime.following import Following
 
 
 class Scene:
-    """Two informers fed by hand."""
+    """Two informers that the test feeds directly."""
 
     def __init__(self):
         self.pods = Informer(None, PODS, as_=Pod)
@@ -32,7 +32,7 @@ class Scene:
         self.sets._take(f"default/{rs.metadata.name}", rs)
 
     def put(self, found):
-        """Whom it wakes that this Pod is there now."""
+        """Add or change a Pod; returns the keys that this wakes."""
         self.woken.clear()
         self.pods._take(f"default/{found.metadata.name}", found)
         return sorted(self.woken)

@@ -1,4 +1,4 @@
-"""A real API server in memory with the workload controllers at work on it, and simulated kubelets if wanted."""
+"""A real API server in memory with running workload controllers, and optionally simulated kubelets."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ RESOURCES = {
 
 
 class Controllers:
-    """One process's worth of controllers."""
+    """The controllers of one process."""
 
     def __init__(self, through, clock):
         self.manager = Manager(Informers(through), clock=clock or SYSTEM_CLOCK)
@@ -119,7 +119,7 @@ class World:
             await asyncio.sleep(0.01)
 
     async def quiet(self, seconds=0.25):
-        """Until nothing has been written for so long; the version reached."""
+        """Wait until nothing has been written for this long; returns the store's version then."""
         while True:
             before = self.api.cache.revision
             await asyncio.sleep(seconds)
@@ -140,7 +140,7 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, controllers=True, **kubelet_options):
-    """``through`` makes what the controllers see of the cluster; ``clock`` takes time into a test's hands."""
+    """``through`` wraps the cluster that the controllers use; ``clock`` lets the test control time."""
     store = open_store("memory:")
     await store.open()
     timing = {"clock": clock.time} if clock else {}

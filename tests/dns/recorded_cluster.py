@@ -1,7 +1,7 @@
-"""Recorded scenarios of CoreDNS, their objects turned into what a control plane would make of them.
+"""Recorded scenarios of CoreDNS, with the objects that a control plane would add to them.
 
-The tests of this directory ask without an API server and controllers; what those would add (addresses, EndpointSlices)
-is made here, by the few rules that the recordings exercise.  ``replay_dns.py`` asks the same of the real thing.
+The tests of this directory run without an API server and controllers.  What those would add (addresses, EndpointSlices)
+is made here, by the few rules that the recordings need.  ``replay_dns.py`` asks the same questions of a whole Seamark.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 class RecordedCluster:
-    """A scenario's objects, in the order in which they came to be, and what a control plane added to them."""
+    """A scenario's objects in order of creation, completed as a control plane would."""
 
     def __init__(self, doc: dict[str, Any]) -> None:
         self.objects: list[dict[str, Any]] = []
@@ -139,7 +139,7 @@ class RecordedCluster:
         self.objects.append({"kind": "EndpointSlice", "metadata": metadata, "endpoints": endpoints, "ports": ports})
 
     def places(self) -> Any:
-        """The replayer's table of chosen addresses."""
+        """The replay tool's table of allocated addresses."""
         places = replay.Places.__new__(replay.Places)
         places.known, places.back, places.back_name, places.back_label = {}, {}, {}, {}
         for service in self.services:

@@ -1,4 +1,4 @@
-"""The zone is kept change by change and answers are kept as bytes: neither may ever differ from starting afresh."""
+"""The zone is updated per change, and replies are cached as bytes: both must always equal a fresh computation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _CONFIG = ZoneConfig(pods="verified", ignore_empty_services=True)
 
 
 def _sorted_octets(reply: bytes | None) -> bytes:
-    """A reply but for the order of its records: the same octets, whichever address comes first."""
+    """A reply without the order of its records: the same octets, whichever address comes first."""
     assert reply is not None
     return reply[:12] + bytes(sorted(reply[12:]))
 

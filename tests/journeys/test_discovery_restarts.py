@@ -29,7 +29,7 @@ async def controllers(server: Seamark) -> AsyncIterator[asyncio.Task[None]]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-    # Aborted TLS connections are taken down by the event loop in its own time.
+    # The event loop closes aborted TLS connections later.
     await asyncio.sleep(0.1)
 
 
@@ -81,7 +81,7 @@ async def test_killed_in_the_middle_of_a_rollout_and_taken_over(start: Start) ->
             async with controllers(server) as running:
                 pods = [scenery.pod(f"p{generation}{i:03d}", number=generation * 1000 + i) for i in range(110)]
                 await put(cluster, *pods)
-                running.cancel()  # somewhere in the middle
+                running.cancel()  # in the middle of its work
         async with controllers(server):
             await becomes_right(cluster, endpoints=330)
 

@@ -1,4 +1,4 @@
-"""Simulated nodes over a real API server in this process, in virtual time: nothing happens until time is let pass."""
+"""Simulated nodes over a real API server in this process, in virtual time, which passes only when the test says so."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from virtual_time import VirtualClock
 
 
 class Flaky:
-    """A cluster whose writes fail now and then: before they are made, or after, when only the answer is lost."""
+    """A cluster whose writes fail at random: before they are executed, or after, so that only the answer is lost."""
 
     def __init__(self, cluster, chance, share):
         self._cluster = cluster
@@ -30,7 +30,7 @@ class Flaky:
         return getattr(self._cluster, name)
 
     async def _maybe(self, resource, write):
-        # Events are left out: their writer waits in its own way, which nobody here would wait for.
+        # Not for Events: their recorder retries on its own clock, for which these tests do not wait.
         fate = self._chance.random() if resource != EVENTS else 1.0
         if fate < self.share / 2:
             write.close()
@@ -51,7 +51,7 @@ class Flaky:
 
 
 class World:
-    """A cluster in virtual time, and the simulation that runs on it just now."""
+    """A cluster in virtual time, and the simulation that runs on it."""
 
     def __init__(self, api, clock):
         self.api = api
@@ -64,9 +64,9 @@ class World:
     # --- the simulation ----------------------------------------------------------------------------
 
     async def start(self, *, faults=0.0, seed=0, **settings):
-        """Start the simulation, or start it anew; returns when its nodes are ready.
+        """Start or restart the simulation; returns when its nodes are ready.
 
-        Then this share of its writes begins to fail.
+        After that, this share of its writes fails.
         """
         await self.end()
         chosen = NodeSettings(**{"count": 3, "stop_after": 0.1, **settings})
@@ -173,7 +173,7 @@ def ready(obj):
 
 
 def shown(pod):
-    """Phase and readiness: ``Running True``."""
+    """A Pod's phase and readiness, such as ``Running True``."""
     return f"{pod['status']['phase']} {ready(pod)}"
 
 

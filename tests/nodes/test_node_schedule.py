@@ -1,4 +1,4 @@
-"""Which node a Pod goes to, and what is said if to none."""
+"""The scheduler: which node a Pod gets, and the message if there is none."""
 
 from collections import Counter
 
@@ -43,7 +43,7 @@ def pod(name="new", labels=None, owner="", namespace="default", cpu="", deleting
 
 
 def picture(nodes, **placed):
-    """``placed`` says which Pods each node has; dashes in names of nodes are underscores here."""
+    """``placed`` are the Pods of each node; in its keyword names underscores stand for dashes."""
     occupancy = Occupancy()
     for one in nodes:
         occupancy.put_node(one)
@@ -57,7 +57,7 @@ THREE = (node("n-1", "a"), node("n-2", "b"), node("n-3", "c"))
 
 
 def fill(occupancy, pods):
-    """Schedule these one after another and count by node."""
+    """Schedule these Pods one after another; returns the number per node."""
     counts = Counter()
     for one in pods:
         decision = choose(one, occupancy)
@@ -67,7 +67,7 @@ def fill(occupancy, pods):
     return counts
 
 
-# --- who will not do -----------------------------------------------------------------------------------------
+# --- nodes that do not fit -----------------------------------------------------------------------------------
 
 
 def test_no_nodes():
@@ -225,7 +225,7 @@ def test_equal_nodes_are_chosen_between_by_the_seed_alone():
     assert set(chosen[0]) == {"n-1", "n-2", "n-3"}
 
 
-# --- beside and apart ----------------------------------------------------------------------------------------
+# --- affinity and anti-affinity between Pods -----------------------------------------------------------------
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -285,7 +285,7 @@ def test_required_affinity_goes_where_the_others_are():
     assert choose(pod(affinity=together), occupancy).node in counts
 
 
-# --- spreading as asked --------------------------------------------------------------------------------------
+# --- topology spread constraints -----------------------------------------------------------------------------
 
 
 def spreading(when="DoNotSchedule", skew=1, topology=ZONE, **more):
@@ -348,7 +348,7 @@ def test_minimum_domains_and_policies():
     assert not choose(ignoring, picture([*labelled, outside[2]], **placed)).node
 
 
-# --- laws ----------------------------------------------------------------------------------------------------
+# --- properties ----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
@@ -359,13 +359,13 @@ def test_minimum_domains_and_policies():
     )
 )
 def test_counting_change_by_change_is_counting_anew(changes):
-    """Whatever comes and goes, the picture is the one that would be drawn from what is there."""
+    """After any changes, the counts equal those of a fresh computation."""
     term = apart(topology=ZONE)
     asked = web("asked", topologySpreadConstraints=spreading(), affinity=term)
     kept = picture(THREE)
     there = {}
     for name, what, number, hermit in changes:
-        choose(asked, kept)  # so that counts are kept, not made anew
+        choose(asked, kept)  # creates the counts, so that they are updated afterwards
         if what == "put":
             one = web(name, cpu=f"{number * 100}m", **({"affinity": term} if hermit else {}))
             there[name] = (one, f"n-{number % 3 + 1}")

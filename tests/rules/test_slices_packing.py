@@ -1,4 +1,4 @@
-"""Where new endpoints go."""
+"""Packing: into which slices new endpoints go."""
 
 from hypothesis import given
 from hypothesis import strategies as st

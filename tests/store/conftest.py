@@ -1,4 +1,4 @@
-"""The engines the contract is held against."""
+"""The engines that the contract is tested with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["sqlite", "etcd"])
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Place]:
-    """Finds an empty place for a store, of each engine in turn."""
+    """Makes empty places for stores; the tests run once per engine."""
     numbers = itertools.count()
 
     def file() -> Place:

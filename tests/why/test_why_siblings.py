@@ -18,7 +18,7 @@ def small(path):
 
 @pytest.mark.parametrize("path", list(filter(small, PATHS)), ids=lambda path: path.stem)
 async def test_names_answer_as_the_dns_engine_answers(path):
-    """The line about DNS in a report is what the engine would answer."""
+    """The line about DNS in a report is what the DNS server would answer."""
     case = catalogue_cases.load(path)
     cluster = await build(case)
     known = {each["metadata"]["name"] for each in cluster.objects(NAMESPACES)}
