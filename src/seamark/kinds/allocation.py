@@ -1,6 +1,6 @@
-"""What an object may take from the cluster's ranges: cluster IPs and node ports.
+"""Planning of what an object takes from the cluster's ranges: cluster IPs and node ports.
 
-A kind plans (:meth:`Kind.allocate <seamark.kinds.kind.Kind.allocate>`), looking up what is taken but writing nothing.
+A kind plans (:meth:`Kind.allocate <seamark.kinds.kind.Kind.allocate>`): it looks up what is taken but writes nothing.
 The API server writes the plan in the object's own transaction, so that nothing has to be undone when a write fails.
 """
 
@@ -16,7 +16,7 @@ from seamark.kinds.resource import Resource
 
 
 class Pool(Protocol):
-    """The ranges of a cluster, and what is taken of them at this moment."""
+    """The ranges of a cluster, and which addresses and ports are taken now."""
 
     random: random.Random
 
@@ -36,18 +36,19 @@ class Pool(Protocol):
         ...
 
     def has_address(self, address: str) -> bool:
-        """Whether somebody has this address, which is in its canonical form."""
+        """Whether this address, given in its canonical form, is taken."""
         ...
 
     def has_port(self, port: int) -> bool:
-        """Whether somebody has this node port."""
+        """Whether this node port is taken."""
         ...
 
 
 class Allocation(msgspec.Struct, frozen=True):
     """What a write takes and what it frees; addresses are canonical.
 
-    ``removes`` are other objects (resource, namespace, name) that go with this one unless a finalizer holds them.
+    ``removes`` are other objects (resource, namespace, name) that are deleted together with this one, except those with
+    finalizers.
     """
 
     reserve_ips: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Kinds made from data while the server runs, with the rules that Kubernetes has for custom resources."""
+"""Kinds that are added while the server runs.  They follow the rules that Kubernetes has for custom resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME = Column("Name", format="name")
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """A column of ``kubectl get`` and where its value is: the names of the fields on the way there."""
+    """A column of ``kubectl get``, and the path of field names that leads to its value."""
 
     column: Column
     path: tuple[str, ...]
@@ -32,7 +32,7 @@ AGE = Printed(Column("Age", "date"), ("metadata", "creationTimestamp"))
 
 
 class DynamicKind(Kind):
-    """A kind of which everything is data.  With a ``status`` subresource, other writes leave the status alone."""
+    """A kind described by data alone.  If it has a ``status`` subresource, only writes there change the status."""
 
     built_in = False
     strategic_merge = False
@@ -96,12 +96,12 @@ class DynamicKind(Kind):
 
 
 def _content(obj: Object) -> Object:
-    """What counts for the generation: everything but the metadata."""
+    """The fields that raise the generation when they change: all but the metadata."""
     return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
 
 
 def _cell(obj: Object, printed: Printed, now: float) -> Any:
-    """The value of a column, None if the object has none."""
+    """The value of a column; None if the object has none."""
     value: Any = obj
     for name in printed.path:
         value = value.get(name) if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""What a review may ask the API server: who somebody is, and what they may do."""
+"""What the API server tells a review about users: their identity and their rights."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ class Inquiry(Protocol):
     """Answers about users.  A user is given as its ``userInfo``: username, uid, groups."""
 
     now: str  # the moment of the request, RFC 3339
-    user: Object  # the userInfo of whoever asks
+    user: Object  # the userInfo of the user who makes the request
 
     def user_of_token(self, token: str) -> Object | None:
-        """The userInfo of a bearer token's user; None if it is nobody's."""
+        """The userInfo of the user with this bearer token; None if the token is unknown."""
         ...
 
     def access(self, spec: Object, user: str | None = None, groups: Sequence[str] = ()) -> Object:
-        """The status of an access review with this spec: for a named user, or for whoever asks."""
+        """The status of an access review with this spec, for the named user, else for the user of the request."""
         ...
 
     def rules(self, namespace: str) -> Object:
-        """All that whoever asks may do in a namespace, as the status of a SelfSubjectRulesReview."""
+        """All that the user of the request may do in a namespace: the status of a SelfSubjectRulesReview."""
         ...

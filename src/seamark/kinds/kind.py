@@ -1,4 +1,4 @@
-"""What the API server must know about a kind.  One module per kind (or tight family) derives from :class:`Kind`.
+"""What the API server must know about a kind.  One module per kind (or close family) derives from :class:`Kind`.
 
 The methods are the kind's rules, called by the write path in ``seamark.api.write`` in this order:
 
@@ -7,8 +7,8 @@ The methods are the kind's rules, called by the write path in ``seamark.api.writ
     status   default_status → prepare_status → validate_status → status_warnings
 
 ``default``, ``admit``, ``prepare_*`` and ``allocate`` edit the new object in place; ``validate*`` only collect errors.
-``old`` is never edited.  Objects are plain dicts already checked against their shape, so a rule may rely on every
-field's type, but nothing else.  All rules are pure: what they need to see of the cluster is handed in.
+``old`` is never edited.  Objects are plain dicts that were checked against their shape, so a rule may rely on the type
+of every field, but on nothing else.  All rules are pure: what they need to know of the cluster is an argument.
 """
 
 from __future__ import annotations
@@ -61,24 +61,24 @@ class Kind:
 
     create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
-    built_in: ClassVar[bool] = True  # part of every server, with a shape that is generated
-    strategic_merge: ClassVar[bool] = True  # strategic merge patches are taken
-    delete_answers_object: ClassVar[bool] = False  # DELETE answers the object, not a Status
-    graceful: ClassVar[bool] = False  # deletion is announced (deletionTimestamp) before the object goes
+    built_in: ClassVar[bool] = True  # part of every server; its shape comes from shapes.json
+    strategic_merge: ClassVar[bool] = True  # strategic merge patches are accepted
+    delete_answers_object: ClassVar[bool] = False  # DELETE answers with the object, not a Status
+    graceful: ClassVar[bool] = False  # DELETE sets deletionTimestamp first and removes the object later
 
-    request_warning: ClassVar[str] = ""  # said in answer to every request for this kind, reads too
+    request_warning: ClassVar[str] = ""  # a warning in the answer to every request for this kind, reads too
 
-    stored: ClassVar[bool] = True  # False for documents that are answered and forgotten: reviews, Bindings
+    stored: ClassVar[bool] = True  # False for documents that are only answered, never stored: reviews, Bindings
     # A document that is posted to a subresource of the object it names (a Binding to its Pod); None for all others.
     posts_to: ClassVar[tuple[Resource, str] | None] = None
-    # The kind that its objects are stored as, if this one is only a second view of them (events.k8s.io on Events).
+    # The kind that its objects are stored as, if this kind only shows them in another form (as events.k8s.io does).
     stored_as: Resource | None = None
     # All apiVersions in which objects of this kind are written, if there is more than one.
     sibling_versions: ClassVar[tuple[str, ...]] = ()
 
     @cached_property
     def shape(self) -> Shape:
-        """The fields of its objects; resolved on first use, because a server that starts needs few of them."""
+        """The fields of its objects; loaded on first use, because a server needs few kinds to start."""
         return shapes.of(self.shape_name)
 
     @cached_property
@@ -93,17 +93,17 @@ class Kind:
         return None
 
     def to_stored(self, obj: Object) -> Object:
-        """The stored form of an object of this view."""
+        """The stored form of an object of this kind; differs only if ``stored_as`` is set."""
         return obj
 
     def from_stored(self, obj: Object) -> Object:
-        """This view of a stored object; the stored one is not edited."""
+        """The object of this kind that shows a stored one, which is not edited."""
         return obj
 
     # --- names -------------------------------------------------------------------------------------
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
-        """Sentences about what is wrong with a name (``prefix``: with a generateName)."""
+        """Sentences about what is wrong with a name, or with a generateName if ``prefix``."""
         return metadata.dns_subdomain(name, prefix=prefix)
 
     # --- create ------------------------------------------------------------------------------------
@@ -112,29 +112,29 @@ class Kind:
         """Fill in what the user left out."""
 
     def admit(self, obj: Object, labels_of: LabelsOf) -> None:
-        """Add what follows from other objects (a Pod gets the zone of its node)."""
+        """Add what depends on other objects (a Pod gets the zone of its node)."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Drop what may not be set at creation (status), start the generation."""
+        """Remove what may not be set at creation (status), and set the first generation."""
 
     allocates: ClassVar[bool] = False  # whether objects take addresses and ports by the two methods below
 
     def allocate(self, obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:
-        """Fill in addresses and ports, and say what that takes and frees; ``old`` is None for a creation."""
+        """Fill in addresses and ports; returns what this takes and frees.  ``old`` is None for a creation."""
         raise NotImplementedError
 
     def release(self, obj: Object) -> Allocation:
-        """What an object that goes gives back."""
+        """What the removal of an object frees."""
         raise NotImplementedError
 
     def validate(self, obj: Object) -> Errors:
-        """Everything wrong with the object, its metadata apart."""
+        """Everything wrong with the object, except in its metadata."""
         return []
 
     # --- update ------------------------------------------------------------------------------------
 
     def prepare_update(self, obj: Object, old: Object) -> None:
-        """Carry over what an update may not touch (status), bump the generation."""
+        """Restore from ``old`` what an update may not change (status), and raise the generation if the spec changed."""
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         return self.validate(obj)
@@ -142,11 +142,11 @@ class Kind:
     # --- the status subresource --------------------------------------------------------------------
 
     def default_status(self, obj: Object) -> None:
-        """As :meth:`default` for a status write, whose spec is that of the old object anyway."""
+        """As :meth:`default`, for a write to status; a kind may do less here, because the old object's spec is kept."""
         self.default(obj)
 
     def prepare_status(self, obj: Object, old: Object) -> None:
-        """Keep everything of ``old`` but status (and labels, annotations, which status updates may set)."""
+        """Restore everything from ``old`` except the status and the metadata (a status write may set labels)."""
         for key in [k for k in obj if k not in ("status", "metadata")]:
             del obj[key]
         for key, value in old.items():
@@ -164,20 +164,20 @@ class Kind:
 
     # --- deletion ----------------------------------------------------------------------------------
 
-    has_dependents: ClassVar[bool] = True  # False: deletion needs no garbage collector, so no policy holds the object
-    default_propagation: ClassVar[str] = ""  # the policy of a deletion that names none; "" leaves finalizers alone
+    has_dependents: ClassVar[bool] = True  # False: deletion ignores the propagation policy, so no finalizer is added
+    default_propagation: ClassVar[str] = ""  # the policy of a deletion that names none; "" changes no finalizers
     propagation_unless_orphaned: ClassVar[str] = "Background"  # what ``orphanDependents: false`` means
 
     def grace_seconds(self, obj: Object, asked: int | None) -> int:
-        """How long the object stays after DELETE until a kubelet removes it for good; 0 for at once."""
+        """How many seconds a kubelet has after DELETE to remove the object; 0: it is removed at once."""
         return 0
 
     def check_deletion(self, name: str) -> None:
         """Raise ``Forbidden`` for an object that may never be deleted."""
 
     def precondition_failed(self, name: str, what: str, *, asked: str, found: str) -> Conflict:
-        """The error for a deletion meant for another uid or version; ``what`` is UID or ResourceVersion."""
-        # Kubernetes names the kind here, and that of what is stored, where it otherwise names the resource.
+        """The error for a deletion that names another uid or version; ``what`` is UID or ResourceVersion."""
+        # Here Kubernetes names the kind, where other errors name the resource; the group is that of the stored kind.
         group, word = (self.stored_as or self.resource).group, self.resource.kind
         details: Object = {"name": name, "kind": word}
         if group:
@@ -191,14 +191,14 @@ class Kind:
         )
 
     def begin_deletion(self, obj: Object) -> None:
-        """Edit the object as its deletion begins (a Namespace's phase becomes Terminating)."""
+        """Edit the object when its deletion begins (a Namespace's phase becomes Terminating)."""
 
     def held(self, obj: Object) -> bool:
-        """Whether something still keeps an object whose deletion has begun: its finalizers."""
+        """Whether finalizers still keep an object that is being deleted."""
         return bool(obj["metadata"].get("finalizers"))
 
     def deletion_is_final(self, obj: Object) -> bool:
-        """Whether another DELETE of an object whose deletion has begun changes nothing any more."""
+        """Whether another DELETE of an object that is being deleted changes nothing."""
         return False
 
     # --- what people see ---------------------------------------------------------------------------
@@ -212,20 +212,20 @@ class Kind:
         return []
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """Values for field selectors, beside ``metadata.name`` and ``metadata.namespace``."""
+        """Values for field selectors, in addition to ``metadata.name`` and ``metadata.namespace``."""
         return {}
 
     def fields_in(self, value: bytes) -> Mapping[str, str]:
-        """The same from the object as it is stored; worth writing for a kind that is often watched by fields."""
+        """As :meth:`fields`, from the stored bytes; a kind that is often watched by fields has a faster one."""
         return self.fields(self.from_stored(msgspec.json.decode(value)))
 
-    field_names: ClassVar[tuple[str, ...]] = ()  # the keys ``fields`` gives
+    field_names: ClassVar[tuple[str, ...]] = ()  # the keys that ``fields`` returns
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
-        """The cells under ``columns``."""
+        """The cells of one row, in the order of ``columns``."""
         meta = obj["metadata"]
         return [meta.get("name", ""), meta.get("creationTimestamp")]
 
     def row_conditions(self, obj: Object) -> Sequence[Object]:
-        """The ``conditions`` of the row: what clients may hide it by."""
+        """The ``conditions`` of the row, by which clients may hide it."""
         return ()

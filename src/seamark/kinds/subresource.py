@@ -32,26 +32,26 @@ LabelsOf = Callable[[Resource, str], Mapping[str, str] | None]
 
 
 class Subresource(msgspec.Struct, frozen=True):
-    """What discovery says of a path below an object.  ``kind`` is what goes over the wire there."""
+    """What discovery says of a path below an object.  ``kind`` is the kind of the documents sent and answered there."""
 
     name: str
     verbs: tuple[str, ...]
     kind: str
     group: str | None = None
     version: str | None = None
-    goes_on: bool = False  # whether the path may go on below it
+    goes_on: bool = False  # whether a request's path may have more segments after this one
 
 
 def proxy(kind: str) -> Subresource:
-    """What forwards a request to whatever is behind the object."""
+    """The subresource that forwards requests to the Pod, Service or node itself."""
     return Subresource("proxy", ("create", "delete", "get", "patch", "update"), kind, goes_on=True)
 
 
 class Part(Subresource, frozen=True):
-    """Part of an object; it is sent as the whole object, of which only this part is taken.
+    """Part of an object.  Clients send the whole object; only this part of it is used.
 
-    ``reset`` are the fields a write here cannot change, so it gives its field manager none of them.  Where ``edits``
-    is given, those are the only fields it can change.
+    ``reset`` are the fields that a write here cannot change, so its field manager never owns them.  If ``edits`` is
+    given, those are the only fields that it can change.
     """
 
     reset: Paths = (("status",),)
@@ -64,7 +64,7 @@ class Part(Subresource, frozen=True):
         kind.default(obj)
 
     def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
-        """Take back what this write may not change."""
+        """Restore from ``old`` what this write may not change."""
         kind.prepare_update(obj, old)
 
     def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
@@ -88,7 +88,7 @@ class Whole(Part, frozen=True):
 
 
 class Status(Part, frozen=True):
-    """The status: by default all but the status, labels and annotations stays as it was."""
+    """The status.  By default a write here changes only the status, labels and annotations."""
 
     reset: Paths = (("spec",),)
 
@@ -113,9 +113,9 @@ def status_of(kind: str, *, reset: Paths = (("spec",),)) -> Status:
 
 
 class View(Part, frozen=True, kw_only=True):
-    """The object as an object of the kind ``sent``; a write through it is an update of the object.
+    """The object shown as an object of the kind ``sent``; a write to the view updates the object.
 
-    ``shares`` are the fields that both have: who manages them in one manages them in the other.
+    ``shares`` are the fields that both have: a field manager that owns one in the view owns it in the object too.
     """
 
     sent: Kind
@@ -131,9 +131,9 @@ class View(Part, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What an action does: ``edit`` makes the new object of the present one, which it does not edit.
+    """What an action does: ``edit`` returns the new object, given the present one, which it must not change.
 
-    ``delete``, where it is given, are DeleteOptions with which the edited object is then deleted.
+    If ``delete`` is given, the edited object is then deleted with these DeleteOptions.
     """
 
     edit: Callable[[Object], Object]
@@ -141,10 +141,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Action(Subresource, frozen=True, kw_only=True):
-    """A document of the kind ``sent`` that is posted to an object; the answer is a mere Success."""
+    """A document of the kind ``sent`` that is posted to an object; the answer is a Status that says Success."""
 
     sent: Kind
 
     def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
-        """What the document asks of the object called ``name``; raises if it makes no sense."""
+        """What the document asks of the object called ``name``; raises if the document is invalid."""
         raise NotImplementedError

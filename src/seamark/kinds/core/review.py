@@ -1,6 +1,6 @@
-"""Reviews: documents that are questions.  They are answered and forgotten, never stored.
+"""Reviews: questions to the API server.  They are answered, never stored.
 
-TokenReview and SelfSubjectReview ask who somebody is, the access reviews ask what somebody may do.
+TokenReview and SelfSubjectReview ask for a user's identity, the access reviews ask what a user may do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ReviewKind(Kind):
 
 
 class SelfSubjectReviewKind(ReviewKind):
-    """Who am I?"""
+    """Asks which user makes the request."""
 
     resource = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
     singular = "selfsubjectreview"
@@ -32,7 +32,7 @@ class SelfSubjectReviewKind(ReviewKind):
 
 
 class TokenReviewKind(ReviewKind):
-    """Whose token is this?"""
+    """Asks which user a token belongs to."""
 
     resource = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
     singular = "tokenreview"
@@ -47,7 +47,7 @@ class TokenReviewKind(ReviewKind):
 
 
 class SelfSubjectRulesReviewKind(ReviewKind):
-    """What may I do in this namespace?"""
+    """Asks what the user of the request may do in a namespace."""
 
     resource = Resource(
         "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False

@@ -1,9 +1,9 @@
 """Decodes Kubernetes' protobuf encoding into the value that JSON would have given, so that the rest is the same.
 
 Many Go clients send protobuf (``kubectl create deployment`` does).  A body is an envelope: a magic prefix, then a
-message with the apiVersion, the kind and the object's bytes.  A message is read with a table made from its shape, whose
-fields know their protobuf numbers; times, quantities and the entries of maps are small messages with their own tables.
-The result must still be conformed (``decode``).
+message with the apiVersion, the kind and the object's bytes.  A message is read with a table made from its shape, which
+has the protobuf numbers of its fields.  Times, quantities and the entries of maps are small messages with their own
+tables.  The result must still be conformed (``decode``).
 
 Unknown fields are skipped, as Kubernetes does: they come from a newer client.  Recursion is limited by the nesting of
 shapes, which do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
@@ -69,7 +69,7 @@ _TEXTS = 6  # one element of a list
 _ENTRY = 7  # one entry of a map: a message with this table
 _VALUE = 8  # a message with this table, and the function that makes a value from its fields
 _BYTES = 9  # with the function to pass them to
-_FLATTENED = 10  # a message with this table, whose fields JSON has in the enclosing object
+_FLATTENED = 10  # a message with this table; in JSON its fields are those of the enclosing object
 _PACKED = 11  # all integers of a list; with a number of bits
 
 # How to decode, the field's JSON name, the argument (see above), and whether an empty value is kept: Go writes plain

@@ -29,7 +29,7 @@ def _covers(toleration: Object, key: str) -> bool:
 
 
 def prioritize(pod: Object) -> None:
-    """Compute the priority from the class; nobody sets it by hand."""
+    """Set the priority that the class has; refuses a Pod that sets another one itself."""
     spec = pod["spec"]
     name = spec.get("priorityClassName", "")
     priority = _PRIORITIES.get(name) if name else 0

@@ -1,4 +1,4 @@
-"""The errors that name an object: not found, already there, changed by somebody else."""
+"""The errors that name an object: not found, already there, changed by another write."""
 
 from __future__ import annotations
 
