@@ -9,7 +9,7 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``call`` has the plain values: the target, the caller and the options of one call
 - ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
 - ``intake`` makes objects of documents and checks that they are what the path says
-- ``edits`` is what a patch or an apply makes of an object; ``fields`` holds its languages and who manages which field
+- ``edits`` computes the result of a patch or an apply; ``fields`` has the patch types and the field managers
 - ``write`` is the write path, one function read downward: default, admit, allocate, validate, commit; ``delete`` ends
   objects; ``admission`` and ``allocation`` are steps of both, ``turns`` lets writers of one object wait for each other
 - ``state`` is everything current, in memory, which reads and watches are served from

@@ -1,4 +1,4 @@
-"""One call of the API as plain values: what it is about, who makes it, and with which options.
+"""One call of the API as plain values: its target, its caller and its options.
 
 Both ways in (HTTP and components of this process) turn what they are given into these values; the checks here make both
 refuse the same options with the same words.
@@ -87,7 +87,7 @@ def check_verb(verb: str, target: Target) -> None:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who makes a call, and how.
+    """The user who makes a call, and the options that every write has.
 
     ``manager`` is the field manager of a write.  ``now`` is the moment of the call as RFC 3339: all timestamps of one
     write agree.

@@ -1,9 +1,9 @@
-"""What was sent → the object that was meant, or the 400, 409 or 422 Kubernetes would answer.
+"""Makes objects from the documents of requests, or raises the 400, 409 or 422 that Kubernetes would answer.
 
-    conformed         a document that must be one kind: what create and update are given
-    conform_patched   what a patch made of an object
+    conformed         the document of a create or update, which must be of the expected kind
+    conform_patched   the result of a patch
     applied           the configuration of a server-side apply
-    check_*           whether the object is the one that the path says
+    check_*           check that name, namespace and uid are those of the path or of the stored object
 
 Documents are decoded JSON: HTTP bodies are parsed by :mod:`seamark.api.http.body`, components hand over Python values.
 """
@@ -26,10 +26,10 @@ from seamark.kinds.resource import Resource
 from seamark.kinds.subresource import Part
 from seamark.kinds.values.fields import invalid, refuse
 
-# Go reports no more mistakes than that.
+# Kubernetes reports at most this many unknown fields.
 MOST_MISTAKES = 100
 
-# The struct in which Go looks for the kind of a body, as its errors print it.
+# The Go struct that Kubernetes reads the kind of a body into; its errors print it.
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
@@ -41,21 +41,21 @@ def delete_options_shape() -> Shape:
 
 
 class Malformed(ValueError):
-    """A document that cannot be read; the text is Go's sentence."""
+    """A document that cannot be read; the text is the one that Kubernetes' Go code has for it."""
 
 
 class Unframed(Malformed):
-    """One that is not even JSON after conversion from YAML or protobuf, so that its kind was never looked for."""
+    """A document that is neither valid YAML nor a protobuf envelope, so that its kind could not be looked for."""
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A decoded document.  ``body`` is the text it was read from, which some refusals show."""
+    """A decoded document.  ``body`` is the text it was read from, which some error messages show."""
 
     value: Any
     body: bytes = b""
 
     def mistakes(self, unknown: Sequence[str]) -> list[str]:
-        """Sentences about the fields of these paths, which the kind does not have."""
+        """Sentences about unknown fields, given by their paths."""
         return [f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES]]
 
 
@@ -63,10 +63,10 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Object, list[str]]:
-    """The object in its normal form, with ``kind`` and ``apiVersion``, and the warnings it deserves.
+    """The object in its normal form, with ``kind`` and ``apiVersion``, and warnings for the user.
 
-    ``field_validation`` says what becomes of unknown and repeated fields: ``Strict`` refuses the object, ``Ignore`` is
-    silent, anything else warns.  The document is not edited.
+    ``field_validation`` says how to treat unknown and repeated fields: ``Strict`` raises, ``Ignore`` drops them
+    silently, anything else drops them with a warning.  The document is not edited.
     """
     resource, value = kind.resource, document.value
     try:
@@ -90,7 +90,7 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
 
 
 def type_meta(value: Any, resource: Resource) -> tuple[str, str]:
-    """The apiVersion and kind of a document; those of the resource where it leaves them out."""
+    """The apiVersion and kind of a document; by default those of the resource."""
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -119,7 +119,7 @@ def unrecognized(fault: Malformed, resource: Resource, body: bytes) -> BadReques
 
 
 def _summary(body: bytes) -> str:
-    """The beginning of an unreadable body, to recognise it by."""
+    """The beginning of an unreadable body, for the error message."""
     if not body:
         return "<empty>"
     more = " ..." if len(body) > 30 else ""
@@ -128,7 +128,7 @@ def _summary(body: bytes) -> str:
 
 
 def _other_kind(api_version: str, kind: str, resource: Resource, handled: str) -> BadRequest:
-    """What is wrong with a document of this kind where another is expected."""
+    """The error for a document of this kind where the resource's kind is expected."""
     if (api_version, kind) not in shapes.load().kinds:
         return BadRequest(f'{handled}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
     if kind == resource.kind:
@@ -167,11 +167,11 @@ def conform_patched(
     mistakes: Sequence[str],
     warnings: list[str],
 ) -> Object:
-    """The result of a patch in its normal form; sets ``warnings`` to what the patch had that its kind has not.
+    """The result of a patch in its normal form; sets ``warnings`` to sentences about unknown fields.
 
-    ``mistakes`` are those of the patch itself.  ``current`` is what was patched: what the result still has of it
-    (managedFields, and all that a write to this ``part`` leaves alone) is in its normal form already and is not
-    walked again.
+    ``mistakes`` were found in the patch document itself.  ``current`` is the object before the patch.  To save time,
+    values that the result shares with it (managedFields, and all that a write to this ``part`` cannot change) are not
+    checked again: they are in their normal form already.
     """
     changed, same, managed_fields = _without_known_parts(patched, current, part)
     try:
@@ -184,7 +184,7 @@ def conform_patched(
         mistakes = [*mistakes, *(f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES])]
         if field_validation == "Strict":
             raise unusable(patched, f"strict decoding error: {', '.join(mistakes)}")
-        # Set, not added to: a patch is made again after a lost race, and its mistakes stay the same.
+        # Replace, not extend: the patch is applied again after a conflict, with the same mistakes.
         warnings[:] = mistakes
     obj.update(same)
     if managed_fields is not None:
@@ -193,7 +193,7 @@ def conform_patched(
 
 
 def _without_known_parts(patched: Object, current: Object, part: Part) -> tuple[Object, Object, list[Any] | None]:
-    """The patched object without what is the very same in ``current``; those parts; and the same managedFields."""
+    """The patched object without values it shares with ``current``; these values; and shared managedFields, if any."""
     same: Object = {}
     if part.touches:
         same = {k: v for k, v in patched.items() if v is current.get(k) and k not in part.touches}
@@ -207,7 +207,7 @@ def _without_known_parts(patched: Object, current: Object, part: Part) -> tuple[
 
 
 def applied(config: Any, kind: Kind) -> Object:
-    """What a client applies, as it was written: apply itself must know which fields were named."""
+    """The configuration as the client wrote it, without defaults: apply must know which fields it names."""
     if config is None:
         config = {}
     if not isinstance(config, dict):
@@ -230,7 +230,7 @@ def applied(config: Any, kind: Kind) -> Object:
 
 
 def check_name(meta: Object, target: Target) -> None:
-    """What is written must have the name and namespace of the path."""
+    """Raise unless the object has the name and namespace of the path."""
     name = meta.get("name", "")
     if not name:
         raise BadRequest(
@@ -260,7 +260,7 @@ def check_namespace(meta: Object, namespace: str) -> None:
 
 
 def check_uid(kind: Kind, meta: Object, old: Object) -> None:
-    """A patch may not change which object this is."""
+    """Raise if a patch changes the uid."""
     if meta.get("uid", old["uid"]) != old["uid"]:
         wrong = [invalid("metadata.uid", meta["uid"], "field is immutable")]
         raise refuse(kind.stored_as or kind.resource, old["name"], wrong)

@@ -1,6 +1,6 @@
-"""The ``Cluster`` seam in process: the same operations as over HTTP, without the HTTP.
+"""The ``Cluster`` protocol for components of this process: the same operations as over HTTP, without the HTTP.
 
-Callers' objects, which may be typed, become plain values here; entries are decoded straight into the type asked for.
+Callers' objects, which may be typed, become plain values here; entries are decoded directly into the caller's type.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LocalCluster:
         self._clock = clock
 
     def _target(self, verb: str, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> Target:
-        """What a call is about; raises unless it exists, has this verb and the user may."""
+        """The target of a call; raises unless the resource is served, has this verb, and the user may use it."""
         kind = self._kinds.by_plural(resource.group, resource.version, resource.plural)
         found = target(kind, namespace if resource.namespaced else "", name, subresource)
         self._operations.authorize(self._user, verb, found)
@@ -148,7 +148,7 @@ class LocalCluster:
                 options = WriteOptions(field_manager=field_manager, force=force or None)
                 options.check_patch(apply=type == "apply")
             caller = self._caller(field_manager)
-            # Merging copies what it takes over, and makes it plain; all other ways of patching are given a plain copy.
+            # A merge patch copies the values it uses and makes them plain; the other patch types need a plain copy.
             plain = type == "merge" and isinstance(patch, dict)
             document = patch if plain else msgspec.json.decode(msgspec.json.encode(patch))
             if type == "apply":
@@ -192,8 +192,8 @@ class LocalCluster:
 
 
 def _document(obj: Any) -> tuple[Document, Mapping[str, Any]]:
-    """A caller's object as a plain document, and its metadata as far as that can be read."""
-    # Through JSON: the caller keeps its own object, which may be typed.
+    """A caller's object as a plain document, and its metadata; {} if it has none."""
+    # Encode and decode, because the object may be typed, and because operations edit theirs, not the caller's.
     body = msgspec.json.encode(obj)
     value = msgspec.json.decode(body)
     meta = value.get("metadata") if isinstance(value, dict) else None
@@ -207,7 +207,7 @@ def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
 
 
 def _decoder(kind: Kind, as_: Any) -> Decoder:
-    """What makes the caller's type of an entry; made once per kind and type."""
+    """The function that decodes an entry into the caller's type; made once per kind and type."""
     return kind.shape.form(_new_decoder, kind, as_)
 
 

@@ -1,8 +1,8 @@
 """The verbs of the API over plain values: get, list, watch, create, update, patch, apply, delete, delete_all.
 
 HTTP (:mod:`seamark.api.http.verbs`) and components of this process (:mod:`seamark.api.local`) are two thin ways into
-these functions.  Each turns what it is given into a target, a caller, options and documents, has them checked
-(:func:`~seamark.api.call.check_verb`, :meth:`Operations.authorize`), and shows the result in its own way.
+these functions.  Each makes a target, a caller, options and documents from its input, has them checked
+(:func:`~seamark.api.call.check_verb`, :meth:`Operations.authorize`), and turns the result into its own form.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from seamark.store.protocol import Store, StoreError
 
 
 class Answered(msgspec.Struct):
-    """An object made for this answer: a Scale, a review, a Status.  ``kind`` is None for what no Table can show."""
+    """An answer that is not a stored object: a Scale, a review, a Status.  ``kind`` is None if no Table can show it."""
 
     object: Object
     kind: Kind | None = None
@@ -47,7 +47,7 @@ class Answered(msgspec.Struct):
 
 
 def success(*, details: Object | None = None, code: int | None = None) -> Object:
-    """The Status of a call that worked and has no object to show."""
+    """The Status that answers a successful call without an object."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         status["details"] = details
@@ -57,12 +57,12 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
 
 
 def unavailable(error: StoreError) -> errors.ServiceUnavailable:
-    """What callers are told when the store fails."""
+    """The error that callers get when the store fails."""
     return errors.ServiceUnavailable(str(error), details={}, retry_after=1)
 
 
 class Operations:
-    """What can be done to a cluster.  Callers authorize first; nothing below asks again."""
+    """The verbs.  Call :meth:`authorize` first: the other methods do not check rights."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Operations:
         self._user_of_token = user_of_token
 
     def authorize(self, user: User, verb: str, target: Target) -> None:
-        """Raises Forbidden unless the user may do this."""
+        """Raise Forbidden unless the user may do this."""
         if self._authorizer.trusts(user):
             return
         resource, part = target.kind.resource, target.subresource
@@ -106,7 +106,7 @@ class Operations:
             ),
         )
 
-    # --- reading: at once if memory is fresh enough, else something to wait for ----------------------
+    # --- reading: the result if the cache is fresh enough, else an awaitable of it --------------------
 
     def get(self, target: Target, version: str = "") -> Entry | Answered | Awaitable[Entry | Answered]:
         """The object, not older than ``version``; through a view, what the view shows of it."""
@@ -176,7 +176,7 @@ class Operations:
         return Answered(shown(kind, {"metadata": obj["metadata"], **spec, "status": status}), None, True, warnings)
 
     def _posted_to(self, target: Target, document: Document) -> Target:
-        """The subresource that a document is meant for which names its object itself."""
+        """The subresource that the document is for; the document itself names the object (a Binding names its Pod)."""
         assert target.kind.posts_to is not None
         resource, subresource = target.kind.posts_to
         value = document.value if isinstance(document.value, dict) else {}
@@ -187,7 +187,7 @@ class Operations:
         return Target(kind, target.namespace, name if isinstance(name, str) else "", kind.subresource(subresource))
 
     async def _act(self, target: Target, document: Document, caller: Caller) -> Answered:
-        """Carry out what an action plans: edit the object, then perhaps delete it."""
+        """Carry out the plan of an action: edit the object, then delete it if the plan says so."""
         action = target.subresource
         assert isinstance(action, Action), "the verb was checked"
         obj, warnings = intake.conformed(document, action.sent, caller.field_validation)
@@ -215,7 +215,7 @@ class Operations:
     # --- update and patch --------------------------------------------------------------------------
 
     async def update(self, target: Target, document: Document, caller: Caller) -> Written | Answered:
-        """Replace an object, or part of it; some kinds are created by this if they are missing."""
+        """Replace an object, or part of it.  For a kind with ``create_on_update``, create a missing object."""
         kind, part = target.kind, _part(target)
         if isinstance(part, View):
             return await self._update_view(target, part, document, caller)
@@ -226,7 +226,7 @@ class Operations:
         fresh = [obj]
 
         def make(_old: Object) -> Object:
-            # A write edits what it is given, so another try begins with the document again.
+            # The writer edits the object it gets, so another attempt starts from the document again.
             return fresh.pop() if fresh else self._object(kind, document, caller)[0]
 
         try:
@@ -254,7 +254,7 @@ class Operations:
     async def patch(
         self, target: Target, type: PatchType, document: Any, caller: Caller, mistakes: Sequence[str] = ()
     ) -> Written | Answered:
-        """Change an object by a JSON, merge or strategic merge patch; ``mistakes`` are those of the document."""
+        """Change an object by a JSON, merge or strategic merge patch; ``mistakes`` were found in the document."""
         kind, part = target.kind, _part(target)
         view = part if isinstance(part, View) else None
         warnings: list[str] = []
@@ -290,7 +290,7 @@ class Operations:
     async def apply(
         self, target: Target, document: Any, caller: Caller, *, force: bool, warnings: Sequence[str] = ()
     ) -> Written | Answered:
-        """Server-side apply: merge a configuration into an object, or create it; the field manager is the caller's."""
+        """Server-side apply: merge a configuration into an object, or create it, for the caller's field manager."""
         kind, part = target.kind, _part(target)
         view = part if isinstance(part, View) else None
         sent = kind if view is None else view.sent
@@ -324,23 +324,23 @@ class Operations:
     # --- delete ------------------------------------------------------------------------------------
 
     async def delete(self, target: Target, options: DeleteOptions, caller: Caller) -> Deleted:
-        """Delete an object, or begin to: finalizers and a grace period may hold it."""
+        """Delete an object, or mark it as being deleted if finalizers or a grace period keep it."""
         return await self._deleter.delete(target, options, caller)
 
     async def delete_all(self, target: Target, chosen: ListOptions, options: DeleteOptions, caller: Caller) -> Page:
-        """Delete all that is ``chosen`` of a collection; the page is what was found."""
+        """Delete the objects of a collection that ``chosen`` selects; returns them as they were before."""
         found = self.list(target, chosen)
         page = found if isinstance(found, Page) else await found
         for entry in page.entries:
             try:
                 await self._deleter.delete(Target(target.kind, entry.namespace, entry.name), options, caller)
             except errors.NotFound:
-                continue  # another client was faster: it is gone, as asked
+                continue  # another client deleted it first
         return page
 
 
 def _part(target: Target) -> Part:
-    """The part of the object that a write is about."""
+    """The part of the object that a write changes."""
     if target.subresource is None:
         return target.kind.whole
     assert isinstance(target.subresource, Part), "the verb was checked"
@@ -352,7 +352,7 @@ def _through(view: View, kind: Kind, entry: Entry, warnings: Sequence[str] = ())
 
 
 def _warned(written: Written, warnings: Sequence[str]) -> Written:
-    """The result of a write with warnings about its document before those about the object."""
+    """Add warnings about the document, before those about the object."""
     if warnings:
         written.warnings = [*warnings, *written.warnings]
     return written

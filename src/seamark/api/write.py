@@ -1,13 +1,13 @@
-"""The write path: how an object becomes state.  Two functions to read downward, ``create`` and ``change``.
+"""The write path: how an object gets into the store.  ``create`` and ``change`` call these steps in order:
 
     create   default → track fields → admit → stamp → prepare → allocate → validate → commit
     change   read → make the new object → default → track → carry over → prepare → allocate → validate → commit
 
-Fields are tracked before the server adds its own, so that no manager owns what is allocated or carried over.
+Fields are tracked before the server sets its own, so that no field manager owns what is allocated or carried over.
 
-Everything up to the commit is plain computation on the event loop, so nothing in this process can come between a check
-and what relies on it; the commit's expectations guard against other servers.  What is allocated (addresses, node ports)
-is committed in the object's own transaction: there is nothing to take back when a write fails.
+From the read to the commit no step awaits, so no other write of this process can come between a check and the commit
+that relies on it; the commit's expectations guard against other servers.  What is allocated (addresses, node ports) is
+committed in the object's own transaction, so nothing has to be undone when a write fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CONFLICT_ATTEMPTS = 10
 
 
 class Written(msgspec.Struct):
-    """What a write came to: the object as it is now, and what the user should be warned about."""
+    """The result of a write: the object as it is now, and warnings for the user."""
 
     entry: Entry
     created: bool = False
@@ -53,7 +53,7 @@ class Written(msgspec.Struct):
 
 
 def new_uid() -> str:
-    """A random UUID as :func:`uuid.uuid4` makes it, at a fifth of its cost."""
+    """A random UUID as :func:`uuid.uuid4` makes it, in a fifth of the time."""
     text = urandom(16).hex()
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
 
@@ -81,9 +81,9 @@ class Writer:
     async def create(
         self, kind: Kind, obj: Object, namespace: str, caller: Caller, *, tracked: bool = False
     ) -> Written:
-        """A new object, from one already checked against its shape; ``obj`` is edited.
+        """Store a new object that was already checked against its shape; edits ``obj``.
 
-        ``tracked`` says that its managedFields are already right (server-side apply does its own).
+        ``tracked`` says that its managedFields are already right (server-side apply sets them itself).
         """
         meta = obj["metadata"]
         self._place(kind, meta, namespace)
@@ -107,7 +107,8 @@ class Writer:
     async def _create(self, kind: Kind, obj: Object, caller: Caller) -> Written:
         resource, meta = kind.resource, obj["metadata"]
         if resource.namespaced:
-            await self._cache.find(NAMESPACES, meta["namespace"])  # a namespace made elsewhere a moment ago
+            # Waits for a namespace that another server has just created.
+            await self._cache.find(NAMESPACES, meta["namespace"])
         self._admission.create(kind, obj)
         self._stamp(meta, caller.now)
         kind.prepare_create(obj)
@@ -131,7 +132,7 @@ class Writer:
                 await self._cache.reach(error.found)
                 if error.key == key:
                     self._must_be_absent(kind, path, name)
-                # Otherwise another server took the same address at the same moment: plan again.
+                # Otherwise another server took the same address or port first: plan again.
                 reserved.take_back(obj)
                 continue
             return Written(await self._cache.written(resource, path, value, revision), True, warnings)
@@ -170,11 +171,11 @@ class Writer:
         tracked: bool = False,
         expected: str = "",
     ) -> Written:
-        """Replace an object by what ``make`` makes of the current one; again if another write came first.
+        """Replace an object by what ``make`` returns for the current one; try again if another write came first.
 
-        ``make`` may not edit what it is given.  If its result names a resourceVersion, that must be the current one;
-        ``expected`` is that version where it is known beforehand.
-        ``tracked`` says that the result's managedFields are already right (server-side apply does its own).
+        ``make`` may not edit its argument.  If its result names a resourceVersion, that must be the current one;
+        ``expected`` is that version if the caller knows it beforehand.
+        ``tracked`` says that the result's managedFields are already right (server-side apply sets them itself).
         """
         kind, path = target.kind, target.path
         async with self._turns.take(kind.resource.plural, path):
@@ -188,12 +189,12 @@ class Writer:
                 try:
                     return await self._change(kind, part, entry, old, new, caller, tracked)
                 except Mismatch as error:
-                    # A write that names a version is refused by the next check; a patch begins with the new one.
+                    # Now a write that names a version is refused, and a patch starts again from the new object.
                     await self._cache.reach(error.found)
         raise conflict(kind.resource, target.name)
 
     async def edit(self, target: Target, make: Callable[[Object], Object], caller: Caller) -> Written:
-        """As :meth:`change`, for an edit the server itself makes and knows to be right (a Pod gets its node)."""
+        """As :meth:`change`, but without defaults and validation: for edits by the server (a Pod gets its node)."""
         kind = target.kind
         for _ in range(CONFLICT_ATTEMPTS):
             entry = await self._cache.find(kind.resource, target.path)
@@ -208,7 +209,7 @@ class Writer:
 
     @staticmethod
     def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> None:
-        """Raises if the write names a version or uid that is not the object's."""
+        """Raise if the write names a version or uid that is not the object's."""
         if (uid := meta.get("uid")) and uid != old["uid"]:
             raise other_uid(kind.resource, entry.namespace, entry.name, asked=uid, found=old["uid"])
         version = meta.get("resourceVersion", "")
@@ -238,7 +239,7 @@ class Writer:
 
     @staticmethod
     def _carry_over(meta: Object, old: Object) -> None:
-        """Fields that no update may set."""
+        """Restore the fields that no update may set."""
         meta["resourceVersion"] = old["resourceVersion"]
         for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace"):
             if key in old:
@@ -259,7 +260,7 @@ class Writer:
         writes: list[Write],
         warnings: list[str],
     ) -> Written:
-        """Commit a changed object; nothing if it is the same, a removal if its last finalizer was removed."""
+        """Commit an object: nothing is written if it is unchanged, and it is deleted if it lost its last finalizer."""
         inner = kind.to_stored(new)
         if _same(new, old):
             return Written(entry, warnings=warnings)
@@ -278,12 +279,12 @@ class Writer:
 
 
 def _same(new: Object, old: Object) -> bool:
-    """Equal but for apiVersion and kind, which the stored form leaves to its key."""
+    """Whether both are equal, apart from apiVersion and kind, which stored objects do not contain."""
     return {k: v for k, v in new.items() if k not in ("apiVersion", "kind")} == old
 
 
 def _unstored(path: str, obj: Object, revision: int = 0) -> Entry:
-    """An entry for an answer about something that was not written: a dry run, or the last sight of an object."""
+    """An entry for an answer that is not in the store: the result of a dry run, or a deleted object's last state."""
     value = stored(obj)
     if revision:
         return entry_of(path, value, revision)

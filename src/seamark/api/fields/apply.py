@@ -171,7 +171,7 @@ def _shown(who: Object) -> str:
 
 
 def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape, api_version: str) -> dict[str, Fields]:
-    """The conflicts that remain if kubectl may overwrite what its client-side apply set and nobody changed since."""
+    """The conflicts, except about fields that kubectl's client-side apply set and that have not changed since."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED_ANNOTATION)
     if not text:
         return conflicts

@@ -33,7 +33,7 @@ log = logging.getLogger("seamark.api")
 GZIP_FROM = 128 * 1024
 RETRY_SECONDS = 1
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-# User agents of people at a terminal or in a browser, who get their JSON indented.
+# User agents at a terminal or in a browser: a person reads the answer, so its JSON is indented.
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 

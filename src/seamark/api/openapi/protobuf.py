@@ -101,7 +101,7 @@ def _security_definitions(value: Mapping[str, Object]) -> bytes:
 
 
 def _extensions(number: int, value: Object) -> bytes:
-    """Everything whose name begins with ``x-``, as YAML, which JSON is."""
+    """The members with names that begin with ``x-``, as YAML (JSON is YAML)."""
     return _named(number, {name: _any(item) for name, item in value.items() if name.startswith("x-")})
 
 

@@ -1,7 +1,7 @@
-"""Everything current, in memory, as the store's log tells it: lists and watches are served from here.
+"""The current objects in memory, kept up to date by following the store's log; serves lists and watches.
 
-Objects of kinds that are not served stay in the store and are not held here.  When a kind is added while the server
-runs, :meth:`Cache.add` reads its objects first; :meth:`Cache.remove` ends its watches and forgets them.
+Objects of kinds that are not served stay in the store and are not cached.  When a kind is added while the server
+runs, :meth:`Cache.add` reads its objects first; :meth:`Cache.remove` ends its watches and drops them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.store.protocol import Batch, Change, Store, Unavailable, prefix_end
 
-# Events kept per kind, so that a watch can begin a little in the past without asking the store.
+# Events kept per kind, so that a watch can start from a recent version without asking the store.
 RECENT_EVENTS = 2048
-# Rows read at a time when the cache fills itself.
+# Rows per read when the cache loads from the store.
 LOAD_PAGE = 5000
 SLICE = 1024
 MAX_GIVEN_UP = 1024
@@ -38,20 +38,20 @@ class Watcher(Protocol):
     """A subscriber to changes; called in the event loop, must not block."""
 
     def offer(self, event: Event) -> None:
-        """One event, in order; keep it until :meth:`flush`."""
+        """Receive one event, in order; keep it until :meth:`flush`."""
         ...
 
     def flush(self, revision: int) -> None:
-        """Everything up to ``revision`` was offered: send it on."""
+        """Send the events on: all up to ``revision`` have been offered."""
         ...
 
     def end(self) -> None:
-        """The kind is gone or was replaced: no more events will come from this collection."""
+        """Stop: the kind was removed or replaced, so no more events will come from this collection."""
         ...
 
 
 class Collection:
-    """All objects stored under one prefix: those of one kind, which several versions and views may show."""
+    """All objects stored under one prefix: those of one kind, which the API may serve in several versions and views."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -60,7 +60,7 @@ class Collection:
         self.events: deque[Event] = deque(maxlen=RECENT_EVENTS)
         self.complete_since = 0  # every event after this revision is in ``events``
         self.changed = 0  # revision of the last change
-        # Watchers by (namespace, name) they are limited to; "" means any.
+        # Watchers by the (namespace, name) they watch; "" means any.
         self._watchers: dict[tuple[str, str], dict[Watcher, None]] = {}
 
     def get(self, path: str) -> Entry | None:
@@ -68,17 +68,17 @@ class Collection:
         return entry
 
     def _range(self, namespace: str, after: str) -> tuple[int, int]:
-        """Positions of the entries of a namespace (or of all) that come behind the path ``after``."""
+        """The first and the end position of the entries of a namespace ("": all) that come after the path ``after``."""
         entries = self.entries
         start = entries.bisect_right(after) if after else entries.bisect_left(f"{namespace}/") if namespace else 0
-        # "0" is the character after "/": the first path behind the namespace's own.
+        # "0" is the character after "/", so this is the first position after the namespace's paths.
         end = entries.bisect_left(f"{namespace}0") if namespace else len(entries)
         return start, max(start, end)
 
     def of_namespace(self, namespace: str, after: str = "") -> Iterator[Entry]:
-        """Entries in key order, those of one namespace or all, beginning behind the path ``after``.
+        """Entries in key order, of one namespace or of all, that come after the path ``after``.
 
-        Taken in slices, which cost far less than asking the sorted structure for one key after the other.
+        They are read in slices, which is much faster than reading the sorted dict key by key.
         """
         start, end = self._range(namespace, after)
         paths = self.entries.keys()
@@ -87,7 +87,7 @@ class Collection:
             yield from map(get, paths[at : min(at + SLICE, end)])
 
     def count(self, namespace: str, after: str = "") -> int:
-        """How many :meth:`of_namespace` would give, without walking them."""
+        """The number of entries that :meth:`of_namespace` would yield, without iterating over them."""
         start, end = self._range(namespace, after)
         return end - start
 
@@ -98,7 +98,7 @@ class Collection:
         return sum(map(len, self._watchers.values()))
 
     def subscribe(self, watcher: Watcher, namespace: str, name: str) -> Callable[[], None]:
-        """From now on; call the result to stop."""
+        """Send all further events to the watcher; call the result to stop."""
         place = (namespace, name)
         self._watchers.setdefault(place, {})[watcher] = None
 
@@ -112,7 +112,7 @@ class Collection:
         return stop
 
     def end_watches(self) -> None:
-        """End them cleanly: a client may watch on from the last version it saw, if the kind is still there."""
+        """End all watches without an error: clients resume from the last version they saw if the kind is served."""
         for watchers in list(self._watchers.values()):
             for watcher in list(watchers):
                 watcher.end()
@@ -126,7 +126,7 @@ class Collection:
                 yield from list(watchers[place])
 
     def since(self, revision: int) -> Iterator[Event] | None:
-        """Events after ``revision``, or None if some of them are no longer here."""
+        """Events after ``revision``, or None if some of them are no longer kept."""
         if revision < self.complete_since:
             return None
         return (event for event in self.events if event.entry.revision > revision)
@@ -139,7 +139,7 @@ class Collection:
             self.entries[entry.path] = entry
 
     def step(self, change: Change) -> Event | None:
-        """Take one change in; None if it changed nothing (a key deleted that was not there)."""
+        """Apply one change of the log; returns its event, None for the deletion of a key that was not there."""
         path = change.key[len(self.prefix) :]
         previous: Entry | None = self.entries.get(path)
         if change.value is None:
@@ -164,18 +164,18 @@ def _number(version: str) -> int:
 
 
 class Cache:
-    """The current state of every kind, and the tasks that wait for a revision of it."""
+    """The current objects of every kind, and the tasks that wait for a revision."""
 
     def __init__(self, store: Store, kinds: Iterable[Kind]) -> None:
         self._store = store
         self._by_prefix: dict[str, Collection] = {}
         self._by_resource: dict[tuple[str, str], Collection] = {}
-        self._missed: dict[str, list[Change]] = {}  # by prefix: changes of collections that are still being read
+        self._missed: dict[str, list[Change]] = {}  # by prefix: changes to collections that are still being loaded
         for kind in kinds:
             self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind)))
         self.ports: dict[int, int] = {}  # reserved node ports → revision of the reservation
         self.revision = 0
-        self.lost: BaseException | None = None  # why following the log stopped, if it did
+        self.lost: BaseException | None = None  # the error that ended following the log, if it ended
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._sequence = 0
 
@@ -185,7 +185,7 @@ class Cache:
         collection.shown_as.add(kind.resource)
 
     def of(self, resource: Resource) -> Collection:
-        """The collection of a kind; NotFound if it is not served, or not any more."""
+        """The collection of a kind; raises NotFound if the kind is not served."""
         try:
             return self._by_resource[resource.group, resource.plural]
         except KeyError:
@@ -198,15 +198,15 @@ class Cache:
     # --- kinds that come and go --------------------------------------------------------------------
 
     async def add(self, kind: Kind) -> None:
-        """Hold the objects of one more kind, those included that are in the store already.
+        """Load one more kind from the store and keep its objects up to date.
 
-        The versions of a kind share their objects.  Must not be called again for the same objects before it returns.
+        The versions of a kind share their objects.  Must not be called again for the same kind before it returns.
         """
         prefix = _prefix_of_kind(kind)
         self._show(kind, self._by_prefix.get(prefix) or await self._read(prefix))
 
     async def _read(self, prefix: str) -> Collection:
-        """A new collection with all the objects of one revision, and with every change since."""
+        """A new collection with all the objects under the prefix, and every change during the load."""
         collection = Collection(prefix)
         missed = self._missed[prefix] = []
         try:
@@ -221,9 +221,9 @@ class Cache:
         return collection
 
     def remove(self, kind: Kind) -> None:
-        """Forget a kind and end its watches.  Its objects are forgotten too unless another version shows them.
+        """Drop a kind and end its watches.  Its objects are dropped from memory unless another version shows them.
 
-        In the store they stay; the caller deletes them there if they are to be gone for good.
+        They stay in the store; the caller deletes them there if necessary.
         """
         collection = self.of(kind.resource)
         collection.shown_as.discard(kind.resource)
@@ -237,7 +237,7 @@ class Cache:
     # --- following the store -----------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Read everything current, at one revision; then :meth:`follow` from there."""
+        """Read all current objects at one revision; :meth:`follow` continues from there."""
         revision = await self._store.revision()
         for collection in self._by_prefix.values():
             await self._fill(collection, revision)
@@ -252,7 +252,7 @@ class Cache:
         collection.complete_since = collection.changed = revision
 
     def settle(self) -> None:
-        """Forget how the state came about so far: reads of older versions ask the store."""
+        """Drop the kept events; a watch from an older version then asks the store."""
         for collection in self._by_prefix.values():
             collection.events.clear()
             collection.complete_since = collection.changed = self.revision
@@ -266,7 +266,7 @@ class Cache:
             start = page.rows[-1].key + "\0"
 
     async def follow(self) -> None:
-        """Keep up with the store until it closes; if that fails, everything that waits for a revision fails too."""
+        """Apply the store's changes until it closes; then every task that waits for a revision gets an error."""
         try:
             async for batch in self._store.watch("/", self.revision):
                 self.apply(batch)
@@ -284,7 +284,7 @@ class Cache:
         return Unavailable(f"the store is no longer followed: {self.lost or type(self.lost).__name__}")
 
     def apply(self, batch: Batch) -> None:
-        """Take a batch of the log in and tell the watchers, each once."""
+        """Apply a batch of the log: offer its events to the watchers, then flush each of them once."""
         touched: dict[Watcher, None] = {}
         for change in batch.changes:
             cut = change.key.find("/", change.key.find("/", 1) + 1) + 1
@@ -307,12 +307,12 @@ class Cache:
         for watcher in touched:
             watcher.flush(self.revision)
         if self._waiting and self._waiting[0][0] <= self.revision:
-            # A turn later, so that watchers are called before the writer goes on.  Under load this is what keeps the
-            # controllers in the same process close behind.
+            # In the next turn of the event loop, so that watchers run before the writer goes on.  Otherwise controllers
+            # in the same process would fall behind under load.
             asyncio.get_running_loop().call_soon(self._release)
 
     def _release(self) -> None:
-        """Wake the tasks that waited for a revision that is here now."""
+        """Wake the tasks that waited for a revision that has been applied now."""
         while self._waiting and self._waiting[0][0] <= self.revision:
             _, _, future = heapq.heappop(self._waiting)
             if not future.done():
@@ -326,7 +326,7 @@ class Cache:
         return not self._store.shared
 
     async def reach(self, revision: int) -> None:
-        """Wait until the cache has seen ``revision``; raises Unavailable if it will not."""
+        """Wait until the cache has applied ``revision``; raises Unavailable if the store is no longer followed."""
         if self.revision >= revision:
             return
         if self.lost is not None:
@@ -338,26 +338,26 @@ class Cache:
             await future
         finally:
             if future.cancelled() and len(self._waiting) > MAX_GIVEN_UP:
-                # Tasks that waited for a far future and gave up are dropped before they become many.
+                # Drop the futures of cancelled tasks, which would otherwise stay until their revision comes.
                 self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]
                 heapq.heapify(self._waiting)
 
     async def written(self, resource: Resource, path: str, value: bytes, revision: int) -> Entry:
-        """The entry of a write just acknowledged: the one in memory, unless that has been changed again already."""
+        """The entry of a write that was just committed: the cached one, or a new one if that has changed since."""
         await self.reach(revision)
         entry = self.of(resource).get(path)
         return entry if entry is not None and entry.revision == revision else entry_of(path, value, revision)
 
     async def freshen(self) -> None:
-        """Wait until every write acknowledged anywhere before this call can be read here."""
+        """Wait until this cache has every write that any server acknowledged before this call."""
         if self._store.shared:
             await self.reach(await self._store.revision())
 
     async def find(self, resource: Resource, path: str, version: str = "") -> Entry | None:
-        """An object to be written, as fresh as the writer has seen it.
+        """An object that is to be written, at least as new as the writer's ``version``; None if there is none.
 
-        An object that is not here, or is older than the ``version`` the writer names, may have been written by another
-        server of a shared store and not have arrived yet.  So the store is asked for its revision before this answers.
+        If the cached object is missing or older, another server of a shared store may have just written it.  Then this
+        asks the store for its revision and waits until the cache has reached it.
         """
         entry = self.of(resource).get(path)
         if self._store.shared and (entry is None or (_number(version) > entry.revision)):
