@@ -184,7 +184,7 @@ def _outdated(case: Case) -> Iterator[Problem]:
 
 
 def _duplicates(slices: list[EndpointSlice]) -> Iterator[Problem]:
-    """Slices of one Service whose every address another one offers on the same ports."""
+    """Slices of one Service that are redundant: another one offers all their addresses on the same ports."""
     for each in slices:
         mine = _offer(each)
         for other in slices:

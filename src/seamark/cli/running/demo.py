@@ -129,7 +129,7 @@ def _place(options: argparse.Namespace) -> Iterator[Place]:
 
 @contextlib.contextmanager
 def _kubeconfig(path: Path) -> Iterator[None]:
-    """Set KUBECONFIG inside the block, as a person who types the commands would."""
+    """Set KUBECONFIG inside the block, so that the demo's commands use this file."""
     before = os.environ.get("KUBECONFIG")
     os.environ["KUBECONFIG"] = str(path)
     try:
@@ -142,7 +142,7 @@ def _kubeconfig(path: Path) -> Iterator[None]:
 
 
 def _simulated(nodes: list[Object]) -> bool:
-    """Whether there are simulated nodes; on real ones, whose kubelets would look for the demo's images, it fails."""
+    """Whether there are simulated nodes; fails on real ones: their kubelets cannot pull the demo's images."""
     from seamark.kinds.wellknown import SIMULATED_ANNOTATION
 
     real = [

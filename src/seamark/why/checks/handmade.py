@@ -130,7 +130,7 @@ def _port_findings(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Find
 
 
 def _made_by_controller(each: EndpointSlice) -> bool:
-    """Whether the EndpointSlice controller wrote it, and not a user who set its label."""
+    """Whether the EndpointSlice controller wrote it; its label alone proves nothing, since a user may set that too."""
     if any(owner.kind == "Service" for owner in each.metadata.owner_references):
         return True
     return any(e.target_ref is not None and e.target_ref.kind == "Pod" for e in each.endpoints or ())

@@ -30,7 +30,7 @@ def answer(case: Case, zone: str = "cluster.local") -> str:
 
 
 def findings(case: Case) -> Iterator[Finding]:
-    """Pods whose subdomain is no Service: ``web-0.web`` exists only if the subdomain of Pod ``web-0`` is ``web``."""
+    """Pods with a subdomain without a Service: ``web-0.web`` resolves only if Pod ``web-0`` has subdomain ``web``."""
     if not case.service.headless or not case.service.managed:
         return
     wrong = [

@@ -242,7 +242,7 @@ def edited_by(endpoints: Endpoints, wanted: Content) -> str:
 
 
 def foreign_hand(metadata: Metadata) -> str:
-    """Who wrote the object last; "" if it was a controller, or the object does not say."""
+    """Says which field manager wrote the object last; "" if it was a controller, or is not recorded."""
     dated = [each for each in metadata.managed_fields if each.time]
     if not dated:
         return ""
