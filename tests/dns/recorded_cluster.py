@@ -71,7 +71,7 @@ class RecordedCluster:
                     self.objects.append(obj)
 
     def zone(self) -> ClusterZone:
-        """A zone filled with them, without anybody who watches."""
+        """A zone filled with these objects; nothing updates it afterwards."""
         zone = ClusterZone(clock=VirtualClock(1_700_000_000.0))
         for obj in self.objects:
             match obj["kind"]:
