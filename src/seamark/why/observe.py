@@ -36,7 +36,7 @@ from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.why.case import Case, pairs
 from seamark.why.checks.external import in_cluster_target
-from seamark.why.views import Endpoints, EndpointSlice, Event, Key, Pod, Service, Workload
+from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
 from seamark.why.world import Refused, Seen, World
 
 T = TypeVar("T")
@@ -88,11 +88,11 @@ class _Reader:
         except errors.ApiError as error:
             raise CannotLook(f"cannot get namespace {name}: {error.message}") from error
 
-    async def workloads(self, namespace: str) -> Sequence[Workload] | None:
-        found: list[Workload] = []
+    async def workloads(self, namespace: str) -> Sequence[AnyWorkload] | None:
+        found: list[AnyWorkload] = []
         known = False
         for resource in WORKLOADS:
-            items = await self.optional(resource, Workload, namespace)
+            items = await self.optional(resource, AnyWorkload, namespace)
             known = known or items is not None
             found += [msgspec.structs.replace(each, kind=resource.kind) for each in items or ()]
         return found if known else None

@@ -17,7 +17,7 @@ import yaml
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
-from seamark.why.views import Endpoints, EndpointSlice, Pod, Service, Workload
+from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Pod, Service
 from seamark.why.world import Seen, World
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ def _template(document: Document) -> Document | None:
     return None
 
 
-def _workload(source: str, document: Document) -> Workload:
+def _workload(source: str, document: Document) -> AnyWorkload:
     spec = document["spec"]
     known = {key: spec[key] for key in ("replicas", "serviceName", "paused") if key in spec}
     plain = {
@@ -175,10 +175,10 @@ def _workload(source: str, document: Document) -> Workload:
         "metadata": document["metadata"],
         "spec": {**known, "template": _template(document)},
     }
-    return _converted(source, plain, Workload)
+    return _converted(source, plain, AnyWorkload)
 
 
-def _made(workload: Workload, document: Document, number: int) -> Pod:
+def _made(workload: AnyWorkload, document: Document, number: int) -> Pod:
     """The Pod a workload would make."""
     template = _template(document) or {}
     spec = dict(template["spec"])

@@ -136,7 +136,7 @@ class WorkloadStatus(View, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Workload(View, frozen=True):
+class AnyWorkload(View, frozen=True):
     """A workload of any kind that makes Pods from a template."""
 
     metadata: Metadata

@@ -25,7 +25,7 @@ from seamark.rules.objects.metadata import Metadata
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
-from seamark.why.views import Endpoints, EndpointSlice, Event, Key, Pod, Service, Workload
+from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
 
 # Labels that tell replicas or generations of one workload apart; a selector is not meant to use them.
 INSTANCE_LABELS = frozenset(
@@ -71,7 +71,7 @@ class Seen(msgspec.Struct, frozen=True):
     nodes: Sequence[Node] | None = None
     endpoints: Sequence[Endpoints] | None = None
     slices: Sequence[EndpointSlice] | None = None
-    workloads: Sequence[Workload] | None = None
+    workloads: Sequence[AnyWorkload] | None = None
     cidrs: Sequence[ServiceCIDR] | None = None
     namespaces: Sequence[Namespace] | None = None
     events: Sequence[Event] | None = None
@@ -88,7 +88,7 @@ class Shape(msgspec.Struct, frozen=True):
 
     labels: dict[str, str]
     pods: tuple[Pod, ...] = ()
-    workload: Workload | None = None
+    workload: AnyWorkload | None = None
 
 
 class World:
@@ -148,8 +148,8 @@ class World:
         return found
 
     @cached_property
-    def workloads_by_namespace(self) -> dict[str, list[Workload]]:
-        found: dict[str, list[Workload]] = {}
+    def workloads_by_namespace(self) -> dict[str, list[AnyWorkload]]:
+        found: dict[str, list[AnyWorkload]] = {}
         for workload in self.seen.workloads or ():
             # A ReplicaSet of a Deployment says nothing that the Deployment does not say.
             if not any(owner.controller for owner in workload.metadata.owner_references):

@@ -9,7 +9,7 @@ from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.checks.near import FAR, Kind, NearMiss
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, look, merge_patch, scale
-from seamark.why.views import Pod, Service, Workload
+from seamark.why.views import AnyWorkload, Pod, Service
 from seamark.why.world import Shape
 
 _FEW = 3
@@ -50,7 +50,7 @@ def _reasons(case: Case) -> Iterator[Finding]:
 # --- a workload without Pods -----------------------------------------------------------------------
 
 
-def _without_pods(case: Case, workload: Workload) -> Finding:
+def _without_pods(case: Case, workload: AnyWorkload) -> Finding:
     wanted = workload.wanted
     where = workload.metadata.namespace, workload.metadata.name
     if wanted == 0 and workload.kind != "DaemonSet":
