@@ -19,6 +19,7 @@ FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 _OF_OBJECTS = frozenset({"update", "patch", "delete"})
 _OF_COLLECTIONS = frozenset({"create", "deletecollection"})
+_AVAILABLE = (Part, Action)  # the subresources that do something here
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
@@ -67,7 +68,7 @@ def check_verb(verb: str, target: Target) -> None:
     if sub is not None:
         if verb not in sub.verbs:
             raise not_allowed()
-        if not isinstance(sub, Part | Action):
+        if not isinstance(sub, _AVAILABLE):
             # Discovery lists it as in every cluster, but it needs a kubelet: log, exec, port-forward.
             raise errors.ApiError(
                 f"seamark runs no containers: {kind.resource.plural}/{sub.name} is not available",

@@ -232,6 +232,8 @@ def applied(config: Any, kind: Kind) -> Object:
 def check_name(meta: Object, target: Target) -> None:
     """Raise unless the object has the name and namespace of the path."""
     name = meta.get("name", "")
+    if name == target.name and meta.get("namespace", target.namespace) == target.namespace:
+        return
     if not name:
         raise BadRequest(
             f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"

@@ -1,6 +1,6 @@
-"""The ``Cluster`` protocol for components of this process: the same operations as over HTTP, without the HTTP.
+"""The ``Cluster`` seam in process: the same operations as over HTTP, without the HTTP.
 
-Callers' objects, which may be typed, become plain values here; entries are decoded directly into the caller's type.
+Callers' objects, which may be typed, become plain values here; entries are decoded straight into the type asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOptions, check_verb, target
 from seamark.api.edits import shown
 from seamark.api.intake import Document
-from seamark.api.operations import Answered, Operations, unavailable
+from seamark.api.operations import FOUND, Answered, Operations, unavailable
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.state.watch import Subscription
@@ -42,15 +42,16 @@ class LocalCluster:
         self._clock = clock
 
     def _target(self, verb: str, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> Target:
-        """The target of a call; raises unless the resource is served, has this verb, and the user may use it."""
+        """What a call is about; raises unless it exists, has this verb and the user may."""
         kind = self._kinds.by_plural(resource.group, resource.version, resource.plural)
         found = target(kind, namespace if resource.namespaced else "", name, subresource)
         self._operations.authorize(self._user, verb, found)
         check_verb("list" if verb == "watch" else verb, found)
         return found
 
-    def _caller(self, manager: str = "", field_validation: str = "Ignore") -> Caller:
-        return Caller(self._user, times.text(self._clock()), manager or self._manager, False, field_validation)
+    def _caller(self, manager: str = "") -> Caller:
+        # Warnings have no reader here, so unknown fields need not be collected for them.
+        return Caller(self._user, times.text(self._clock()), manager or self._manager, field_validation="Ignore")
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ class LocalCluster:
         try:
             where = self._target("get", resource, namespace, name)
             found = self._operations.get(where)
-            return _decoded(where.kind, found if isinstance(found, Entry | Answered) else await found, as_)
+            return _decoded(where.kind, found if isinstance(found, FOUND) else await found, as_)
         except StoreError as error:
             raise unavailable(error) from error
 
@@ -69,7 +70,7 @@ class LocalCluster:
             where = self._target("list", resource, namespace)
             found = self._operations.list(where, ListOptions(labels=labels, fields=fields))
             page = found if isinstance(found, Page) else await found
-            decoder = _decoder(where.kind, as_)
+            decoder = where.kind.shape.form(_new_decoder, where.kind, as_)
             return Listing([decoder(entry) for entry in page.entries], page.listing["resourceVersion"])
         except StoreError as error:
             raise unavailable(error) from error
@@ -87,7 +88,7 @@ class LocalCluster:
         where = self._target("watch", resource, namespace)
         options = ListOptions(labels=labels, fields=fields, version=since, watch=True)
         subscription = Subscription(self._operations.watch(where, options))
-        decoder = _decoder(where.kind, as_)
+        decoder = where.kind.shape.form(_new_decoder, where.kind, as_)
         try:
             yield Change("BOOKMARK", None, since)
             async for type, entry in subscription.events():
@@ -148,7 +149,7 @@ class LocalCluster:
                 options = WriteOptions(field_manager=field_manager, force=force or None)
                 options.check_patch(apply=type == "apply")
             caller = self._caller(field_manager)
-            # A merge patch copies the values it uses and makes them plain; the other patch types need a plain copy.
+            # Merging copies what it takes over, and makes it plain; all other ways of patching are given a plain copy.
             plain = type == "merge" and isinstance(patch, dict)
             document = patch if plain else msgspec.json.decode(msgspec.json.encode(patch))
             if type == "apply":
@@ -192,8 +193,8 @@ class LocalCluster:
 
 
 def _document(obj: Any) -> tuple[Document, Mapping[str, Any]]:
-    """A caller's object as a plain document, and its metadata; {} if it has none."""
-    # Encode and decode, because the object may be typed, and because operations edit theirs, not the caller's.
+    """A caller's object as a plain document, and its metadata as far as that can be read."""
+    # Through JSON: the caller keeps its own object, which may be typed.
     body = msgspec.json.encode(obj)
     value = msgspec.json.decode(body)
     meta = value.get("metadata") if isinstance(value, dict) else None
@@ -203,15 +204,12 @@ def _document(obj: Any) -> tuple[Document, Mapping[str, Any]]:
 def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
     if isinstance(result, Answered):
         return msgspec.convert(result.object, as_)
-    return _decoder(kind, as_)(result.entry if isinstance(result, Written) else result)
-
-
-def _decoder(kind: Kind, as_: Any) -> Decoder:
-    """The function that decodes an entry into the caller's type; made once per kind and type."""
-    return kind.shape.form(_new_decoder, kind, as_)
+    decoder = kind.shape.form(_new_decoder, kind, as_)
+    return decoder(result.entry if isinstance(result, Written) else result)
 
 
 def _new_decoder(_shape: Shape, kind: Kind, as_: Any) -> Decoder:
+    """What makes the caller's type of an entry; kept with the kind's shape, once per type."""
     resource = kind.resource
     name = getattr(as_, "__name__", str(as_))
     head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()

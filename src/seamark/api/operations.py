@@ -46,6 +46,9 @@ class Answered(msgspec.Struct):
     warnings: Sequence[str] = ()
 
 
+FOUND = (Entry, Answered)  # what a get answers if it need not wait
+
+
 def success(*, details: Object | None = None, code: int | None = None) -> Object:
     """The Status that answers a successful call without an object."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

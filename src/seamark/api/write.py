@@ -218,7 +218,7 @@ class Writer:
                 wrong = [required("metadata.resourceVersion", "must be specified for an update")]
                 raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
             return
-        if of_write_or_watch(version) != entry.revision:
+        if version != str(entry.revision) and of_write_or_watch(version) != entry.revision:
             raise conflict(kind.resource, entry.name)
 
     async def _change(

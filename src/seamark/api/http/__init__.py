@@ -3,7 +3,7 @@
 - ``listener`` accepts connections; ``protocol`` turns bytes into a Request, and an answer into bytes
 - ``application`` answers every request: the order of all checks, and the one place where an error becomes a ``Status``
 - ``documents`` answers what is not an object: health, version, metrics, discovery
-- ``target`` is what a path means, ``query`` what a query string asks for, ``body`` what a body holds
+- ``url`` is what a path and a query ask for, ``body`` what a body holds
 - ``negotiate`` is the representation a client accepts: JSON or YAML, the object, its metadata or a Table
 - ``verbs`` calls the operation of each verb and answers with its result
 - ``render`` makes the bytes of objects and lists, ``watch`` streams events

@@ -20,8 +20,7 @@ from seamark.api.authorization import Authorizer, check_path
 from seamark.api.call import check_verb, not_allowed
 from seamark.api.http.documents import Documents
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
-from seamark.api.http.query import check_timeout, first, flag, parse_query
-from seamark.api.http.target import parse
+from seamark.api.http.url import check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.api.operations import Operations, unavailable
 from seamark.metrics import Distribution, Registry, Value

@@ -18,10 +18,10 @@ from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
 from seamark.api.http.negotiate import STORED, STREAMED, negotiate, not_streamable
 from seamark.api.http.protocol import Request, Response, Streaming
-from seamark.api.http.query import Query, delete_options, first, list_options, patch_options, write_options
 from seamark.api.http.render import Renderer
+from seamark.api.http.url import Query, delete_options, first, list_options, patch_options, write_options
 from seamark.api.http.watch import Watches
-from seamark.api.operations import Answered, Operations, success
+from seamark.api.operations import FOUND, Answered, Operations, success
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.write import Written
@@ -129,7 +129,7 @@ class Verbs:
     def _get(self, call: Call) -> Answer | Awaitable[Answer]:
         renderer = call.renderer()
         found = self._operations.get(call.target, first(call.query, "resourceVersion"))
-        if isinstance(found, Entry | Answered):
+        if isinstance(found, FOUND):
             return _answer(renderer, found)
 
         async def later() -> Answer:

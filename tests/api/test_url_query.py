@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.http.query import (
+from seamark.api.http.url import (
     check_timeout,
     delete_options,
     flag,

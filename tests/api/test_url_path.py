@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.http.target import parse
+from seamark.api.http.url import parse
 from seamark.errors import NotFound
 from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
 
