@@ -21,12 +21,14 @@ from typing import Any
 
 import msgspec
 
+from seamark.access.cluster import Change
 from seamark.access.events import EventRecorder
-from seamark.access.informer import key_of
+from seamark.access.informer import Informer, key_of
+from seamark.clock import SystemClock
 from seamark.controllers.discovery.endpoints_controller import EndpointsController
 from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
 from seamark.controllers.discovery.members import Members
-from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, Resource
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
 from seamark.rules.endpoints import EndpointsState
 from seamark.rules.membership import selects
 from seamark.rules.objects.endpoints import Endpoints
@@ -35,49 +37,33 @@ from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.slices.state import SlicesState
+from seamark.runtime.following import Following
 
 NAMESPACE = "bench"
 
 
-class Feed:
+class Feed(Informer[Any]):
     """An informer without a server: the benchmark tells it the changes."""
 
-    def __init__(self) -> None:
-        self._objects: dict[str, Any] = {}
-        self._handlers: list[Callable[[Any, Any], None]] = []
-
-    def on_change(self, handler: Callable[[Any, Any], None]) -> None:
-        self._handlers.append(handler)
+    def __init__(self, resource: Resource, view: type[Any]) -> None:
+        super().__init__(None, resource, as_=view)  # type: ignore[arg-type]  # it is never run
+        self.last_version = "0"
+        self.synced.set()
 
     def put(self, obj: Any) -> None:
-        key = key_of(obj.metadata.namespace if hasattr(obj.metadata, "namespace") else "", obj.metadata.name)
-        old = self._objects.get(key)
-        self._objects[key] = obj
-        for handler in self._handlers:
-            handler(old, obj)
+        self._apply(Change("MODIFIED", obj, obj.metadata.resource_version or self.last_version))
 
     def drop(self, key: str) -> None:
-        old = self._objects.pop(key)
-        for handler in self._handlers:
-            handler(old, None)
-
-    def get(self, name: str, namespace: str = "") -> Any:
-        return self._objects.get(key_of(namespace, name))
-
-    def by_key(self, key: str) -> Any:
-        return self._objects.get(key)
-
-    def objects(self) -> list[Any]:
-        return list(self._objects.values())
+        self._apply(Change("DELETED", self.by_key(key), self.last_version))
 
 
-class Seconds:
+class Seconds(SystemClock):
     """A clock that the benchmark moves, so that timers never fire by themselves."""
 
     def __init__(self) -> None:
         self.passed = 0.0
 
-    def now(self) -> float:
+    def monotonic(self) -> float:
         return self.passed
 
     def call_later(self, delay: float, call: Callable[[], None]) -> Seconds:
@@ -128,32 +114,30 @@ class Bench:
     """The controllers over feeds, and the changes to measure."""
 
     def __init__(self, which: Iterable[str]) -> None:
-        self.services, self.pods, self.nodes = Feed(), Feed(), Feed()
-        feeds = {ENDPOINTS: Feed(), ENDPOINT_SLICES: Feed()}
+        self.services, self.pods, self.nodes = Feed(SERVICES, Service), Feed(PODS, Pod), Feed(NODES, Node)
+        feeds = {ENDPOINTS: Feed(ENDPOINTS, Endpoints), ENDPOINT_SLICES: Feed(ENDPOINT_SLICES, EndpointSlice)}
         self.sink: Any = Sink(feeds)
-        self.members = Members(services=self.services, pods=self.pods, nodes=self.nodes)  # type: ignore[arg-type]  # duck-typed feeds
+        self.members = Members(services=self.services, pods=self.pods, nodes=self.nodes)
         recorder = EventRecorder(self.sink, component="bench")
         self.controllers: list[Any] = []
         self.clock = Seconds()
         shared: dict[str, Any] = {"members": self.members, "recorder": recorder, "clock": self.clock}
         if "endpoints" in which:
-            self.controllers.append(EndpointsController(self.sink, endpoints=feeds[ENDPOINTS], **shared))  # type: ignore[arg-type]  # as above
+            self.controllers.append(EndpointsController(self.sink, endpoints=feeds[ENDPOINTS], **shared))
         if "endpointslices" in which:
-            slices: Any = feeds[ENDPOINT_SLICES]
-            nodes: Any = self.nodes
-            self.controllers.append(EndpointSlicesController(self.sink, nodes=nodes, slices=slices, **shared))
+            slices = feeds[ENDPOINT_SLICES]
+            self.controllers.append(EndpointSlicesController(self.sink, nodes=self.nodes, slices=slices, **shared))
         self.feeds = feeds
+        Following(self.members, *self.controllers).connect()
         for zone in "abc":
             self.nodes.put(node(zone))
 
     async def settle(self) -> None:
-        """Handle all waiting keys directly, without the controllers' loops."""
+        """Handle all waiting keys directly, without the controllers' workers."""
         for controller in self.controllers:
-            queue = controller.loop._queue
-            while len(queue):
-                key, _ = await queue.get()
+            while (key := controller.queue.take()) is not None:
                 await controller.reconcile(key)
-                queue.done(key)
+                controller.queue.done(key)
 
 
 def node(zone: str) -> Node:

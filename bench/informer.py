@@ -116,7 +116,9 @@ async def follow(url: str, pipe: Pipe, pods: int, events: int) -> tuple[float, f
         assert len(informer) == pods
         reached = asyncio.Event()
         last = str(pods + events)
-        informer.on_change(lambda old, new: reached.set() if new and new.metadata.resourceVersion == last else None)
+        informer.on_change(
+            lambda key, old, new: reached.set() if new and new.metadata.resourceVersion == last else None
+        )
         began = time.process_time()
         pipe.send("go")
         await reached.wait()

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 import uvloop
 
 from seamark.access.cluster import Cluster, Receipt
+from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
@@ -29,6 +30,7 @@ from seamark.metrics import Registry
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.simulation import Simulation
 from seamark.rules.objects.pod import Pod
+from seamark.runtime.manager import Manager
 from seamark.store.opening import open_store
 
 IN_FLIGHT = 64
@@ -51,12 +53,13 @@ async def api_server() -> AsyncIterator[ApiServer]:
 
 
 @asynccontextmanager
-async def simulated(api: ApiServer, settings: NodeSettings) -> AsyncIterator[Simulation]:
-    simulation = Simulation(api.cluster("nodes"), settings=settings)
-    running = asyncio.create_task(simulation.run())
+async def simulated(api: ApiServer, settings: NodeSettings) -> AsyncIterator[tuple[Simulation, Manager]]:
+    manager = Manager(Informers(api.cluster("informers")))
+    simulation = Simulation(manager, api.cluster("nodes"), settings)
+    running = asyncio.create_task(manager.run())
     try:
         await simulation.ready.wait()
-        yield simulation
+        yield simulation, manager
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -101,14 +104,12 @@ class Ready:
         self._changed = asyncio.Event()
         simulation.pods.on_change(self._note)
 
-    def _note(self, old: Pod | None, new: Pod | None) -> None:
-        known = new or old
-        assert known is not None
+    def _note(self, key: str, old: Pod | None, new: Pod | None) -> None:
         condition = None if new is None else new.condition("Ready")
         if condition is not None and condition.status == "True":
-            self._ready.add(known.key)
+            self._ready.add(key)
         else:
-            self._ready.discard(known.key)
+            self._ready.discard(key)
         self._changed.set()
 
     async def wait_for(self, count: int) -> None:
@@ -126,13 +127,13 @@ async def measure(count: int, nodes: int) -> None:
         report(f"{count} bare creates", count, bare, bare)
         settings = NodeSettings(count=nodes, pods=max(1000, 2 * count // nodes), cpu="1k", memory="1Ti")
         watch = Stopwatch()
-        async with simulated(api, settings) as simulation:
+        async with simulated(api, settings) as (simulation, manager):
             await Ready(simulation).wait_for(count)
             report(f"{count} waiting Pods made Ready", count, watch.stop(), bare)
 
     async with api_server() as api:
         cluster = api.cluster("bench")
-        async with simulated(api, settings) as simulation:
+        async with simulated(api, settings) as (simulation, manager):
             ready = Ready(simulation)
             watch = Stopwatch()
             await all_of(count, lambda number: create(cluster, number))
@@ -140,9 +141,9 @@ async def measure(count: int, nodes: int) -> None:
             report(f"{count} Pods created and Ready", count, watch.stop(), bare)
         before = api.cache.revision
         watch = Stopwatch()
-        async with simulated(api, settings) as simulation:
+        async with simulated(api, settings) as (simulation, manager):
             await Ready(simulation).wait_for(count)
-            await simulation.idle()
+            await manager.quiet()
             again = watch.stop()
             # The nodes' first heartbeats are the only writes.
             writes = api.cache.revision - before - nodes
