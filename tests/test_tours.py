@@ -47,3 +47,11 @@ def test_a_tour_names_only_modules_that_exist(package: Path) -> None:
 @pytest.mark.parametrize("package", PACKAGES, ids=called)
 def test_a_package_is_small_enough_for_one_tour(package: Path) -> None:
     assert len([file for file in package.glob("*.py") if file.stem != "__init__"]) <= MOST_MODULES
+
+
+def test_the_walks_of_the_architecture_name_files_that_exist() -> None:
+    clone = ROOT.parents[1]
+    text = (clone / "docs" / "architecture.md").read_text().partition("## Where a change goes")[2]
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.(?:py|md))?)`", text)
+    assert len(named) > 40
+    assert [name for name in named if not (clone / name).exists() and not (ROOT / name).exists()] == []
