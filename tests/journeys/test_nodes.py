@@ -18,11 +18,13 @@ from conftest import Kubectl
 from free_ports import free_port
 from seamark import errors
 from seamark.access import kubeconfig
+from seamark.access.informers import Informers
 from seamark.access.remote import RemoteCluster
 from seamark.errors import Object
 from seamark.kinds.resource import NODES, PODS
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.simulation import Simulation
+from seamark.runtime.manager import Manager
 
 Start = Callable[..., Seamark]
 
@@ -119,8 +121,9 @@ def test_a_node_is_stopped_and_started_from_another_process(up: Seamark, kubectl
 async def simulated(server: Seamark, settings: NodeSettings) -> AsyncIterator[Simulation]:
     """Nodes in this process, on a server in another."""
     async with RemoteCluster(kubeconfig.load(server.kubeconfig, environ={})) as cluster:
-        simulation = Simulation(cluster, settings=settings)
-        running = asyncio.create_task(simulation.run())
+        manager = Manager(Informers(cluster))
+        simulation = Simulation(manager, cluster, settings)
+        running = asyncio.create_task(manager.run())
         try:
             await simulation.ready.wait()
             yield simulation
