@@ -7,14 +7,16 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import scenery
 from seamark_process import Seamark
 
-from controllers import scenery
 from free_ports import free_port
+from seamark.access.informers import Informers
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
-from seamark.controllers.discovery import discovery
+from seamark.controllers.discovery.discovery import add_discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, PODS
+from seamark.runtime.manager import Manager
 
 Start = Callable[..., Seamark]
 
@@ -22,7 +24,9 @@ Start = Callable[..., Seamark]
 @contextlib.asynccontextmanager
 async def controllers(server: Seamark) -> AsyncIterator[asyncio.Task[None]]:
     async with RemoteCluster(load(server.kubeconfig)) as cluster:
-        task = asyncio.create_task(discovery.run(cluster))
+        manager = Manager(Informers(cluster))
+        add_discovery(manager, cluster)
+        task = asyncio.create_task(manager.run())
         try:
             yield task
         finally:

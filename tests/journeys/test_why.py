@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import catalogue_cases
 import pytest
 import yaml
 from seamark_process import Seamark
@@ -27,10 +28,6 @@ from seamark.why.render import width
 from seamark.why.report import Report
 
 TESTS = Path(__file__).parents[1]
-sys.path.append(str(TESTS / "why"))
-
-import catalogue_cases  # noqa: E402  # it lives beside the tests of `why`
-
 CASES = [path for path in catalogue_cases.everything() if catalogue_cases.load(path).on_a_server]
 LARGE = ("endpoints-over-capacity", "endpoints-too-many")  # shown in memory; a thousand Pods take their time
 
