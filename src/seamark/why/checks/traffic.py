@@ -10,7 +10,6 @@ from seamark.rules import hints
 from seamark.rules.hints import Refusal, Withheld
 from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.objects.node import Node
-from seamark.rules.placement import untolerated
 from seamark.rules.slices.objects import identity
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
@@ -77,9 +76,7 @@ def _nodes_with_endpoint(case: Case) -> set[str]:
 
 def _runs_pods(node: Node) -> bool:
     """Whether ordinary Pods run there, which may send something to the Service."""
-    if node.control_plane or node.spec.unschedulable or not node.ready:
-        return False
-    return untolerated(node.spec.taints, ()) is None
+    return node.ready and not node.control_plane and not node.spec.unschedulable
 
 
 def _nodes(names: list[str]) -> str:
