@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from seamark.api.allocation.repair import ROUNDS_BEFORE_FREED, Findings, PortRepair, User, examine
+from seamark.api.allocation.repair import ROUNDS_BEFORE_FREED, Findings, PortRepair, examine
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
 from seamark.api.state.cache import PORTS_PREFIX
@@ -14,6 +14,7 @@ from seamark.api.state.entries import key_of, stored
 from seamark.errors import Invalid
 from seamark.kinds.resource import NAMESPACES, SERVICES
 from seamark.metrics import Registry
+from seamark.rules.objects.service import Service
 from seamark.store.opening import open_store
 from seamark.store.protocol import Write
 
@@ -68,7 +69,7 @@ async def server():
 
 def user(name, *ports, health=0):
     spec = {"ports": [{"nodePort": port} for port in ports], "healthCheckNodePort": health}
-    return msgspec.convert({"metadata": {"name": name, "namespace": "default"}, "spec": spec}, User)
+    return msgspec.convert({"metadata": {"name": name, "namespace": "default"}, "spec": spec}, Service)
 
 
 def test_what_is_wrong_is_found():

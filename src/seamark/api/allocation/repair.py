@@ -19,6 +19,7 @@ from seamark.access.events import EventRecorder
 from seamark.api.allocation.reserve import port_reservation
 from seamark.api.state.cache import PORTS_PREFIX, Cache
 from seamark.kinds.resource import SERVICES
+from seamark.rules.objects.service import Service
 from seamark.store.protocol import Mismatch, Store, StoreError, Write
 
 log = logging.getLogger(__name__)
@@ -30,45 +31,16 @@ ROUNDS_BEFORE_FREED = 3
 STEP = 500
 
 
-class _Port(msgspec.Struct, rename="camel"):
-    node_port: int = 0
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    ports: list[_Port] | None = None
-    health_check_node_port: int = 0
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str
-    uid: str = ""
-    resource_version: str = ""
-
-
-class User(msgspec.Struct):
-    """What is read of a Service."""
-
-    metadata: _Metadata
-    spec: _Spec
-
-    @property
-    def node_ports(self) -> tuple[int, ...]:
-        """Each port once: TCP and UDP may share one."""
-        listed = [port.node_port for port in self.spec.ports or ()]
-        return tuple(dict.fromkeys(number for number in (*listed, self.spec.health_check_node_port) if number))
-
-
 class Findings(msgspec.Struct, frozen=True):
     """What is wrong: ports used without reservation, by several, or outside the range; reservations without use."""
 
-    missing: tuple[tuple[int, User], ...] = ()
-    doubled: tuple[tuple[int, User], ...] = ()
-    outside: tuple[tuple[int, User], ...] = ()
+    missing: tuple[tuple[int, Service], ...] = ()
+    doubled: tuple[tuple[int, Service], ...] = ()
+    outside: tuple[tuple[int, Service], ...] = ()
     unused: frozenset[int] = frozenset()
 
 
-def examine(users: Iterable[User], reserved: Mapping[int, int], bounds: tuple[int, int]) -> Findings:
+def examine(users: Iterable[Service], reserved: Mapping[int, int], bounds: tuple[int, int]) -> Findings:
     """Compare what Services use with what is reserved (port → revision of the reservation)."""
     missing, doubled, outside = [], [], []
     seen: set[int] = set()
@@ -84,7 +56,7 @@ def examine(users: Iterable[User], reserved: Mapping[int, int], bounds: tuple[in
     return Findings(tuple(missing), tuple(doubled), tuple(outside), frozenset(reserved) - seen)
 
 
-_decoder = msgspec.json.Decoder(User)
+_decoder = msgspec.json.Decoder(Service)
 
 
 class PortRepair:
@@ -132,7 +104,7 @@ class PortRepair:
             )
         await self._free(found.unused)
 
-    async def _users(self) -> AsyncIterator[User]:
+    async def _users(self) -> AsyncIterator[Service]:
         """Every Service with node ports; others may change Services between two steps."""
         entries = self._cache.of(SERVICES).entries
         after = ""
@@ -147,7 +119,7 @@ class PortRepair:
             after = page[-1]
             await asyncio.sleep(0)
 
-    async def _reserve(self, port: int, user: User) -> None:
+    async def _reserve(self, port: int, user: Service) -> None:
         meta = user.metadata
         entry = self._cache.of(SERVICES).entries.get(f"{meta.namespace}/{meta.name}")
         if entry is None or port not in _decoder.decode(b"{" + entry.tail).node_ports:
@@ -177,14 +149,5 @@ class PortRepair:
             log.warning("node port %d was reserved, but no Service uses it: it is free again", port)
         self._unused = looks
 
-    def _tell(self, user: User, reason: str, message: str) -> None:
-        meta = user.metadata
-        about = Reference(
-            kind=SERVICES.kind,
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            api_version=SERVICES.api_version,
-            resource_version=meta.resource_version,
-        )
-        self._recorder.record(about, "Warning", reason=reason, message=message)
+    def _tell(self, user: Service, reason: str, message: str) -> None:
+        self._recorder.record(Reference.of(SERVICES, user.metadata), "Warning", reason=reason, message=message)

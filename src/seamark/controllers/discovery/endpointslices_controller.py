@@ -15,6 +15,7 @@ from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
 from seamark.errors import ApiError
+from seamark.kinds.resource import SERVICES
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE, SLICE_CONTROLLER
 from seamark.metrics import Registry
@@ -220,26 +221,18 @@ class EndpointSlicesController(Controller):
     # --- Events ------------------------------------------------------------------------------------
 
     def _tell(self, service: Service, note: Notice) -> None:
-        self._recorder.record(_about(service), note.type, reason=note.reason, message=note.message)
+        self._recorder.record(
+            Reference.of(SERVICES, service.metadata), note.type, reason=note.reason, message=note.message
+        )
 
     def _complain(self, service: Service, message: str) -> None:
         meta = service.metadata
         text = f"Error updating Endpoint Slices for Service {meta.namespace}/{meta.name}: {message}"
-        self._recorder.record(_about(service), "Warning", reason="FailedToUpdateEndpointSlices", message=text)
+        self._recorder.record(
+            Reference.of(SERVICES, service.metadata), "Warning", reason="FailedToUpdateEndpointSlices", message=text
+        )
 
 
 def _missing(service: Service, pod: str, node: str) -> str:
     where = key_of(service.metadata.namespace, service.metadata.name)
     return f"skipping Pod {pod} for Service {where}: Node {node} Not Found"
-
-
-def _about(service: Service) -> Reference:
-    meta = service.metadata
-    return Reference(
-        kind="Service",
-        name=meta.name,
-        namespace=meta.namespace,
-        uid=meta.uid,
-        api_version="v1",
-        resource_version=meta.resource_version,
-    )

@@ -11,6 +11,7 @@ from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
+from seamark.kinds.resource import ENDPOINTS
 from seamark.kinds.wellknown import MIRROR_CONTROLLER
 from seamark.metrics import Registry
 from seamark.rules import mirroring
@@ -87,8 +88,9 @@ class MirroringController(Controller):
                 self._absent.forget(key)
             plan = mirroring.plan(service, endpoints, self._slices.of(key).values())
             if endpoints is not None and attempt == 1:
+                about = Reference.of(ENDPOINTS, endpoints.metadata)
                 for note in plan.notes:
-                    self._recorder.record(_about(endpoints), note.type, reason=note.reason, message=note.message)
+                    self._recorder.record(about, note.type, reason=note.reason, message=note.message)
             try:
                 await self._slices.carry_out(key, plan.changes, lambda name, now: None)
                 return
@@ -99,15 +101,3 @@ class MirroringController(Controller):
 
 def _hand_made(service: Service | None) -> bool:
     return service is not None and not service.spec.selector
-
-
-def _about(endpoints: Endpoints) -> Reference:
-    meta = endpoints.metadata
-    return Reference(
-        kind="Endpoints",
-        name=meta.name,
-        namespace=meta.namespace,
-        uid=meta.uid,
-        api_version="v1",
-        resource_version=meta.resource_version,
-    )

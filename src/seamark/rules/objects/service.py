@@ -33,6 +33,7 @@ class ServiceSpec(View, frozen=True):
     external_traffic_policy: str = ""
     load_balancer_class: str | None = None
     load_balancer_ip: str = msgspec.field(name="loadBalancerIP", default="")
+    health_check_node_port: int = 0
 
 
 class Ingress(View, frozen=True):
@@ -52,6 +53,12 @@ class Service(View, frozen=True):
     metadata: Metadata
     spec: ServiceSpec = ServiceSpec()
     status: ServiceStatus = ServiceStatus()
+
+    @property
+    def node_ports(self) -> tuple[int, ...]:
+        """Each node port once: TCP and UDP may share one."""
+        listed = (port.node_port for port in self.spec.ports)
+        return tuple(dict.fromkeys(number for number in (*listed, self.spec.health_check_node_port) if number))
 
     @property
     def external(self) -> bool:
