@@ -49,6 +49,18 @@ class Value:
         yield f"{name}{_labels(names, values)} {_number(self.value)}"
 
 
+class Measured:
+    """A gauge whose value is computed when the metrics are scraped."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[], float]) -> None:
+        self.read = read
+
+    def lines(self, name: str, names: Sequence[str], values: Sequence[str]) -> Iterator[str]:
+        yield f"{name}{_labels(names, values)} {_number(self.read())}"
+
+
 class Distribution:
     """The buckets of a histogram."""
 
@@ -71,6 +83,9 @@ class Distribution:
             yield f"{name}_bucket{_labels(names, values, edge)} {seen}"
         yield f"{name}_sum{_labels(names, values)} {_number(self.total)}"
         yield f"{name}_count{_labels(names, values)} {seen}"
+
+
+Child = Value | Measured | Distribution
 
 
 class Registry:
@@ -96,9 +111,11 @@ class Registry:
         assert isinstance(child, Distribution)
         return child
 
-    def measured(self, name: str, help: str, read: Callable[[], float]) -> None:
-        """A gauge whose value ``read`` computes when the metrics are scraped."""
-        self._families[name] = _Family(help, "gauge", (), {}, read)
+    def measured(
+        self, name: str, help: str, read: Callable[[], float], *values: str, labels: Sequence[str] = ()
+    ) -> None:
+        """A gauge whose value ``read`` computes when the metrics are scraped; replaces one of the same labels."""
+        self._family(name, help, "gauge", labels).children[tuple(values)] = Measured(read)
 
     def _child(
         self,
@@ -107,37 +124,33 @@ class Registry:
         kind: str,
         labels: Sequence[str],
         values: Sequence[str],
-        make: Callable[[], Value | Distribution],
-    ) -> Value | Distribution:
-        family = self._families.get(name)
-        if family is None:
-            family = self._families[name] = _Family(help, kind, tuple(labels), {}, None)
+        make: Callable[[], Child],
+    ) -> Child:
+        family = self._family(name, help, kind, labels)
         child = family.children.get(tuple(values))
         if child is None:
             child = family.children[tuple(values)] = make()
         return child
+
+    def _family(self, name: str, help: str, kind: str, labels: Sequence[str]) -> _Family:
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = _Family(help, kind, tuple(labels))
+        return family
 
     def text(self) -> str:
         """All metrics in Prometheus' text format."""
         out: list[str] = []
         for name, family in sorted(self._families.items()):
             out += (f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}")
-            if family.read is not None:
-                out.append(f"{name} {_number(family.read())}")
             for values, child in family.children.items():
                 out.extend(child.lines(name, family.labels, values))
         return "\n".join(out) + "\n"
 
 
 class _Family:
-    __slots__ = ("children", "help", "kind", "labels", "read")
+    __slots__ = ("children", "help", "kind", "labels")
 
-    def __init__(
-        self,
-        help: str,
-        kind: str,
-        labels: tuple[str, ...],
-        children: dict[tuple[str, ...], Value | Distribution],
-        read: Callable[[], float] | None,
-    ) -> None:
-        self.help, self.kind, self.labels, self.children, self.read = help, kind, labels, children, read
+    def __init__(self, help: str, kind: str, labels: tuple[str, ...]) -> None:
+        self.help, self.kind, self.labels = help, kind, labels
+        self.children: dict[tuple[str, ...], Child] = {}

@@ -604,7 +604,7 @@ async def watches(cluster: Cluster, ns: str) -> Any:
 
 _uid = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _time = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_version = re.compile(r"\b1000\d\d\b")  # a new cluster begins with version 100000
+_version = re.compile(r"\b100\d\d\d\b")  # a new cluster begins with version 100000
 _address = re.compile(r"10\.96\.\d+\.\d+")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, overload
 
 import msgspec
 
@@ -49,6 +49,10 @@ class Receipt(msgspec.Struct, frozen=True):
     """For ``as_``: the resourceVersion of the written object, which is all that most writers need of the answer."""
 
     metadata: _ReceiptMetadata
+
+    @classmethod
+    def of(cls, version: str) -> Self:
+        return cls(_ReceiptMetadata(version))
 
     @property
     def version(self) -> str:

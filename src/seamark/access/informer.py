@@ -153,7 +153,10 @@ class Informer(Generic[T]):
     def replay(self, handler: Handler[T], failed: Failed) -> None:
         """Call ``handler`` for every object, as if it were new."""
         for key, obj in list(self._objects.items()):
-            _call(handler, failed, key, None, obj)
+            try:
+                handler(key, None, obj)
+            except Exception as error:
+                failed(error)
 
     def index(self, name: str, function: IndexFunction[T]) -> Index[T]:
         """Index objects by the values that ``function`` returns; readers that use the same name share the index."""
@@ -265,7 +268,10 @@ class Informer(Generic[T]):
         for index in self._indexes.values():
             index.change(key, old, new)
         for handler, failed in self._handlers:
-            _call(handler, failed, key, old, new)
+            try:
+                handler(key, old, new)
+            except Exception as error:
+                failed(error)
 
     def _log(self, error: Exception) -> None:
         log.error("%s: a handler failed", self.resource.qualified, exc_info=error)
@@ -295,13 +301,6 @@ class Informer(Generic[T]):
         if self.last_error is None or self.last_error.message != error.message:
             log.warning("%s: cannot follow the server, keeping what is known: %s", self.resource.qualified, error)
         self.last_error = error
-
-
-def _call(handler: Handler[T], failed: Failed, key: Key, old: T | None, new: T | None) -> None:
-    try:
-        handler(key, old, new)
-    except Exception as error:
-        failed(error)
 
 
 def _reader_of_metadata(as_: type[Any]) -> Callable[[Any, str], str]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Change, Listing, PatchType, Propagation
+from seamark.access.cluster import Change, Listing, PatchType, Propagation, Receipt
 from seamark.api import intake
 from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOptions, check_verb, target
@@ -210,6 +210,8 @@ def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
 
 def _new_decoder(_shape: Shape, kind: Kind, as_: Any) -> Decoder:
     """What makes the caller's type of an entry; kept with the kind's shape, once per type."""
+    if as_ is Receipt:
+        return lambda entry: Receipt.of(str(entry.revision))  # nothing has to be decoded for it
     resource = kind.resource
     name = getattr(as_, "__name__", str(as_))
     head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()

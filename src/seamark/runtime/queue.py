@@ -76,7 +76,7 @@ class Queue:
         registry, labels = metrics or Registry(), ("name",)
         # The metrics have the names that Kubernetes' controllers use, so that existing dashboards work.
         self._adds = registry.counter("workqueue_adds_total", "Keys added.", name, labels=labels)
-        self._depth = registry.gauge("workqueue_depth", "Keys waiting.", name, labels=labels)
+        registry.measured("workqueue_depth", "Keys waiting.", lambda: float(len(self)), name, labels=labels)
         self._retries = registry.counter(
             "workqueue_retries_total", "Keys added again after a failure.", name, labels=labels
         )
@@ -142,7 +142,6 @@ class Queue:
         self._due.pop(key, None)
         self._waiting[key] = self._clock.monotonic()
         self._ready.append(key)
-        self._depth.set(len(self._waiting))
 
     def _add_after(self, key: Key, delay: float) -> None:
         if delay <= 0:
@@ -163,7 +162,6 @@ class Queue:
             return None
         key, now = self._ready.popleft(), self._clock.monotonic()
         self._waited.observe(now - self._waiting.pop(key))
-        self._depth.set(len(self._waiting))
         self._running.add(key)
         self._started[key] = now
         if len(self._started) >= self._sweep_at:
