@@ -29,7 +29,7 @@ from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.server import ApiServer
 from seamark.config import Config, ConfigError
-from seamark.controllers.housekeeping.standalone import add_housekeeping
+from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
@@ -165,7 +165,7 @@ class Daemon:
             around = self.config.surroundings
             if "surroundings" not in self.parts:
                 around = around.bare()
-            add_housekeeping(manager, self.api.cluster, self.api.kinds, settings=around, authority=authority)
+            add_housekeeping(manager, self.api.cluster, around, authority=authority)
             repair = "portallocator-repair-controller"
             recorder = manager.recorder(self.api.cluster(repair), repair)
             manager.beside("repair of node ports", self.api.port_repair(recorder).run)
@@ -177,6 +177,8 @@ class Daemon:
             add_discovery(manager, cluster, which=settings.controllers, settings=settings)
         if "nodes" in self.parts:
             self._add_nodes(manager)
+        if "controllers" in self.parts:
+            add_cleaning(manager, self.api.cluster, self.api.kinds)  # last, to share the informers of the others
         return manager
 
     def _add_nodes(self, manager: Manager) -> None:

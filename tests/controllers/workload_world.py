@@ -52,8 +52,8 @@ class Controllers:
 
     def __init__(self, through, clock):
         self.manager = Manager(Informers(through), clock=clock or SYSTEM_CLOCK)
-        add_cleaning(self.manager, lambda component: through, Kinds())
         add_workloads(self.manager, through, batch=0.0)
+        add_cleaning(self.manager, lambda component: through, Kinds())
 
     def nudge(self, controller, key):
         """Have a controller look at something, though nothing has changed."""

@@ -62,6 +62,16 @@ class Informers:
                 self._start(informer)
         return informer
 
+    def in_any_view(self, resource: Resource, base: type[T], otherwise: type[Any]) -> Informer[Any]:
+        """The informer of all objects of a resource in a view that another reader asked for before.
+
+        The view is a subclass of ``base``; if no reader asked for one, it is ``otherwise``.
+        """
+        for (of, namespace, labels, fields, as_), informer in self._informers.items():
+            if of == resource and not (namespace or labels or fields) and issubclass(as_, base):
+                return informer
+        return self.of(resource, as_=otherwise)
+
     def forget(self, resource: Resource) -> None:
         """Stop all informers of a resource that the server no longer has; tasks that wait for their sync continue."""
         for question, informer in list(self._informers.items()):

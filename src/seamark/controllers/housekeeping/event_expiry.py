@@ -6,7 +6,7 @@ from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import EVENTS
 from seamark.kinds.values import times
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
@@ -22,8 +22,7 @@ class Series(View, frozen=True):
     last_observed_time: str | None = None
 
 
-class AgingEvent(View, frozen=True):
-    metadata: Metadata
+class AgingEvent(ObjectView, frozen=True):
     last_timestamp: str | None = None
     event_time: str | None = None
     series: Series | None = None

@@ -6,7 +6,7 @@ objects are reported as deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from seamark.access.informer import Informer
@@ -14,7 +14,7 @@ from seamark.access.informers import Informers
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import EVENTS, Resource
 from seamark.kinds.table import Kinds
-from seamark.rules.objects.metadata import OwnerReference, View
+from seamark.rules.objects.metadata import ObjectView, OwnerReference, View
 from seamark.runtime.following import Derived
 from seamark.runtime.queue import Key
 
@@ -80,14 +80,13 @@ def _followed(kind: Kind | None) -> Resource | None:
 class Everything(Derived):
     """One informer per kind that can be listed, watched and deleted.
 
-    ``views`` gives the views that other controllers use, so that the informer is shared with them.
+    Make it after the other controllers: it shares the informers that they use, and keeps bare metadata of other kinds.
     """
 
-    def __init__(self, informers: Informers, kinds: Kinds, views: Mapping[Resource, type[Any]] | None = None) -> None:
+    def __init__(self, informers: Informers, kinds: Kinds) -> None:
         super().__init__("everything")
         self._shared = informers
         self._kinds = kinds
-        self._views = views or {}
         self._informers: dict[Resource, Informer[Any]] = {}
         self._followers: list[Follower] = []
         for kind in kinds:
@@ -132,8 +131,8 @@ class Everything(Derived):
             self._shared.forget(before)
             self.unwatch(self._informers.pop(before))
         if after is not None:
-            view = self._views.get(after, Bare)
-            self._informers[after] = self.watch(self._shared.of(after, as_=view), self._teller(after))
+            informer = self._shared.in_any_view(after, ObjectView, otherwise=Bare)
+            self._informers[after] = self.watch(informer, self._teller(after))
 
     def _teller(self, resource: Resource) -> Callable[[Key, AnyObject | None, AnyObject | None], None]:
         def changed(key: Key, old: AnyObject | None, new: AnyObject | None) -> None:

@@ -17,7 +17,7 @@ from seamark.access.informer import Informer, split_key
 from seamark.controllers.housekeeping.everything import Bare
 from seamark.errors import Object
 from seamark.kinds.resource import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS, Resource
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView
 from seamark.rules.objects.namespace import Namespace
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
@@ -55,10 +55,9 @@ def root_certificate(authority: str) -> Given:
     )
 
 
-class Held(View, frozen=True):
+class Held(ObjectView, frozen=True):
     """The object as a namespace has it."""
 
-    metadata: Metadata
     data: dict[str, str] = msgspec.field(default_factory=dict)
     binary_data: dict[str, str] = msgspec.field(default_factory=dict)
 

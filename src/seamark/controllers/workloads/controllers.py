@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from seamark.access.cluster import Cluster
@@ -26,20 +25,10 @@ from seamark.kinds.resource import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
-    Resource,
 )
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.manager import Manager
-
-VIEWS: Mapping[Resource, type[Any]] = {
-    DEPLOYMENTS: Deployment,
-    REPLICA_SETS: ReplicaSet,
-    REPLICATION_CONTROLLERS: ReplicationController,
-    STATEFUL_SETS: StatefulSet,
-    DAEMON_SETS: DaemonSet,
-    CONTROLLER_REVISIONS: Revision,
-}
 
 
 def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SECONDS) -> None:

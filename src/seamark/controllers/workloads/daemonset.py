@@ -27,7 +27,7 @@ from seamark.kinds.wellknown import (
     UNSCHEDULABLE_TAINT,
 )
 from seamark.kinds.workloads.daemonset import TEMPLATE_GENERATION
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, owner_reference
 from seamark.rules.placement import REQUIRED, Eligibility
@@ -71,8 +71,7 @@ class DaemonSetStatus(View, frozen=True):
     collision_count: int | None = None
 
 
-class DaemonSet(View, frozen=True):
-    metadata: Metadata
+class DaemonSet(ObjectView, frozen=True):
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
 

@@ -12,7 +12,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
 from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION, TEMPLATE_HASH_LABEL
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.rules.objects.workloads import Template, WorkloadConditions, owner_reference
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -55,8 +55,7 @@ class DeploymentStatus(View, frozen=True):
     conditions: WorkloadConditions = ()
 
 
-class Deployment(View, frozen=True):
-    metadata: Metadata
+class Deployment(ObjectView, frozen=True):
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 

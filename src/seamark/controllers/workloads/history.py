@@ -15,7 +15,7 @@ from seamark.controllers.workloads.owners import Claims, Dependants, Owners, cla
 from seamark.controllers.workloads.templates import short_hash
 from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
 from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView
 from seamark.rules.objects.workloads import Template, Workload, owner_reference
 from seamark.runtime.controller import Expected
 from seamark.runtime.ledger import Ledger
@@ -30,8 +30,7 @@ class Collision(Expected):
     """The name of a new revision is taken by another; the next attempt uses another name."""
 
 
-class Revision(View, frozen=True):
-    metadata: Metadata
+class Revision(ObjectView, frozen=True):
     data: dict[str, Any] | None = None
     revision: int = 0
 

@@ -18,7 +18,7 @@ from seamark.kinds.values import times
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector, from_pairs
 from seamark.kinds.wellknown import DELETION_COST_ANNOTATION
 from seamark.rules.objects.conditions import condition_of, with_condition, without_condition
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, WorkloadCondition, WorkloadConditions
 
@@ -46,10 +46,9 @@ class ReplicasSpec(View, frozen=True):
     template: Template | None = None
 
 
-class Replicas(View, frozen=True):
+class Replicas(ObjectView, frozen=True):
     """The fields that both kinds have in common."""
 
-    metadata: Metadata
     spec: ReplicasSpec = ReplicasSpec()
     status: ReplicasStatus = ReplicasStatus()
 

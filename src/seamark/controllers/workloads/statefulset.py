@@ -18,7 +18,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import STATEFUL_SETS
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
 from seamark.kinds.wellknown import POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_HASH_LABEL
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import Template, owner_reference
 
@@ -59,8 +59,7 @@ class StatefulSetStatus(View, frozen=True):
     collision_count: int | None = None
 
 
-class StatefulSet(View, frozen=True):
-    metadata: Metadata
+class StatefulSet(ObjectView, frozen=True):
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seamark.kinds.wellknown import LEADER_ANNOTATION
-from seamark.rules.objects.metadata import Metadata, ObjectReference, View
+from seamark.rules.objects.metadata import ObjectReference, ObjectView, View
 
 
 class EndpointAddress(View, frozen=True):
@@ -26,8 +26,7 @@ class EndpointSubset(View, frozen=True):
     ports: tuple[EndpointPort, ...] = ()
 
 
-class Endpoints(View, frozen=True):
-    metadata: Metadata
+class Endpoints(ObjectView, frozen=True):
     subsets: tuple[EndpointSubset, ...] | None = None
 
     def ready(self) -> list[EndpointAddress]:

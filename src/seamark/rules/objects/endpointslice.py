@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
-from seamark.rules.objects.metadata import Metadata, ObjectReference, View
+from seamark.rules.objects.metadata import ObjectReference, ObjectView, View
 
 
 class Conditions(View, frozen=True):
@@ -51,10 +51,9 @@ class SlicePort(View, frozen=True):
     app_protocol: str | None = None
 
 
-class EndpointSlice(View, frozen=True):
+class EndpointSlice(ObjectView, frozen=True):
     """``endpoints`` and ``ports`` may be ``null`` on the wire; Seamark never writes them as ``null``."""
 
-    metadata: Metadata
     address_type: str = ""
     endpoints: tuple[Endpoint, ...] | None = None
     ports: tuple[SlicePort, ...] | None = None

@@ -49,10 +49,14 @@ class Metadata(View, frozen=True):
         return None
 
 
-class Written(View, frozen=True):
-    """The answer to a write.  Only its metadata is decoded: the writer knows the rest."""
+class ObjectView(View, frozen=True):
+    """A part of an object with all of its metadata; the base of the views that informers keep."""
 
     metadata: Metadata
+
+
+class Written(ObjectView, frozen=True):
+    """The answer to a write.  Only its metadata is decoded: the writer knows the rest."""
 
 
 class ObjectReference(View, frozen=True):

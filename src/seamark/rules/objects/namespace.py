@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 
 
 class NamespaceStatus(View, frozen=True):
     phase: str = ""
 
 
-class Namespace(View, frozen=True):
-    metadata: Metadata
+class Namespace(ObjectView, frozen=True):
     status: NamespaceStatus = NamespaceStatus()

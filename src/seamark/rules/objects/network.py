@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from seamark.kinds.service.ipaddress import MANAGED_BY_LABEL, MANAGER
 from seamark.kinds.values.addresses import parse, parse_network
 from seamark.rules.objects.conditions import Condition
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 
 Network = IPv4Network | IPv6Network
 
@@ -30,8 +30,7 @@ class IPAddressSpec(View, frozen=True):
     parent_ref: ParentReference | None = None
 
 
-class IPAddress(View, frozen=True):
-    metadata: Metadata
+class IPAddress(ObjectView, frozen=True):
     spec: IPAddressSpec = IPAddressSpec()
 
     @property
@@ -55,8 +54,7 @@ class ServiceCIDRStatus(View, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class ServiceCIDR(View, frozen=True):
-    metadata: Metadata
+class ServiceCIDR(ObjectView, frozen=True):
     spec: ServiceCIDRSpec = ServiceCIDRSpec()
     status: ServiceCIDRStatus = ServiceCIDRStatus()
 

@@ -11,7 +11,7 @@ import msgspec
 
 from seamark.kinds.wellknown import CONTROL_PLANE_LABELS, SIMULATED_ANNOTATION, STOPPED_ANNOTATION, ZONE_LABEL
 from seamark.rules.objects.conditions import Condition, condition_of
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.rules.objects.pod import Quantity
 
 
@@ -45,8 +45,7 @@ class NodeStatus(View, frozen=True):
     node_info: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Node(View, frozen=True):
-    metadata: Metadata
+class Node(ObjectView, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -86,6 +85,5 @@ class LeaseSpec(View, frozen=True):
     renew_time: str | None = None
 
 
-class Lease(View, frozen=True):
-    metadata: Metadata
+class Lease(ObjectView, frozen=True):
     spec: LeaseSpec = LeaseSpec()

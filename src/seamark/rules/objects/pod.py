@@ -12,7 +12,7 @@ import msgspec
 from seamark.kinds.values import times
 from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.rules.objects.conditions import Condition, condition_of
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 
 Quantity = str | int | float  # the API server makes a string of it; a manifest may hold a number
 
@@ -161,8 +161,7 @@ class PodStatus(View, frozen=True):
 # --- the Pod ---------------------------------------------------------------------------------------
 
 
-class Pod(View, frozen=True):
-    metadata: Metadata
+class Pod(ObjectView, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

@@ -6,7 +6,7 @@ import msgspec
 
 from seamark.kinds.service.types import EXTERNAL_NAME, LOAD_BALANCER, NONE
 from seamark.kinds.values.addresses import Family, canonical
-from seamark.rules.objects.metadata import Metadata, View
+from seamark.rules.objects.metadata import ObjectView, View
 
 
 class ServicePort(View, frozen=True):
@@ -49,8 +49,7 @@ class ServiceStatus(View, frozen=True):
     load_balancer: LoadBalancerStatus = LoadBalancerStatus()
 
 
-class Service(View, frozen=True):
-    metadata: Metadata
+class Service(ObjectView, frozen=True):
     spec: ServiceSpec = ServiceSpec()
     status: ServiceStatus = ServiceStatus()
 
