@@ -15,7 +15,7 @@ from seamark import errors
 from seamark.api.http.protocol import Request, Response
 from seamark.api.openapi import discovery
 
-CONFORMANCE = Path(__file__).parent.parent / "conformance"
+CONFORMANCE = Path(__file__).parents[2] / "conformance"
 
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Response | None:

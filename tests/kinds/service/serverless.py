@@ -25,7 +25,7 @@ from seamark.kinds.service.service import SERVICE
 from seamark.kinds.values import metadata, times
 from seamark.kinds.values.fields import refuse
 
-CONFORMANCE = Path(__file__).parents[1] / "conformance"
+CONFORMANCE = Path(__file__).parents[2] / "conformance"
 KINDS: dict[str, Kind] = {kind.resource.plural: kind for kind in (SERVICE, ENDPOINTS_KIND, ENDPOINT_SLICE)}
 NAMESPACE = "replayed"
 NOW = "2038-01-19T03:14:07Z"

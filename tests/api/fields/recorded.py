@@ -11,7 +11,7 @@ import msgspec
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Shape
 
-RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
+RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 SHAPES = {
     "configmaps": "io.k8s.api.core.v1.ConfigMap",

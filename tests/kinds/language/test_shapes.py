@@ -14,7 +14,7 @@ from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Zero
 
-RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
+RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 CORE = "Namespace Node Pod Service Endpoints Event ConfigMap Secret ServiceAccount ReplicationController Binding"
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
+RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 NAMES = ("a", "web", "node-a", "kubernetes", "10.96.0.9", "x" * 64)
 NAMESPACES = ("default", "kube-system", "missing", "Bad_Name")

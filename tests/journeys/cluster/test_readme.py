@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from seamark_process import Seamark
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def tour() -> list[str]:

@@ -22,7 +22,7 @@ from seamark.kinds.language import json_scan, shapes
 from seamark.kinds.pod.binding import BINDING
 from seamark.kinds.resource import CONFIGMAPS, ENDPOINT_SLICES, EVENTS, LEASES, NEW_EVENTS, SECRETS, SERVICES, Resource
 
-RECORDINGS = Path(__file__).parent.parent / "conformance" / "api"
+RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 
 def kind_of(resource: Resource) -> Kind:

@@ -19,7 +19,7 @@ from seamark.api.openapi import documents as openapi
 from seamark.api.openapi import field_docs
 from seamark.kinds.language import shapes
 
-RECORDINGS = Path(__file__).parent.parent / "conformance" / "api" / "discovery.json"
+RECORDINGS = Path(__file__).parents[2] / "conformance" / "api" / "discovery.json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 DESCRIBED = openapi.OpenApi(KINDS)
 

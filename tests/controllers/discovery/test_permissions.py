@@ -19,7 +19,7 @@ from seamark.controllers.settings import ElectionSettings
 from seamark.errors import Conflict, Forbidden
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, LEASES, NODES, PODS, SERVICES
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "controllers"
+DEPLOY = Path(__file__).parents[3] / "deploy" / "controllers"
 
 # Nobody calls these: an admission plugin asks for them when a slice with a blocking owner is written.
 ADMISSION = {("update", "", "services/finalizers"), ("update", "", "endpoints/finalizers")}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from seamark_process import Seamark
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = Path(__file__).parents[3] / "deploy"
 
 
 @pytest.mark.parametrize("directory", ["controllers", "dns-new-cluster"])

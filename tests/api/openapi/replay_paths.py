@@ -8,7 +8,7 @@ from types import ModuleType
 
 
 def _load() -> ModuleType:
-    path = Path(__file__).parent.parent / "conformance" / "replay_api.py"
+    path = Path(__file__).parents[2] / "conformance" / "replay_api.py"
     spec = importlib.util.spec_from_file_location("replay_api", path)
     assert spec is not None
     assert spec.loader is not None

@@ -27,7 +27,7 @@ from seamark.why.look import look_at_service
 from seamark.why.render import width
 from seamark.why.report import Report
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 CASES = [path for path in catalogue_cases.everything() if catalogue_cases.load(path).on_a_server]
 LARGE = ("endpoints-over-capacity", "endpoints-too-many")  # shown in memory; a thousand Pods take their time
 
