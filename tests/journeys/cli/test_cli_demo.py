@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from seamark_command import Command
+from commands import Command
 
 TITLES = (
     "1. A Service with a selector and no Pods",

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from seamark_command import Command
+from commands import Command, Kubectl
 
-from conftest import Kubectl
 from seamark.cli import main
 
 OBJECTS = """\
@@ -70,8 +69,6 @@ def seamark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 
 @pytest.fixture(scope="module")
 def kubectl(seamark: Command) -> Kubectl:
-    if shutil.which("kubectl") is None:
-        pytest.skip("there is no kubectl on this machine")
     return Kubectl(seamark.data / "kubeconfig", seamark.home)
 
 
@@ -202,9 +199,8 @@ def watching(command: list[str], environment: dict[str, str], change: threading.
 
 def test_a_watch_is_kubectls(seamark: Command, kubectl: Kubectl) -> None:
     """Both watch while a Service comes; neither may narrow its columns."""
-    assert kubectl.path is not None
     ask = ["get", "svc", "-n", "shop", "-w"]
-    theirs_command = [kubectl.path, "--kubeconfig", str(seamark.data / "kubeconfig"), *ask]
+    theirs_command = [*kubectl.words, "--kubeconfig", str(seamark.data / "kubeconfig"), *ask]
     ours_command = [sys.executable, "-m", "seamark", *ask]
     found: dict[str, list[str]] = {}
     begun = {"theirs": threading.Event(), "ours": threading.Event()}

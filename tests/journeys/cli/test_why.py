@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,6 +17,7 @@ from typing import Any
 import catalogue_cases
 import pytest
 import yaml
+from commands import SEAMARK, Program
 from seamark_process import Seamark
 
 from seamark.access.kubeconfig import load
@@ -150,8 +150,6 @@ async def test_the_cause_and_the_fix_on_a_running_server(
 
 async def _carry_out(stage: Stage, report: Report, server: Seamark) -> None:
     """Run the proposed commands as a person would, and see the endpoints appear."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("there is no kubectl on this machine")
     assert report.cause is not None
     assert report.cause.fix.commands
     fix = stage.case.fix or {}
@@ -181,25 +179,15 @@ async def _carry_out(stage: Stage, report: Report, server: Seamark) -> None:
 # --- the command line ------------------------------------------------------------------------------
 
 
-class CommandLine:
+class CommandLine(Program):
     """``seamark why`` and its relatives as processes of their own."""
 
     def __init__(self, server: Seamark, directory: Path) -> None:
         self._directory = directory
-        self.environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "SEAMARK", "NO_COLOR"))},
-            "KUBECONFIG": str(server.kubeconfig),
-        }
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "SEAMARK", "NO_COLOR"))}
+        super().__init__(SEAMARK, {**kept, "KUBECONFIG": str(server.kubeconfig)})
 
-    def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "seamark", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env={**self.environment, **environment},
-            check=False,
-        )
+    __call__ = Program.run
 
     def plugin_path(self) -> str:
         """A PATH with ``kubectl-why`` on it, made from the entry point as an installer would make it."""
@@ -266,8 +254,6 @@ async def test_could_not_look(run: CommandLine, tmp_path: Path) -> None:
 
 
 async def test_as_a_kubectl_plugin(shop: Stage, run: CommandLine) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("there is no kubectl on this machine")
     done = await asyncio.to_thread(
         subprocess.run,
         ["kubectl", "why", "svc/broken", "-n", shop.case.key[0]],
@@ -422,8 +408,6 @@ async def _exists(cluster: RemoteCluster, namespace: str) -> bool:
 
 async def test_scaled_to_zero_and_up_again(tmp_path: Path) -> None:
     """With a node that runs Pods, the fix of a Deployment without replicas brings endpoints by itself."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("there is no kubectl on this machine")
     server = Seamark(tmp_path / "data", "--ephemeral", "--dns-port", "0", "--nodes", "1", verb="up")
     try:
         async with RemoteCluster(load(server.kubeconfig, environ={})) as cluster:

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from seamark_process import Seamark
+from commands import Kubectl
+from seamark_process import Seamark, Start
 from waiting import until
 
-from conftest import Kubectl
 from free_ports import free_port
 from seamark import errors
 from seamark.access import kubeconfig
@@ -25,8 +25,6 @@ from seamark.kinds.resource import NODES, PODS
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.simulation import Simulation
 from seamark.runtime.manager import Manager
-
-Start = Callable[..., Seamark]
 
 
 def pod(name: str, **annotations: str) -> Object:

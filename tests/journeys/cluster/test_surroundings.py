@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from commands import Kubectl
 from seamark_process import Seamark
 from waiting import until
-
-from conftest import Kubectl
 
 ARGUMENTS = ("--dns-port", "0", "--nodes", "1", "--load-balancer-pool", "192.0.2.40-192.0.2.49")
 

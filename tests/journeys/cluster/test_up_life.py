@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from seamark_command import Command
+from commands import Command
 
 
 @pytest.fixture

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 
 import pytest
 from replaying import replay
-from seamark_process import Seamark
+from seamark_process import Start
 
 import etcd_server
-
-Start = Callable[..., Seamark]
 
 
 @pytest.mark.parametrize("store", ["sqlite", "etcd"])

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from api_calls import Api
 from controllers_process import ControllersProcess
-from dns_process import Api
 from replaying import replay
 from seamark_process import Seamark
 from waiting import until

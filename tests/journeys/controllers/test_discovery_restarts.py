@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 import scenery
-from seamark_process import Seamark
+from seamark_process import Seamark, Start
 
 from free_ports import free_port
 from seamark.access.informers import Informers
@@ -17,8 +17,6 @@ from seamark.access.remote import RemoteCluster
 from seamark.controllers.discovery.discovery import add_discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, PODS
 from seamark.runtime.manager import Manager
-
-Start = Callable[..., Seamark]
 
 
 @contextlib.asynccontextmanager

@@ -15,11 +15,11 @@ from typing import Any
 import dns.message
 import dns.query
 import pytest
+from commands import Kubectl
 from seamark_process import Seamark
 from waiting import until
 
 import simulated_kubelet
-from conftest import Kubectl
 
 MakeKubectl = Callable[[Seamark], Kubectl]
 

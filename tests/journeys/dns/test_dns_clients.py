@@ -10,15 +10,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import dns.message
 import dns.query
 import dns.resolver
 import pytest
-from dns_process import Api, DnsProcess, dns_address
-from seamark_process import Seamark
+from api_calls import Api
+from dns_process import DnsProcess, dns_address
+from seamark_process import Seamark, Start
 from waiting import until
 
 HEADLESS = {
@@ -26,8 +27,6 @@ HEADLESS = {
     "spec": {"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]},
 }
 FOREVER = 1e6  # seconds, for clients that want a limit: a busy machine is not to be told from a broken server by time
-
-Start = Callable[..., Seamark]
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Kubectl
 from seamark_process import Seamark
-
-from conftest import Kubectl
 
 WEB = """\
 apiVersion: v1
@@ -140,9 +139,8 @@ def test_scale_wait_and_delete(kubectl: Kubectl) -> None:
 
 
 def test_watching_from_the_command_line(kubectl: Kubectl, server: Seamark) -> None:
-    assert kubectl.path is not None
     environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
-    command = [kubectl.path, "get", "configmaps", "--watch-only", "-o", "name"]
+    command = [*kubectl.words, "get", "configmaps", "--watch-only", "-o", "name"]
     seen = threading.Event()
 
     def keep_changing() -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Kubectl
 from seamark_process import Seamark
-
-from conftest import Kubectl
 
 
 @pytest.fixture(scope="module")

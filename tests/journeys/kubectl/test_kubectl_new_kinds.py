@@ -7,17 +7,14 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
+from commands import Kubectl
 
-from conftest import Kubectl
 from seamark.config import ApiSettings, Config
 from seamark.daemon import Daemon
 from widgets import WIDGETS, shape, widget, widget_kind
 
 
 async def test_kubectl_knows_a_kind_while_it_is_served(tmp_path: Path) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("there is no kubectl on this machine")
     config = Config(data_dir=str(tmp_path / "data"), ephemeral=True, api=ApiSettings(port=0))
     async with Daemon(config, ["controllers"]).running() as daemon:
         kubectl = Kubectl(daemon.kubeconfig_path, tmp_path)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
 
-from seamark_process import Seamark
-from test_server_life import call, watched
+from api_calls import call, watched
+from seamark_process import Start
 from waiting import until
 
 import etcd_server
-
-Start = Callable[..., Seamark]
 
 
 def test_what_one_server_writes_the_other_reads_at_once(start: Start, etcd: etcd_server.EtcdCluster) -> None:

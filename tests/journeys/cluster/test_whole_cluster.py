@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import dns.message
 import dns.query
 import dns.rdatatype
 import pytest
-from seamark_process import Seamark
-from test_server_life import call, watched
+from api_calls import call, watched
+from seamark_process import Seamark, Start
 from waiting import until
-
-Start = Callable[..., Seamark]
 
 
 def resolved(server: Seamark, name: str) -> list[str]:

@@ -13,50 +13,12 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from seamark_process import Seamark
-
-Start = Callable[..., Seamark]
-
-
-def call(
-    server: Seamark,
-    method: str,
-    path: str,
-    body: Any = None,
-    *,
-    token: str | None = "",
-    media: str = "application/json",
-    raw: bytes | None = None,
-) -> tuple[int, Any]:
-    """One request on a connection of its own; ``token`` None sends none."""
-    data = raw if raw is not None else None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(server.url + path, data, method=method, headers={"Content-Type": media})
-    if token is not None:
-        asked.add_header("Authorization", f"Bearer {token or server.token}")
-    tls = ssl.create_default_context(cafile=str(server.ca)) if server.url.startswith("https") else None
-    try:
-        with urllib.request.urlopen(asked, context=tls) as answer:
-            return answer.status, json.loads(answer.read() or b"null")
-    except urllib.error.HTTPError as error:
-        with error:
-            text = error.read()
-        return error.code, json.loads(text) if text.startswith(b"{") else text.decode()
-
-
-def watched(server: Seamark, path: str, *, until: Callable[[list[Any]], bool]) -> list[Any]:
-    """The events of a watch, as many as it takes."""
-    asked = urllib.request.Request(f"{server.url}{path}&watch=true")
-    asked.add_header("Authorization", f"Bearer {server.token}")
-    with urllib.request.urlopen(asked, context=ssl.create_default_context(cafile=str(server.ca))) as stream:
-        events: list[Any] = []
-        while not until(events):
-            events.append(json.loads(stream.readline()))
-        return events
+from api_calls import call, watched
+from seamark_process import Seamark, Start
 
 
 def refused(tmp_path: Path, *arguments: str) -> tuple[int, str]:
