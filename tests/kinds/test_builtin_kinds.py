@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from kind_rules import KINDS, RECORDINGS
+from kind_rules import KINDS
 
+from conformance_files import API
 from seamark.errors import Object
 from seamark.kinds import resource
 from seamark.kinds.kind import Kind
@@ -85,7 +86,7 @@ def _aggregated() -> list[tuple[str, Object]]:
                 for item in value.values():
                     walk(item, value.get("metadata", {}).get("name", group))
 
-    for case in json.loads((RECORDINGS / "discovery.json").read_text())["cases"]:
+    for case in json.loads((API / "discovery.json").read_text())["cases"]:
         for step in case["steps"]:
             paths = (step.get("expect") or {}).get("paths") or {}
             for path, value in paths.items():

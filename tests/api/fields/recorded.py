@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from conformance_files import API
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Shape
-
-RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 SHAPES = {
     "configmaps": "io.k8s.api.core.v1.ConfigMap",
@@ -30,7 +28,7 @@ SHAPES = {
 
 
 def cases(topic: str) -> list[dict[str, Any]]:
-    recording: dict[str, Any] = msgspec.json.decode((RECORDINGS / f"{topic}.json").read_bytes())
+    recording: dict[str, Any] = msgspec.json.decode((API / f"{topic}.json").read_bytes())
     found: list[dict[str, Any]] = recording["cases"]
     return found
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
+from conformance_files import API
 
 NAMES = ("a", "web", "node-a", "kubernetes", "10.96.0.9", "x" * 64)
 NAMESPACES = ("default", "kube-system", "missing", "Bad_Name")
@@ -126,7 +125,7 @@ PARAMETERS = {
 def recorded() -> tuple[tuple[str, str, Any, str], ...]:
     """Method, path, body and media type of the recorded requests, those about a namespace of their own in "default"."""
     found = {}
-    for file in sorted(RECORDINGS.glob("*.json")):
+    for file in sorted(API.glob("*.json")):
         for case in json.loads(file.read_text())["cases"]:
             for step in case["steps"]:
                 body = step.get("body")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance_files import API
 from seamark import errors
 from seamark.api import intake
 from seamark.api.call import DeleteOptions
@@ -21,8 +21,6 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.language import json_scan, shapes
 from seamark.kinds.pod.binding import BINDING
 from seamark.kinds.resource import CONFIGMAPS, ENDPOINT_SLICES, EVENTS, LEASES, NEW_EVENTS, SECRETS, SERVICES, Resource
-
-RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 
 def kind_of(resource: Resource) -> Kind:
@@ -51,7 +49,7 @@ def refused(text: str | bytes, kind: Kind = CONFIG_MAP, **more: str) -> str:
 def recorded() -> list[Any]:
     """Every recorded POST or PUT whose body alone was the reason for a 400 or for warnings."""
     found = []
-    for file in sorted(RECORDINGS.glob("*.json")):
+    for file in sorted(API.glob("*.json")):
         for case in json.loads(file.read_text())["cases"]:
             for step in case["steps"]:
                 expect = step.get("expect", {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,11 +10,10 @@ import pytest
 from described_kinds import KINDS
 from replay_paths import lookup, remove
 
+from conformance_files import API
 from seamark import errors
 from seamark.api.http.protocol import Request, Response
 from seamark.api.openapi import discovery
-
-CONFORMANCE = Path(__file__).parents[2] / "conformance"
 
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Response | None:
@@ -31,7 +29,7 @@ def document(path: str, accept: str = "application/json") -> Any:
 
 
 def recorded() -> list[Any]:
-    cases = json.loads((CONFORMANCE / "api" / "discovery.json").read_text())["cases"]
+    cases = json.loads((API / "discovery.json").read_text())["cases"]
     return [
         pytest.param(step, id=f"{case['name']}{step['path']}")
         for case in cases

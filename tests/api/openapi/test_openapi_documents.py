@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from described_kinds import KINDS
-from protobuf_wire import members
 from replay_paths import lookup
 
+from conformance_files import API
+from protobuf_wire import members
 from seamark import errors
 from seamark.api.http.protocol import Request, Response
 from seamark.api.openapi import documents as openapi
 from seamark.api.openapi import field_docs
 from seamark.kinds.language import shapes
 
-RECORDINGS = Path(__file__).parents[2] / "conformance" / "api" / "discovery.json"
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 DESCRIBED = openapi.OpenApi(KINDS)
 
@@ -46,7 +45,7 @@ DOCUMENTS = list(document("/openapi/v3")["paths"])
 
 
 def recorded() -> list[Any]:
-    cases = json.loads(RECORDINGS.read_text())["cases"]
+    cases = json.loads((API / "discovery.json").read_text())["cases"]
     steps = [step for case in cases for step in case["steps"] if step["path"].startswith("/openapi")]
     return [pytest.param(step, id=step["path"]) for step in steps]
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_decode import KINDS, values
 
+from protobuf_wire import member, varint
 from seamark.kinds.language import protobuf, shapes
 from seamark.kinds.language.decode import conform
 from seamark.kinds.language.protobuf import ProtobufError
@@ -84,21 +85,6 @@ def test_a_secret_as_kubectl_creates_it() -> None:
 
 
 # --- there and back --------------------------------------------------------------------------------
-
-
-def varint(number: int) -> bytes:
-    number &= 2**64 - 1
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-def member(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def scalar(value: Any, name: str) -> int | bytes:

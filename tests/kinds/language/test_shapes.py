@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance_files import API
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Zero
-
-RECORDINGS = Path(__file__).parents[2] / "conformance" / "api"
 
 CORE = "Namespace Node Pod Service Endpoints Event ConfigMap Secret ServiceAccount ReplicationController Binding"
 
@@ -80,7 +78,7 @@ def objects(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def recorded() -> Iterator[Any]:
-    for file in sorted(RECORDINGS.glob("*.json")):
+    for file in sorted(API.glob("*.json")):
         for case in json.loads(file.read_text())["cases"]:
             found: dict[str, tuple[str, dict[str, Any]]] = {}
             for step in case["steps"]:

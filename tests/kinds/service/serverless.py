@@ -6,14 +6,12 @@ What is compared, and how, is the replay's own business (``tests/conformance/rep
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import re
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
+from conformance_files import API, tool
+from merge_patch import merged
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import ApiError, Object, status
 from seamark.kinds.allocation import Allocation
@@ -25,7 +23,6 @@ from seamark.kinds.service.service import SERVICE
 from seamark.kinds.values import metadata, times
 from seamark.kinds.values.fields import refuse
 
-CONFORMANCE = Path(__file__).parents[2] / "conformance"
 KINDS: dict[str, Kind] = {kind.resource.plural: kind for kind in (SERVICE, ENDPOINTS_KIND, ENDPOINT_SLICE)}
 NAMESPACE = "replayed"
 NOW = "2038-01-19T03:14:07Z"
@@ -33,21 +30,12 @@ NOW = "2038-01-19T03:14:07Z"
 _path = re.compile(r"/apis?/(?:discovery\.k8s\.io/)?v1/namespaces/\$NS/([a-z]+)(?:/([^/]+))?(/status)?")
 
 
-def _load_replay() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("replay_api", CONFORMANCE / "replay_api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-replay = _load_replay()
+replay = tool("replay_api")
 
 
 def cases(*names: str, without: dict[str, str]) -> list[Object]:
     """The cases of these files that need nothing but our kinds; ``without`` names others, and why not."""
-    files = [json.loads((CONFORMANCE / "api" / f"{name}.json").read_text()) for name in names]
+    files = [json.loads((API / f"{name}.json").read_text()) for name in names]
     return [
         case
         for file in files
@@ -116,7 +104,7 @@ class World:
                 return 200, self._change(kind, key, step["body"], warnings, subresource=subresource)
             case "PATCH":
                 old = self.objects[key]
-                patched = _merge(
+                patched = merged(
                     {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **old}, step["body"]
                 )
                 return 200, self._change(kind, key, patched, warnings, subresource=subresource)
@@ -204,19 +192,6 @@ class World:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', r"\"")
-
-
-def _merge(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merge(merged.get(key), value)
-    return merged
 
 
 def play(case: Object) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kind_rules import NOW, Recorded, change, check, create, merged, recorded_creations, sentences
+from kind_rules import NOW, Recorded, change, check, create, recorded_creations, sentences
 
+from merge_patch import merged
 from seamark.errors import Invalid, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.values.times import parse
