@@ -43,7 +43,8 @@ def api(server: Seamark) -> Iterator[Api]:
 
 
 def dig(address: tuple[str, int], *arguments: str) -> list[str]:
-    command = ["dig", f"@{address[0]}", "-p", str(address[1]), "+short", f"+timeout={FOREVER:.0f}", *arguments]
+    patience = "+timeout=65535"  # seconds; dig takes no more
+    command = ["dig", f"@{address[0]}", "-p", str(address[1]), "+short", patience, *arguments]
     return sorted(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[:-1])
 
 
