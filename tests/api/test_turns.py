@@ -27,11 +27,10 @@ async def test_keys_do_not_wait_for_each_other():
             order.append(key)
 
     async with turns.take("x"):
-        same = asyncio.create_task(work("x"))
-        await work("y")
-        await work("x", "y")
+        tasks = [asyncio.create_task(work(*key)) for key in (("x",), ("y",), ("x", "y"))]
+        await asyncio.sleep(0)
         assert order == [("y",), ("x", "y")]
-    await same
+    await asyncio.gather(*tasks)
     assert order == [("y",), ("x", "y"), ("x",)]
 
 

@@ -1,9 +1,7 @@
 """Accept headers."""
 
-import contextlib
-
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seamark.api.http.negotiate import NONE, PLAIN, STORED, STREAMED, Representation, negotiate, parse_accept
@@ -62,8 +60,18 @@ def test_an_unknown_transformation(accept):
     assert refused.value.message.startswith("only the following media types are accepted: application/json, ")
 
 
-@given(st.text(alphabet="abc/*;=,q01. \t\0ä"))
+PIECES = ["application/json", "application/yaml", "application/*", "*/*", "text/html", ",", ";", "q=0", "q=0.5", "q=x"]
+PIECES += ["as=Table", "as=Chair", "v=v1", "g=meta.k8s.io", "stream=watch", "=", " ", "\t", "\0", "ä"]
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+@example(TABLE)
 def test_any_header_is_read_or_refused(accept):
     parse_accept(accept)
-    with contextlib.suppress(NotAcceptable):
-        negotiate(accept, STORED)
+    try:
+        found = negotiate(accept, STORED)
+    except NotAcceptable:
+        return
+    assert not found.yaml or "application/yaml" in accept
+    assert found.as_ in ("", "Table")
+    assert not found.as_ or "as=Table" in accept

@@ -11,8 +11,8 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
-from protobuf_wire import envelope, member, members, varint
 
+from protobuf_wire import envelope, member, members, varint
 from seamark import errors
 from seamark.api import intake
 from seamark.api.http import body
@@ -456,9 +456,10 @@ def test_a_damaged_body_is_an_object_or_a_bad_request(damage: list[tuple[int, in
 def test_any_message_is_an_object_or_a_bad_request(name: str, message: bytes) -> None:
     kind = EVERY_KIND[name]
     try:
-        read(envelope(kind.resource.api_version, kind.resource.kind, message), kind)
+        obj, _ = read(envelope(kind.resource.api_version, kind.resource.kind, message), kind)
     except errors.BadRequest:
         return
+    assert (obj["apiVersion"], obj["kind"]) == (kind.resource.api_version, kind.resource.kind)
 
 
 # --- media types -----------------------------------------------------------------------------------

@@ -172,7 +172,9 @@ def test_without_the_package_nothing_is_described(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_index_leads_to_the_documents() -> None:
-    for path, entry in document("/openapi/v3")["paths"].items():
+    index = document("/openapi/v3")["paths"]
+    assert {"api/v1", "apis/discovery.k8s.io/v1"} <= index.keys()
+    for path, entry in index.items():
         address = entry["serverRelativeURL"]
         assert address.startswith(f"/openapi/v3/{path}?hash=")
         response = answered(address)

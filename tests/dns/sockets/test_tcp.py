@@ -225,6 +225,8 @@ class TestTransfers:
         authority = Authority(zone, ZoneConfig())
         transfers = ZoneTransfers(authority, zone, ())
         for served in authority.zones:
-            for record in transfers.records(served):
+            records = list(transfers.records(served))
+            assert records
+            for record in records:
                 answer = authority.answer(Question.about(record.owner, record.type), served)
                 assert record in answer.answers
