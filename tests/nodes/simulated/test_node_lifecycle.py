@@ -1,7 +1,7 @@
 """What becomes of nodes that are stopped, fall silent, are tainted or taken away, and of the Pods on them."""
 
 import pytest
-from simulated import conditions, ready, shown
+from node_world import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import LEASES, NODES, PODS

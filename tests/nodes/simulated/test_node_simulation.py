@@ -4,7 +4,7 @@ import asyncio
 from ipaddress import ip_address, ip_network
 
 import pytest
-from simulated import conditions, ready, shown
+from node_world import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
