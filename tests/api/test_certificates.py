@@ -1,5 +1,6 @@
 """The server's own authority: made once, renewed in time, private."""
 
+import json
 import ssl
 import stat
 
@@ -73,14 +74,17 @@ def test_what_is_missing_is_made_again(authority, name):
     ca = authority.ca_pem
     (authority.ca_path.parent / name).unlink()
     authority.prepare(["localhost"])
+    assert (authority.ca_path.parent / name).exists()
     authority.tls()
     assert authority.ca_pem == ca
 
 
 def test_an_unreadable_note_is_written_anew(authority):
-    (authority.ca_path.parent / "issued.json").write_bytes(b"{")
+    note = authority.ca_path.parent / "issued.json"
+    note.write_bytes(b"{")
     authority.prepare(["localhost"])
-    authority.tls()
+    assert json.loads(note.read_bytes())["names"] == ["localhost"]
+    assert served_names(authority) == {"localhost"}
 
 
 def test_a_new_authority_signs_everything_anew(authority):

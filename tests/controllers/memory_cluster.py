@@ -8,24 +8,13 @@ import copy
 
 import msgspec
 
+from merge_patch import merged
 from seamark import errors
 from seamark.access.cluster import Change, Listing
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.kinds.values.selectors import parse_labels
 
 RESOURCES = {"Service": SERVICES, "Pod": PODS, "Node": NODES, "Endpoints": ENDPOINTS, "EndpointSlice": ENDPOINT_SLICES}
-
-
-def merge(target, patch):
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result
 
 
 class MemoryCluster:
@@ -130,7 +119,7 @@ class MemoryCluster:
     async def patch(self, resource, name, patch, *, namespace="", type="merge", subresource="", as_=dict, **more):
         assert type in ("merge", "strategic")  # the same thing where there are no lists
         old = self._find(resource, namespace, name)
-        return await self.update(resource, merge(old, patch), namespace=namespace, as_=as_)
+        return await self.update(resource, merged(old, patch), namespace=namespace, as_=as_)
 
     async def delete(self, resource, name, *, namespace="", uid="", version="", grace_seconds=None, propagation=None):
         obj = self._find(resource, namespace, name)

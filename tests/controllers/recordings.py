@@ -1,25 +1,21 @@
 """The recorded scenarios, and how to play them into a cluster."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 from memory_cluster import RESOURCES
 
+from conformance_files import CONFORMANCE, tool
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS
 
-HERE = Path(__file__).parent.parent / "conformance"
 PLURALS = {resource.plural: resource for resource in RESOURCES.values()}
 NS = "scenario"
 
-_spec = importlib.util.spec_from_file_location("replay_tool", HERE / "replay.py")
-replay = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(replay)
+replay = tool("replay")
 
 
 def load(name, *, without=()):
-    document = json.loads((HERE / "controllers" / f"{name}.json").read_text())
+    document = json.loads((CONFORMANCE / "controllers" / f"{name}.json").read_text())
     return [
         pytest.param(document["nodes"], case, id=case["name"])
         for case in document["cases"]

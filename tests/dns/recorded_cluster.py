@@ -6,15 +6,14 @@ is made here, by the few rules that the recordings need.  ``replay_dns.py`` asks
 
 from __future__ import annotations
 
-import importlib.util
 import ipaddress
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
 
+from conformance_files import CONFORMANCE, tool
 from seamark.dns.config import ZoneConfig
 from seamark.dns.zone.state import ClusterZone
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -22,20 +21,10 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from virtual_time import VirtualClock
 
-CONFORMANCE = Path(__file__).parent.parent / "conformance"
 FILES = sorted((CONFORMANCE / "dns").glob("*.json"))
 
 
-def _load_replay() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("replay_dns", CONFORMANCE / "replay_dns.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-replay = _load_replay()
+replay = tool("replay_dns")
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from seamark_process import Seamark
 
-CONFORMANCE = Path(__file__).parents[1] / "conformance"
+from conformance_files import CONFORMANCE
 
 
 def replay(server: Seamark, tool: str, recordings: str, *options: str) -> int:

@@ -6,31 +6,59 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 
-class Seamark:
-    """One running ``seamark apiserver`` or ``seamark up``; started when made, ended by ``stop``."""
+class Process:
+    """One running ``seamark …``: started and ready when made, ended by ``stop`` or ``kill``."""
+
+    def __init__(self, *arguments: str, log: Path) -> None:
+        self._log = log.open("ab")
+        command = [sys.executable, "-m", "seamark", *arguments]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SEAMARK_")}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True, env=environment)
+        self.lines = self._wait_until_ready()
+
+    def _wait_until_ready(self) -> list[str]:
+        """The lines it prints until then."""
+        assert self.process.stdout is not None
+        lines: list[str] = []
+        for line in self.process.stdout:
+            lines.append(line.rstrip())
+            if lines[-1] == "ready":
+                return lines
+        raise AssertionError(f"seamark ended with {self.process.wait()} before it was ready:\n{self.log}")
+
+    @property
+    def log(self) -> str:
+        return Path(self._log.name).read_text()
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Politely; returns the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int:
+        self.process.send_signal(how)  # does nothing if the process has ended by itself
+        code = self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+        return code
+
+
+class Seamark(Process):
+    """One running ``seamark apiserver`` or ``seamark up``."""
 
     def __init__(self, directory: Path, *arguments: str, verb: str = "apiserver") -> None:
         self.directory = directory
         self.kubeconfig = directory / "kubeconfig"
-        self._log = (directory.parent / f"{directory.name}.log").open("ab")
-        command = [sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *arguments]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("SEAMARK_")}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, env=environment)
-        self.lines = self._wait_until_ready()
-
-    def _wait_until_ready(self) -> list[str]:
-        assert self.process.stdout is not None
-        lines: list[str] = []
-        for raw in self.process.stdout:
-            lines.append(raw.decode().rstrip())
-            if lines[-1] == "ready":
-                return lines
-        self._log.flush()
-        text = Path(self._log.name).read_text()
-        raise AssertionError(f"seamark ended with {self.process.wait()} before it was ready:\n{text}")
+        place = ["--data-dir", str(directory), "--api-port", "0"]
+        super().__init__(verb, *place, *arguments, log=directory.parent / f"{directory.name}.log")
 
     @property
     def url(self) -> str:
@@ -44,24 +72,5 @@ class Seamark:
     def token(self) -> str:
         return (self.directory / "pki" / "admin.token").read_text().strip()
 
-    def kill(self) -> None:
-        """As a power cut would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self._close()
 
-    def stop(self) -> int:
-        """Politely; returns the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait()
-        self._close()
-        return code
-
-    def _close(self) -> None:
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        self._log.close()
-
-    @property
-    def log(self) -> str:
-        return Path(self._log.name).read_text()
+Start = Callable[..., Seamark]  # the fixture ``start``

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
+from conformance_files import API
 from seamark.errors import Invalid, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import conform
@@ -17,7 +17,6 @@ from seamark.kinds.table import Kinds
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import Errors, refuse
 
-RECORDINGS = Path(__file__).parents[1] / "conformance" / "api"
 NAMESPACE = "ns"
 NOW = "2038-01-19T03:14:07Z"
 KINDS = Kinds()
@@ -68,19 +67,6 @@ def change(kind: Kind, old: Object, body: Object, subresource: str = "") -> Obje
     return obj
 
 
-def merged(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
-
-
 def _refuse(kind: Kind, meta: Object, errors: Errors) -> None:
     if errors:
         raise refuse(kind.stored_as or kind.resource, meta.get("name", ""), errors)
@@ -108,7 +94,7 @@ def recorded_creations(*plurals: str) -> list[Recorded]:
     """Every recorded creation of these kinds that was answered by an object or by a list of mistakes."""
     steps = (
         (case["name"], step)
-        for path in sorted(RECORDINGS.glob("*.json"))
+        for path in sorted(API.glob("*.json"))
         for case in json.loads(path.read_text())["cases"]
         if "ignore" not in case and not case["name"].startswith(_SERVER_CASES)
         for step in case["steps"]

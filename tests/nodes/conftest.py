@@ -1,9 +1,9 @@
+import node_world
 import pytest
-import simulated
 
 
 @pytest.fixture
 async def world():
     """A cluster without nodes; ``await world.start()`` brings them."""
-    async with simulated.world() as made:
+    async with node_world.world() as made:
         yield made

@@ -2,10 +2,10 @@
 
 import contextlib
 
-import simulated
+import node_world
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from simulated import ready
+from node_world import ready
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
@@ -90,7 +90,7 @@ async def all_is_well(world):
         node = pod["spec"].get("nodeName")
         assert "deletionTimestamp" not in pod["metadata"], "whoever was deleted is gone"
         if node is None:
-            assert "0/2 nodes" in simulated.conditions(pod)["PodScheduled"]["message"]
+            assert "0/2 nodes" in node_world.conditions(pod)["PodScheduled"]["message"]
         elif not told and pod["status"].get("podIPs"):
             assert (pod["status"]["phase"], ready(pod)) == ("Running", "True")
         elif not told:
@@ -101,7 +101,7 @@ async def all_is_well(world):
 @given(st.lists(EVENTS, max_size=14), st.sampled_from([0.0, 0.3]), st.integers(0, 999))
 async def test_any_sequence_of_events_ends_well(events, faults, seed):
     faulty = {"faults": faults, "seed": seed}
-    async with simulated.world() as world:
+    async with node_world.world() as world:
         await world.start(**faulty, **SETTINGS)
         for event in events:
             await happen(world, event, faulty)

@@ -1,7 +1,7 @@
 """A change that a handler could not take in is made up for: the scheduler, the kubelets and the nodes come right."""
 
 import pytest
-from simulated import shown
+from node_world import shown
 
 from failing_handlers import fail_once, failures
 from seamark.kinds.resource import NODES, PODS

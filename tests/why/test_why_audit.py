@@ -1,10 +1,10 @@
 """The audit: what is orphaned, duplicated, stale or foreign, and what may be removed without anybody missing it."""
 
 import pytest
+from catalogue_clusters import at_once
 from memory_cluster import MemoryCluster
 from running import running
 from scenery import hand_made, node, pod, put, service
-from test_why_catalogue import at_once
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from seamark.why.audit import Defect

@@ -2,44 +2,12 @@
 
 import catalogue_cases
 import pytest
-from memory_cluster import MemoryCluster
-from running import running
+from catalogue_clusters import at_once, build, now
 
-from seamark.kinds.values import times
 from seamark.why.codes import Code
 from seamark.why.look import look_at_all, look_at_service
 
 PATHS = catalogue_cases.everything()
-NOW = times.parse("2026-01-05T00:00:00Z")
-
-
-def now():
-    return NOW
-
-
-async def at_once(seconds):
-    """Nothing changes meanwhile, so nobody has to wait."""
-
-
-async def build(case):
-    """The cluster of a case, after the controllers have done their work on it."""
-    cluster = MemoryCluster()
-    for number, obj in enumerate(case.objects, 1):
-        if obj["kind"] == "Service" and obj["spec"].get("type") != "ExternalName":
-            # The cluster in memory gives every Service the same address.
-            family = obj["spec"].get("ipFamilies", ["IPv4"])[0]
-            obj["spec"].setdefault("clusterIP", f"10.96.1.{number}" if family == "IPv4" else f"fd00:96::{number}")
-        await cluster.create(catalogue_cases.RESOURCES[obj["kind"]], obj)
-    if not case.controllers:
-        return cluster
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        for step in case.then:
-            what = step["patch"]
-            where = catalogue_cases.RESOURCES[what["kind"]]
-            await cluster.patch(where, what["name"], what["patch"], namespace=what["namespace"])
-            await controllers.settle()
-    return cluster
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

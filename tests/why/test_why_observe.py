@@ -4,7 +4,7 @@ import collections
 
 import catalogue_cases
 import pytest
-from test_why_catalogue import at_once, build, now
+from catalogue_clusters import at_once, build, now
 
 from seamark import errors
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES

@@ -188,5 +188,7 @@ def test_whatever_is_in_the_manifests_it_is_explained_or_refused(found):
         made = world(text)
     except ManifestError:
         return
-    for key in made.services:
-        explain(made, key)
+    for namespace, name in made.services:
+        report = explain(made, (namespace, name))
+        assert (report.namespace, report.subject) == (namespace, f"service/{name}")
+        assert report.healthy or report.cause is not None

@@ -5,7 +5,7 @@ import re
 import catalogue_cases
 import msgspec
 import pytest
-from test_why_catalogue import PATHS, at_once, build, now
+from catalogue_clusters import at_once, build, now, small
 
 from seamark.why import render
 from seamark.why.codes import Code
@@ -22,11 +22,7 @@ async def report_of(path):
     return await look_at_service(await build(case), case.key, clock=now, sleep=at_once)
 
 
-def small(path):
-    return "$repeat" not in path.read_text()
-
-
-@pytest.mark.parametrize("path", list(filter(small, PATHS)), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", small(), ids=lambda path: path.stem)
 async def test_eighty_columns(path):
     report = await report_of(path)
     text = render.report(report, Style())

@@ -40,11 +40,10 @@ class Turn:
         try:
             await future
         except asyncio.CancelledError:
-            # The turn may have been given just as this waiter was cancelled: pass it on.
-            if future.done() and not future.cancelled():
+            # If the turn was given just as this waiter was cancelled, it is passed on.  Otherwise the cancelled future
+            # stays in the line, unless ``_next`` has taken it out already, which passes it over.
+            if not future.cancelled():
                 self._next()
-            else:
-                line.remove(future)
             raise
 
     async def __aexit__(

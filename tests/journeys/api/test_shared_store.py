@@ -1,0 +1,67 @@
+"""Several API servers over one etcd: one cluster."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from api_calls import call, watched
+from seamark_process import Start
+from waiting import until
+
+import etcd_server
+
+
+def test_what_one_server_writes_the_other_reads_at_once(start: Start, etcd: etcd_server.EtcdCluster) -> None:
+    store = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    one, other = start("--store", store, name="one"), start("--store", store, name="other")
+    for number in range(30):
+        writer, reader = (one, other) if number % 2 else (other, one)
+        status, made = call(
+            writer,
+            "POST",
+            "/api/v1/namespaces/default/services",
+            {"metadata": {"name": f"s{number}"}, "spec": {"ports": [{"port": 80}]}},
+        )
+        assert status == 201, made
+        # No waiting in between: a read may never show less than what was acknowledged anywhere.
+        status, read = call(reader, "GET", f"/api/v1/namespaces/default/services/s{number}")
+        assert status == 200, read
+        assert read["metadata"]["uid"] == made["metadata"]["uid"]
+        names = [i["metadata"]["name"] for i in call(reader, "GET", "/api/v1/namespaces/default/services")[1]["items"]]
+        assert f"s{number}" in names
+    found = call(one, "GET", "/api/v1/namespaces/default/services")[1]["items"]
+    addresses = [item["spec"]["clusterIP"] for item in found]
+    assert len(set(addresses)) == len(addresses)
+    expected = {"kubernetes", *(f"s{n}" for n in range(30))}
+    events = watched(other, "/api/v1/services?resourceVersion=0", until=lambda events: len(events) == len(expected))
+    assert {e["object"]["metadata"]["name"] for e in events} == expected
+
+
+def test_updates_through_both_lose_nothing(start: Start, etcd: etcd_server.EtcdCluster) -> None:
+    store = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    servers = [start("--store", store, name="one"), start("--store", store, name="other")]
+    call(servers[0], "POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "cm"}})
+    for number in range(40):
+        status, answer = call(
+            servers[number % 2],
+            "PATCH",
+            "/api/v1/namespaces/default/configmaps/cm",
+            {"data": {f"k{number}": "x"}},
+            media="application/merge-patch+json",
+        )
+        assert status == 200, json.dumps(answer)
+    data = call(servers[0], "GET", "/api/v1/namespaces/default/configmaps/cm")[1]["data"]
+    assert data == {f"k{number}": "x" for number in range(40)}
+
+
+def test_garbage_is_collected_by_the_one_that_leads(start: Start, etcd: etcd_server.EtcdCluster) -> None:
+    store = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    one = start("--store", store, name="one")
+    other = start("--store", store, name="other")
+    call(one, "POST", "/api/v1/namespaces", {"metadata": {"name": "gone"}})
+    call(one, "POST", "/api/v1/namespaces/gone/configmaps", {"metadata": {"name": "cm"}})
+    assert call(other, "DELETE", "/api/v1/namespaces/gone")[0] == 200
+    until(lambda: call(one, "GET", "/api/v1/namespaces/gone")[0] == 404)
+    lease = call(one, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/seamark-controllers")[1]
+    assert lease["spec"]["holderIdentity"]

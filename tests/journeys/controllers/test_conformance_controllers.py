@@ -1,0 +1,23 @@
+"""The recorded behaviour of the real endpoint controllers, replayed against a whole Seamark over HTTPS."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from replaying import replay
+from seamark_process import Start
+
+import etcd_server
+
+
+@pytest.mark.parametrize("store", ["sqlite", "etcd"])
+def test_the_controllers_do_what_the_real_ones_were_recorded_to_do(
+    start: Start, store: str, request: pytest.FixtureRequest
+) -> None:
+    arguments = ["--nodes", "0", "--dns-port", "0"]
+    if store == "etcd":
+        etcd: etcd_server.EtcdCluster = request.getfixturevalue("etcd")
+        arguments += ["--store", f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"]
+    server = start(*arguments, verb="up")
+    assert replay(server, "replay.py", "controllers", "--jobs", "24", "--metrics", f"{server.url}/metrics") >= 127

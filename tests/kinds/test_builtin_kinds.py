@@ -1,0 +1,115 @@
+"""The table of kinds: complete, in order, and true to what discovery was recorded to say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kind_rules import KINDS
+
+from conformance_files import API
+from seamark.errors import Object
+from seamark.kinds import resource
+from seamark.kinds.kind import Kind
+from seamark.kinds.pod.pod import POD
+from seamark.kinds.resource import Resource
+from seamark.kinds.table import KINDS as ROWS
+from seamark.kinds.table import Kinds
+
+
+def test_every_resource_has_its_row() -> None:
+    known = {value for value in vars(resource).values() if isinstance(value, Resource)}
+    assert {kind.resource for kind in ROWS} == known
+
+
+def test_lookups() -> None:
+    kinds = Kinds()
+    assert kinds.by_plural("", "v1", "pods") is POD
+    assert kinds.by_kind("v1", "Pod") is POD
+    assert kinds.by_plural("", "v2", "pods") is None
+    assert kinds.by_kind("v1", "Pot") is None
+    assert len(kinds) == len(ROWS) == len(list(kinds))
+
+
+def test_kinds_may_arrive_later() -> None:
+    class PotKind(Kind):
+        resource = Resource("example.com", "v1", "pots", "Pot")
+        singular = "pot"
+
+    kinds, pot = Kinds(), PotKind()
+    kinds.add(pot)
+    assert kinds.by_plural("example.com", "v1", "pots") is pot
+    assert list(kinds)[-1] is pot
+    assert Kinds().by_plural("example.com", "v1", "pots") is None, "each table is its own"
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.resource.qualified)
+def test_rows_are_consistent(kind: Kind) -> None:
+    shape = kind.shape
+    assert shape.go_name == kind.resource.kind
+    names = [sub.name for sub in kind.subresources]
+    assert names == sorted(names)
+    assert ("status" in names) <= ("status" in shape.fields)
+    assert kind.columns[0].format == "name" or "Name" in [column.name for column in kind.columns]
+    if kind.stored_as is not None:
+        assert kind.stored_as in {other.resource for other in ROWS}
+
+
+def test_kinds_are_in_the_order_of_discovery() -> None:
+    order: dict[str, list[str]] = {}
+    for kind in ROWS:
+        order.setdefault(kind.resource.group, []).append(kind.resource.plural)
+    assert all(plurals == sorted(plurals) for plurals in order.values())
+    assert list(order) == [
+        "",
+        "apps",
+        "events.k8s.io",
+        "networking.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+    ]
+
+
+def _aggregated() -> list[tuple[str, Object]]:
+    """The resources that the recorded aggregated discovery lists, with their groups."""
+    found: list[tuple[str, Object]] = []
+
+    def walk(value: Any, group: str) -> None:
+        if isinstance(value, list):
+            for item in value:
+                walk(item, group)
+        elif isinstance(value, dict):
+            if "resource" in value:
+                found.append((group, value))
+            else:
+                for item in value.values():
+                    walk(item, value.get("metadata", {}).get("name", group))
+
+    for case in json.loads((API / "discovery.json").read_text())["cases"]:
+        for step in case["steps"]:
+            paths = (step.get("expect") or {}).get("paths") or {}
+            for path, value in paths.items():
+                group = path.partition("metadata.name=")[2].partition("]")[0]
+                walk(value, group)
+    return found
+
+
+@pytest.mark.parametrize(("group", "recorded"), _aggregated(), ids=lambda part: part if isinstance(part, str) else "")
+def test_discovery_as_recorded(group: str, recorded: Object) -> None:
+    kind = KINDS.by_plural(group, "v1", recorded["resource"])
+    assert kind is not None
+    assert list(kind.verbs) == recorded["verbs"]
+    assert list(kind.short_names) == recorded.get("shortNames", [])
+    assert list(kind.categories) == recorded.get("categories", [])
+    assert kind.singular == recorded["singularResource"]
+    assert kind.resource.namespaced == (recorded["scope"] == "Namespaced")
+    said = [
+        {
+            "subresource": sub.name,
+            "responseKind": {"group": sub.group or "", "version": sub.version or "", "kind": sub.kind},
+            "verbs": list(sub.verbs),
+        }
+        for sub in kind.subresources
+    ]
+    assert said == recorded.get("subresources", [])

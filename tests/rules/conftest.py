@@ -1,1 +1,0 @@
-"""The tests of the rules: pure functions, and states fed with random worlds."""
