@@ -28,6 +28,7 @@ from seamark.api.authentication import read_token_file
 from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.server import ApiServer
+from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
@@ -84,7 +85,7 @@ class Daemon:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Daemon]:
         """Inside the block everything is running; leaving it stops everything in the right order."""
-        started = times.now_text()
+        started = times.text(SYSTEM_CLOCK.time())
         with hold(self.data_dir) as held:
             store = await _opened(self.config.store_url)
             try:

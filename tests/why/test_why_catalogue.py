@@ -8,17 +8,15 @@ from running import running
 from seamark.kinds.values import times
 from seamark.why.codes import Code
 from seamark.why.look import look_at_all, look_at_service
+from virtual_time import HastyClock
 
 PATHS = catalogue_cases.everything()
 NOW = times.parse("2026-01-05T00:00:00Z")
 
 
-def now():
-    return NOW
-
-
-async def at_once(seconds):
-    """Nothing changes meanwhile, so nobody has to wait."""
+def clock():
+    """A clock whose sleeps end at once: nothing changes meanwhile."""
+    return HastyClock(NOW)
 
 
 async def build(case):
@@ -45,7 +43,7 @@ async def build(case):
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 async def test_names_the_cause(path):
     case = catalogue_cases.load(path)
-    report = await look_at_service(await build(case), case.key, clock=now, sleep=at_once)
+    report = await look_at_service(await build(case), case.key, clock=clock())
     if case.healthy is not None:
         assert [finding.cause for finding in report.findings] == []
         assert report.healthy
@@ -64,7 +62,7 @@ async def test_names_the_cause(path):
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 async def test_says_the_same_among_all_services(path):
     case = catalogue_cases.load(path)
-    survey = await look_at_all(await build(case), "", clock=now, sleep=at_once)
+    survey = await look_at_all(await build(case), "", clock=clock())
     found = {(each.namespace, each.subject.partition("/")[2]): each for each in survey.reports}
     if case.healthy is not None:
         assert case.key not in found

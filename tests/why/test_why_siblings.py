@@ -2,7 +2,7 @@
 
 import catalogue_cases
 import pytest
-from test_why_catalogue import PATHS, build, now
+from test_why_catalogue import PATHS, build, clock
 
 from seamark.dns.config import ForwardConfig, ZoneConfig
 from seamark.dns.resolve import asking
@@ -25,7 +25,7 @@ async def test_names_answer_as_the_dns_engine_answers(path):
     for space in {"shop", "back"} - known:
         await cluster.create(NAMESPACES, {"metadata": {"name": space}})
     namespace, name = case.key
-    world = await observe(cluster, "", clock=now)
+    world = await observe(cluster, "", clock=clock())
     service = world.services.get(case.key)
     if service is None:
         return

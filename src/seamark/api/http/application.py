@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -23,6 +23,7 @@ from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.url import check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.api.operations import Operations, unavailable
+from seamark.clock import Clock
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError
 
@@ -57,7 +58,7 @@ class Application:
         authorizer: Authorizer,
         metrics: Registry,
         max_in_flight: int,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._operations = operations
         self._verbs = verbs
