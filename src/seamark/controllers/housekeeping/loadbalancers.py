@@ -86,7 +86,7 @@ class LoadBalancerController(Controller):
     """Assigns addresses to Services and releases them."""
 
     def __init__(self, manager: Manager, cluster: Cluster, pool: Sequence[str]) -> None:
-        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(NAME, manager)
         self._cluster = cluster
         # Events have the source of the controller that runs in clouds.
         self._recorder = manager.recorder(cluster, "service-controller")

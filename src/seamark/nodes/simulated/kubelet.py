@@ -39,7 +39,7 @@ class Kubelets(Controller):
     def __init__(
         self, manager: Manager, cluster: Cluster, *, pods: Informer[Pod], roster: Roster, settings: NodeSettings
     ) -> None:
-        super().__init__("kubelet", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
+        super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._pods = self.watch(pods, self._changed)
         self._on_node: Index[Pod] = pods.index("node", node_of)
