@@ -17,7 +17,7 @@ import msgspec
 
 from seamark.api.call import DeleteOptions, Target, delete_options
 from seamark.api.fields.patch import unusable
-from seamark.errors import BadRequest, Object
+from seamark.errors import ApiError, BadRequest, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import DecodeError, conform, found
@@ -75,7 +75,7 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
         raise unrecognized(fault, resource, document.body) from fault
     handled = cannot_handle(api_version, word, resource)
     if (api_version, word) != (resource.api_version, resource.kind):
-        raise _other_kind(api_version, word, resource, handled)
+        raise _other_kind(api_version, word, kind, handled) if kind.built_in else _other_data(value, kind)
     try:
         obj, unknown = conform({} if value is None else value, kind.shape)
     except DecodeError as error:
@@ -127,18 +127,36 @@ def _summary(body: bytes) -> str:
     return (start.decode(errors="replace") if start.startswith(b"{") else start.hex()) + more
 
 
-def _other_kind(api_version: str, kind: str, resource: Resource, handled: str) -> BadRequest:
-    """The error for a document of this kind where the resource's kind is expected."""
-    if (api_version, kind) not in shapes.load().kinds:
-        return BadRequest(f'{handled}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
-    if kind == resource.kind:
-        return BadRequest(
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({resource.api_version})"
-        )
+def _other_kind(api_version: str, word: str, kind: Kind, handled: str) -> BadRequest:
+    """The error for a document of the kind ``word`` where this built-in kind is expected."""
+    resource = kind.resource
+    if (api_version, word) not in shapes.load().kinds:
+        return BadRequest(f'{handled}no kind "{word}" is registered for version "{api_version}" {_SCHEME}')
+    if word == resource.kind:
+        return _other_version(api_version, resource)
     package = resource.group.partition(".")[0] or "core"
     version = api_version.rpartition("/")[2]
-    return BadRequest(f"{handled}converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion")
+    return BadRequest(f"{handled}converting ({version}.{word}) to ({package}.{resource.kind}): unknown conversion")
+
+
+def _other_data(value: Object, kind: Kind) -> ApiError:
+    """As :func:`_other_kind`, for a kind that was added while the server runs.
+
+    Kubernetes decodes a custom resource of any kind, and finds the wrong one only when it validates the object.
+    """
+    resource = kind.resource
+    api_version, word = type_meta(value, resource)
+    if api_version != resource.api_version:
+        return _other_version(api_version, resource)
+    meta = value.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else ""
+    return refuse(resource, str(name or ""), [invalid("kind", word, f"must be {resource.kind}")])
+
+
+def _other_version(api_version: str, resource: Resource) -> BadRequest:
+    return BadRequest(
+        f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+    )
 
 
 def deleting(document: Mapping[str, Any]) -> DeleteOptions:
