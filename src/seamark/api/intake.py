@@ -40,11 +40,11 @@ def delete_options_shape() -> Shape:
     return shapes.of("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
 
 
-class Malformed(ValueError):
+class MalformedDocument(ValueError):
     """A document that cannot be read; the text is the one that Kubernetes' Go code has for it."""
 
 
-class Unframed(Malformed):
+class Unframed(MalformedDocument):
     """A document that is neither valid YAML nor a protobuf envelope, so that its kind could not be looked for."""
 
 
@@ -71,7 +71,7 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
     resource, value = kind.resource, document.value
     try:
         api_version, word = type_meta(value, resource)
-    except Malformed as fault:
+    except MalformedDocument as fault:
         raise unrecognized(fault, resource, document.body) from fault
     handled = cannot_handle(api_version, word, resource)
     if (api_version, word) != (resource.api_version, resource.kind):
@@ -94,13 +94,15 @@ def type_meta(value: Any, resource: Resource) -> tuple[str, str]:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise Malformed(f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}")
+        raise MalformedDocument(f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}")
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str):
-            raise Malformed(f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string")
+            raise MalformedDocument(
+                f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string"
+            )
     if api_version.count("/") > 1:
-        raise Malformed(f"unexpected GroupVersion string: {api_version}")
+        raise MalformedDocument(f"unexpected GroupVersion string: {api_version}")
     return api_version or resource.api_version, kind or resource.kind
 
 
@@ -108,11 +110,11 @@ def cannot_handle(api_version: str, kind: str, resource: Resource) -> str:
     return f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: '
 
 
-def unreadable(fault: Malformed) -> str:
+def unreadable(fault: MalformedDocument) -> str:
     return str(fault) if isinstance(fault, Unframed) else f"couldn't get version/kind; json parse error: {fault}"
 
 
-def unrecognized(fault: Malformed, resource: Resource, body: bytes) -> BadRequest:
+def unrecognized(fault: MalformedDocument, resource: Resource, body: bytes) -> BadRequest:
     return BadRequest(
         f"the object provided is unrecognized (must be of type {resource.kind}): {unreadable(fault)} ({_summary(body)})"
     )
@@ -166,7 +168,7 @@ def deleting(document: Mapping[str, Any]) -> DeleteOptions:
         if kind != DELETE_OPTIONS.kind:
             raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
         return delete_options(conform({} if document is None else document, delete_options_shape())[0])
-    except Malformed as fault:
+    except MalformedDocument as fault:
         raise BadRequest(unreadable(fault)) from fault
     except DecodeError as error:
         raise BadRequest(str(error)) from error

@@ -137,14 +137,14 @@ class Application:
             label.verb, label.resource = "get", "documents"
             check_path(self._authorizer, user, request.method, path)
             return self._documents.answer(request)
-        place = parse(path, self._operations.kinds)
-        if place is None:
+        route = parse(path, self._operations.kinds)
+        if route is None:
             check_path(self._authorizer, user, request.method, path)
             return not_found_page()
-        target = place.target
+        target = route.target
         query = parse_query(request.query)
-        verb = verb_of(request.method, target, watch=place.watch)
-        watches = verb == "list" and (place.watch or flag(query, "watch"))
+        verb = verb_of(request.method, target, watch=route.watch)
+        watches = verb == "list" and (route.watch or flag(query, "watch"))
         label.verb, label.resource = "watch" if watches else verb, target.kind.resource.qualified
         label.warning = target.kind.request_warning
         if not watches:
@@ -157,7 +157,7 @@ class Application:
         if request.too_large:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
         check_verb(verb, target)
-        return self._verbs.perform(verb, Call(request, target, query, user, self._clock, place.watch))
+        return self._verbs.perform(verb, Call(request, target, query, user, self._clock, route.watch))
 
     # --- answers -----------------------------------------------------------------------------------
 

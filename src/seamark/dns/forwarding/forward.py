@@ -150,7 +150,7 @@ class Forwarder:
                             longest=self._config.longest_ttl,
                             longest_negative=self._config.longest_negative_ttl,
                         )
-                    except (UpstreamFailed, wire.Malformed, dns.exception.DNSException) as problem:
+                    except (UpstreamFailed, wire.MalformedMessage, dns.exception.DNSException) as problem:
                         self._failures.add()
                         problems.append(str(problem))
                         continue
