@@ -363,11 +363,11 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
             cause = first_cause(group)
             if isinstance(cause, StoreError):
                 raise StartError(str(cause)) from group
-            whose = getattr(cause, "__notes__", ())
-            if not whose or not isinstance(cause, Exception):
+            names = getattr(cause, "__notes__", ())  # the name of the part that failed, see `note_name`
+            if not names or not isinstance(cause, Exception):
                 raise cause from group
-            log.error("%s failed", whose[0], exc_info=cause)
-            raise PartFailed(f"{whose[0]} failed: {type(cause).__name__}: {' '.join(str(cause).split())}") from group
+            log.error("%s failed", names[0], exc_info=cause)
+            raise PartFailed(f"{names[0]} failed: {type(cause).__name__}: {' '.join(str(cause).split())}") from group
         except DirectoryError as error:
             raise StartError(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""Reads a cluster and reports.  What may be mere delay of the controllers is read twice before it is reported."""
+"""Reads a cluster and reports.  A difference that the controllers may be about to mend is reported if it lasts."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Forwarder:
                     return answer
         except TimeoutError:
             problems.append(f"nothing within {self._config.deadline:g} s")
-        raise UpstreamFailed("; ".join(problems) or "nobody to ask")
+        raise UpstreamFailed("; ".join(problems) or "there is no upstream resolver to ask")
 
     def _order(self, name: Labels) -> list[UpstreamResolver]:
         resolvers = list(self._resolvers(name))
