@@ -34,7 +34,7 @@ from seamark.why.world import World
 class Defect(Enum):
     ORPHANED = "orphaned"  # its Service does not exist
     DUPLICATED = "duplicated"  # another object lists the same
-    STALE = "stale"  # it says what is no longer so
+    STALE = "stale"  # it lists addresses that are out of date
     FOREIGN = "foreign"  # no controller of the cluster manages it
 
 

@@ -27,7 +27,7 @@ class Family(Enum):
 
 
 class Code(Enum):
-    """Each with its family and what it says."""
+    """A reason code, with its family and its meaning in a sentence."""
 
     family: Family
     about: str

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 # Lists are not read at one instant, and controllers need a moment: a difference counts only if it lasts this long.
 PATIENCE = 1.5
-# At most so many Services are read again one by one; if more are behind, it is no coincidence.
+# Up to this many Services are read again, one by one.  If more are behind, the cause is a fault and not a delay.
 _LOOKED_AT_AGAIN = 20
 
 WATCHED = (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)

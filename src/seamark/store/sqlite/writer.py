@@ -37,7 +37,7 @@ class Commit(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Requests that share one durable transaction, and the decision on them."""
+    """Commits that share one durable transaction, and the decision on them."""
 
     commits: list[Commit]
     settled: Settled
@@ -126,7 +126,7 @@ class Writer:
             job.result.set_result(result)
         else:
             job.result.set_exception(self._translate(error))
-        # Requests go first, so that a long chain of jobs does not delay them.
+        # Commits go first, so that a long chain of jobs does not delay them.
         if self._commits:
             self._begin_group()
         else:
