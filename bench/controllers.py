@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 
 from seamark.access.cluster import Change
-from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
+from seamark.access.informers import Informers
 from seamark.clock import SystemClock
 from seamark.controllers.discovery.endpoints_controller import EndpointsController
 from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
@@ -38,6 +38,7 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.slices.state import SlicesState
 from seamark.runtime.following import Following
+from seamark.runtime.manager import Manager
 
 NAMESPACE = "bench"
 
@@ -118,15 +119,18 @@ class Bench:
         feeds = {ENDPOINTS: Feed(ENDPOINTS, Endpoints), ENDPOINT_SLICES: Feed(ENDPOINT_SLICES, EndpointSlice)}
         self.sink: Any = Sink(feeds)
         self.members = Members(services=self.services, pods=self.pods, nodes=self.nodes)
-        recorder = EventRecorder(self.sink, component="bench")
         self.controllers: list[Any] = []
         self.clock = Seconds()
-        shared: dict[str, Any] = {"members": self.members, "recorder": recorder, "clock": self.clock}
+        manager = Manager(Informers(self.sink), clock=self.clock)
         if "endpoints" in which:
-            self.controllers.append(EndpointsController(self.sink, endpoints=feeds[ENDPOINTS], **shared))
+            self.controllers.append(
+                EndpointsController(manager, self.sink, members=self.members, endpoints=feeds[ENDPOINTS])
+            )
         if "endpointslices" in which:
             slices = feeds[ENDPOINT_SLICES]
-            self.controllers.append(EndpointSlicesController(self.sink, nodes=self.nodes, slices=slices, **shared))
+            self.controllers.append(
+                EndpointSlicesController(manager, self.sink, members=self.members, nodes=self.nodes, slices=slices)
+            )
         self.feeds = feeds
         Following(self.members, *self.controllers).connect()
         for zone in "abc":

@@ -7,6 +7,7 @@ program, with the path of a kubeconfig, it does the same for a server that runs 
 import asyncio
 import contextlib
 import sys
+import time
 
 from seamark.access import kubeconfig
 from seamark.access.informer import Informer
@@ -21,7 +22,7 @@ class SimulatedKubelet:
         self.cluster = cluster
         self.ready = ready
         self.node = node
-        self._now = now or times.now_text
+        self._now = now or (lambda: times.text(time.time()))
         self._pods = Informer(cluster, PODS, as_=dict)
         self._news = asyncio.Event()
         self._pods.on_change(lambda key, old, new: self._news.set())

@@ -31,6 +31,8 @@ def test_reasons_are_unique_and_in_the_tree_at_the_top():
         ({"code": 404}, errors.NotFound),
         ({"code": 409, "reason": "AlreadyExists"}, errors.AlreadyExists),
         ({"code": 409}, errors.Conflict),
+        ({"code": 500, "reason": "ServerTimeout"}, errors.ServerTimeout),
+        ({"code": 504}, errors.Timeout),
         ({"code": 418, "reason": "Teapot"}, errors.ApiError),
         ({"code": 404, "reason": "Teapot"}, errors.ApiError),
         ({}, errors.ApiError),

@@ -28,6 +28,7 @@ from seamark.api.authentication import read_token_file
 from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.server import ApiServer
+from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
 from seamark.kinds.resource import NAMESPACES, NODES
@@ -84,7 +85,7 @@ class Daemon:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Daemon]:
         """Inside the block everything is running; leaving it stops everything in the right order."""
-        started = times.now_text()
+        started = times.text(SYSTEM_CLOCK.time())
         with hold(self.data_dir) as held:
             store = await _opened(self.config.store_url)
             try:
@@ -362,11 +363,11 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
             cause = first_cause(group)
             if isinstance(cause, StoreError):
                 raise StartError(str(cause)) from group
-            whose = getattr(cause, "__notes__", ())
-            if not whose or not isinstance(cause, Exception):
+            names = getattr(cause, "__notes__", ())  # the name of the part that failed, see `note_name`
+            if not names or not isinstance(cause, Exception):
                 raise cause from group
-            log.error("%s failed", whose[0], exc_info=cause)
-            raise PartFailed(f"{whose[0]} failed: {type(cause).__name__}: {' '.join(str(cause).split())}") from group
+            log.error("%s failed", names[0], exc_info=cause)
+            raise PartFailed(f"{names[0]} failed: {type(cause).__name__}: {' '.join(str(cause).split())}") from group
         except DirectoryError as error:
             raise StartError(str(error)) from error
 

@@ -16,8 +16,8 @@
     ├── Invalid                  422  the object breaks the rules of its kind
     ├── TooManyRequests          429
     ├── InternalError            500
+    ├── ServerTimeout            500  the server could not finish in time: try again
     ├── ServiceUnavailable       503
-    ├── ServerTimeout            504
     └── Timeout                  504
 
 Code that handles a request raises these; :func:`status` turns an error into the ``Status`` object that is sent, and
@@ -151,7 +151,7 @@ class ServiceUnavailable(ApiError):
 
 
 class ServerTimeout(ApiError):
-    code, reason = 504, "ServerTimeout"
+    code, reason = 500, "ServerTimeout"
 
 
 class Timeout(ApiError):

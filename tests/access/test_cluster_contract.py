@@ -338,7 +338,6 @@ async def test_leader_election(cluster):
 async def test_events(cluster):
     made = await cluster.create(CONFIGMAPS, config_map("a"), namespace="default")
     recorder = EventRecorder(cluster, component="tests")
-    task = asyncio.create_task(recorder.run())
     for _ in range(3):
         recorder.record(reference(made), "Warning", reason="Odd", message="this is odd")
     await recorder.written()
@@ -347,5 +346,3 @@ async def test_events(cluster):
         (3, "this is odd", "Warning")
     ]
     assert events.items[0]["involvedObject"]["uid"] == made["metadata"]["uid"]
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Events are counted up, combined and limited, and nobody waits for them."""
+"""Events are counted up, combined and limited, and recording one never waits."""
 
 import asyncio
 import contextlib
@@ -10,6 +10,7 @@ from seamark import errors
 from seamark.access.correlation import Correlator, Occurrence, Reference
 from seamark.access.events import EventRecorder, reference
 from seamark.kinds.resource import EVENTS
+from turns import turns
 from virtual_time import VirtualClock
 
 WEB = Reference(kind="Service", name="web", namespace="default", uid="u1", api_version="v1", resource_version="7")
@@ -52,12 +53,10 @@ def time():
 @contextlib.asynccontextmanager
 async def recording(box, time, **more):
     recorder = EventRecorder(box, component="endpoint-controller", clock=time, random=lambda: 0.5, **more)
-    task = asyncio.create_task(recorder.run())
     try:
         yield recorder
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await recorder.stop()
 
 
 async def test_an_event_as_client_go_writes_it(time):
@@ -186,6 +185,39 @@ async def test_recording_never_waits(time):
     for number in range(1200):
         recorder.record(WEB, "Normal", reason="R", message=str(number))
     assert recorder.dropped == 200
+    await recorder.stop()
+
+
+def tasks():
+    return [task for task in asyncio.all_tasks() if task.get_name() == "events of endpoint-controller"]
+
+
+async def test_only_a_recorder_with_events_to_write_has_a_task(time):
+    box = EventBox()
+    async with recording(box, time) as recorder:
+        for number in range(3):
+            assert tasks() == []
+            recorder.record(WEB, "Normal", reason="R", message=str(number))
+            recorder.record(WEB, "Normal", reason="R", message=str(number))
+            assert len(tasks()) == 1
+            await recorder.written()
+        assert [event["count"] for event in box.events.values()] == [2, 2, 2]
+        box.failures.append(errors.ServiceUnavailable("refused"))
+        recorder.record(WEB, "Normal", reason="R", message="m")
+        await turns()
+        assert len(tasks()) == 1, "it waits for the server"
+    assert tasks() == []
+
+
+async def test_an_unforeseen_failure_loses_only_one_event(time, caplog):
+    box = EventBox()
+    async with recording(box, time) as recorder:
+        box.failures.append(ValueError("a bug"))
+        recorder.record(WEB, "Normal", reason="R", message="lost")
+        recorder.record(WEB, "Normal", reason="R", message="kept")
+        await recorder.written()
+    assert [event["message"] for event in box.events.values()] == ["kept"]
+    assert "could not write an event about web" in caplog.text
 
 
 # --- correlation alone -----------------------------------------------------------------------------------

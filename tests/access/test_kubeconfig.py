@@ -52,6 +52,21 @@ def b64(data):
 # --- which files -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("cluster", "user", "scheme"),
+    [
+        ({}, {"token": "t"}, "http"),
+        ({"insecure-skip-tls-verify": True}, {}, "https"),
+        ({"certificate-authority-data": b64(b"ca")}, {}, "https"),
+        ({}, {"client-certificate-data": b64(b"cert"), "client-key-data": b64(b"key")}, "https"),
+    ],
+)
+@pytest.mark.parametrize("server", ["api.example.com", "10.0.0.1:6443", "10.0.0.1:443", "[fd00::1]:6443"])
+def test_a_server_without_a_scheme_has_the_one_that_its_other_settings_need(tmp_path, server, cluster, user, scheme):
+    path = simple(tmp_path / "config", cluster={"server": server, **cluster}, user=user)
+    assert load(path).server == f"{scheme}://{server}"
+
+
 async def test_an_explicit_file(tmp_path):
     path = simple(
         tmp_path / "config",

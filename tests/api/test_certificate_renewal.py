@@ -7,11 +7,10 @@ import ssl
 import time
 from pathlib import Path
 
-import pytest
 from cryptography import x509
 
-from seamark.api import certificates
-from seamark.api.certificates import DAY, Authority
+from seamark.api.certificates import DAY, RENEWAL_CHECK_SECONDS, Authority
+from virtual_time import VirtualClock
 
 NAMES = ["localhost", "127.0.0.1"]
 
@@ -30,23 +29,20 @@ async def seen(port: int, authority: Authority) -> int:
     return x509.load_der_x509_certificate(der).serial_number
 
 
-async def test_new_connections_see_the_renewed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_new_connections_see_the_renewed_one(tmp_path: Path) -> None:
     now = time.time()
-    clock = [now - 340 * DAY]  # the certificate to renew was made almost a year ago
-    authority = Authority(tmp_path / "pki", clock=lambda: clock[0])
+    clock = VirtualClock(now - 340 * DAY)  # the certificate to renew was made almost a year ago
+    authority = Authority(tmp_path / "pki", clock)
     authority.prepare(NAMES)
     old, context = serial(authority), authority.tls()
     server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     assert await seen(port, authority) == old
-    monkeypatch.setattr(certificates, "RENEWAL_CHECK_SECONDS", 0.0)
     keeping = asyncio.create_task(authority.keep_fresh(context, NAMES))
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await clock.advance(RENEWAL_CHECK_SECONDS)
     assert serial(authority) == old, "it is good for another month"
-    clock[0] = now
-    while serial(authority) == old:
-        await asyncio.sleep(0.01)
+    clock.now = now - RENEWAL_CHECK_SECONDS
+    await clock.advance(RENEWAL_CHECK_SECONDS)
     assert await seen(port, authority) == serial(authority) != old
     keeping.cancel()
     server.close()

@@ -9,19 +9,12 @@ import yaml
 from cryptography import x509
 
 from seamark.api.certificates import DAY, SERVER_DAYS, Authority, kubeconfig, write_private
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1_800_000_000.0
-
-    def __call__(self):
-        return self.now
+from virtual_time import VirtualClock
 
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return VirtualClock()
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import weakref
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protobuf_wire import envelope
 from served import served
 
+from protobuf_wire import envelope
 from seamark.errors import NotFound
 from seamark.kinds.resource import CONFIGMAPS, Resource
 from seamark.store.protocol import Write
@@ -73,6 +73,13 @@ async def test_its_own_rules_refuse_what_they_must(widgets):
     assert (wrong.status, "cannot unmarshal string" in wrong.json["message"]) == (400, True)
     strict = await widgets.ask("POST", f"{BASE}?fieldValidation=Strict", widget("b", weight=1))
     assert (strict.status, 'unknown field "spec.weight"' in strict.json["message"]) == (400, True)
+    gadget = await widgets.ask("POST", BASE, widget("b") | {"kind": "Gadget"})
+    message = 'Widget.example.com "b" is invalid: kind: Invalid value: "Gadget": must be Widget'
+    assert (gadget.status, gadget.json["message"]) == (422, message)
+    assert (await widgets.ask("PUT", f"{BASE}/a", made | {"kind": "Gadget"})).status == 422
+    newer = await widgets.ask("POST", BASE, widget("b") | {"apiVersion": "example.com/v2"})
+    message = "the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)"
+    assert (newer.status, newer.json["message"]) == (400, message)
     del made["metadata"]["resourceVersion"]
     assert (await widgets.ask("PUT", f"{BASE}/a", made)).status == 422
     strategic = await widgets.ask("PATCH", f"{BASE}/a", {}, type="application/strategic-merge-patch+json")

@@ -27,7 +27,7 @@ class OwnCluster:
         self.network = ServiceNetwork()
         self.store = store
         self.managers = []  # those at work
-        self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock.time)
+        self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock)
         self.cluster = self.api.cluster("kubectl")
 
     async def prepare(self):

@@ -143,7 +143,7 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
     """``through`` wraps the cluster that the controllers use; ``clock`` lets the test control time."""
     store = open_store("memory:")
     await store.open()
-    timing = {"clock": clock.time} if clock else {}
+    timing = {"clock": clock} if clock else {}
     api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry(), **timing)
     await api.load()
     following = asyncio.create_task(api.follow())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from typing import Any
 
@@ -327,10 +328,10 @@ async def test_a_mistake_about_one_query_costs_the_others_nothing(
     async with serve() as server:
         respond = server.responder.respond
 
-        def mistaken(packet: bytes, *more: Any) -> Any:
+        def mistaken(packet: bytes, *more: Any, **others: Any) -> Any:
             if b"wrong" in packet:
                 raise RuntimeError("on purpose")
-            return respond(packet, *more)
+            return respond(packet, *more, **others)
 
         monkeypatch.setattr(server.responder, "respond", mistaken)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
@@ -340,3 +341,41 @@ async def test_a_mistake_about_one_query_costs_the_others_nothing(
             replies = [await asyncio.to_thread(client.recv, 512) for _ in range(2)]
         assert [reply[3] & 15 for reply in replies] == [0, 3]
         assert "seamark_dns_failures_total 2\n" in server.metrics()
+        reader, writer = await asyncio.open_connection(*server.addresses[0])
+        packet = query_packet("wrong.default.svc.cluster.local", Type.A)
+        writer.write(len(packet).to_bytes(2, "big") + packet)
+        assert await reader.read() == b"", "the connection is closed"
+        writer.close()
+        assert "seamark_dns_failures_total 3\n" in server.metrics()
+
+
+async def test_a_reply_that_cannot_be_sent_stops_nothing(
+    serve: Any, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mmsg, "available", False)
+    cluster.put(service("web", "10.96.0.1"))
+    async with serve() as server:
+        listener = server._datagrams[0]
+
+        class Unroutable:
+            """The socket of the listener, without a route to the first client."""
+
+            def __init__(self, real: socket.socket) -> None:
+                self.real, self.failures = real, [OSError(errno.ENETUNREACH, "no route")]
+
+            def sendto(self, data: bytes, address: Any) -> None:
+                if self.failures:
+                    raise self.failures.pop()
+                self.real.sendto(data, address)
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.real, name)
+
+        monkeypatch.setattr(listener, "_sock", Unroutable(listener._sock))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.connect(server.addresses[0])
+            for identity in (b"\0\1", b"\0\2"):
+                client.send(identity + query_packet("web.default.svc.cluster.local", Type.A)[2:])
+            reply = await asyncio.to_thread(client.recv, 512)
+        assert reply[:2] == b"\0\2"
+        assert "seamark_dns_unsent_total 1\n" in server.metrics()

@@ -187,7 +187,7 @@ async def world():
         network=ServiceNetwork(),
         tokens={},
         metrics=Registry(),
-        clock=clock.time,
+        clock=clock,
         chance=random.Random(0),
     )
     await api.load()

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seamark import errors
+from seamark.access.informers import Informers
 from seamark.metrics import Registry
 from seamark.runtime.controller import Again, Controller, Expected
+from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Queue, Retry
 from seamark.runtime.workers import TURN
 from turns import turns as settle
@@ -21,9 +23,9 @@ from virtual_time import VirtualClock
 class Recorder(Controller):
     """A controller that notes what it is given, and does what it is told."""
 
-    def __init__(self, behave=None, **options):
+    def __init__(self, behave=None, *, metrics=None, **options):
         self.clock = VirtualClock(1000.0)
-        super().__init__("recorder", clock=self.clock, **options)
+        super().__init__("recorder", Manager(Informers(None), clock=self.clock, metrics=metrics), **options)
         self.seen = []
         self.running = []
         self.overlaps = 0
@@ -504,4 +506,4 @@ def test_no_key_is_lost_or_held_twice(script):
 
 async def test_a_controller_must_say_what_it_does():
     with pytest.raises(NotImplementedError):
-        await Controller("idle").reconcile("a")
+        await Controller("idle", Manager(Informers(None))).reconcile("a")

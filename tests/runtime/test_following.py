@@ -1,5 +1,6 @@
 """Derived state: handlers keep it right, and what a failed handler spoiled is rebuilt and counted."""
 
+import pytest
 from hand_fed import HandFed, thing
 
 from failing_handlers import fail_once, failures
@@ -67,7 +68,7 @@ async def test_a_handler_that_fails_is_counted_and_its_state_rebuilt(caplog):
     assert colors.names == {"default/b": "blue"}
     assert colors.looks == 2
     assert failures(scene.metrics) == {"colors": 1}
-    assert "colors could not take in a change" in caplog.text
+    assert "colors could not bring its state up to date" in caplog.text
     assert "ValueError: a bug" in caplog.text
     informer.drop("b", 5)
     assert colors.names == {}
@@ -109,6 +110,44 @@ async def test_what_fails_for_one_object_is_told_of_all_others_and_tried_again_l
     before = len(bad)
     await scene.clock.advance(1000)
     assert len(bad) == before, "with the object the trouble is gone"
+
+
+@pytest.mark.parametrize("step", ["reset", "look_around"])
+async def test_a_rebuild_that_fails_is_counted_and_repeated_later_each_time(step):
+    informer = HandFed(thing("a", 2), thing("b", 3))
+    colors, others = Colors(informer), Colors(informer, name="others")
+    scene = Scene(colors, others)
+    scene.following.connect()
+    await scene.following.synced()
+    began, attempts = scene.clock.now, []
+
+    def fail():
+        attempts.append(scene.clock.now - began)
+        raise ValueError("a bug")
+
+    setattr(colors, step, fail)
+    fail_once(colors, "remove")
+    informer.drop("a", 4)
+    await scene.clock.advance(20)
+    assert attempts == [0, 1, 3, 7, 15]
+    assert failures(scene.metrics) == {"colors": 1 + len(attempts)}
+    assert list(others.names) == ["default/b"], "the rest of the rebuild is done all the same"
+    delattr(colors, step)
+    await scene.clock.advance(1000)
+    assert list(colors.names) == ["default/b"]
+    assert failures(scene.metrics) == {"colors": 1 + len(attempts)}
+
+
+async def test_a_first_look_around_that_fails_is_repeated():
+    colors = Colors(HandFed(thing("a", 2)))
+    scene = Scene(colors)
+    fail_once(colors, "look_around")
+    scene.following.connect()
+    await scene.following.synced()
+    assert colors.looks == 0
+    await scene.clock.advance(0)
+    assert colors.looks == 1
+    assert failures(scene.metrics) == {"colors": 1}
 
 
 async def test_a_failure_after_a_long_time_is_mended_at_once_again():

@@ -36,7 +36,7 @@ class Slow:
 
 class Recorder(Controller):
     def __init__(self, manager, resource=PODS, name="recorder"):
-        super().__init__(name, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(name, manager)
         self.handled = []
         self.gate = None
         self.watch(manager.informers.of(resource, as_=Thing), lambda key, old, new: self.queue.add(key))

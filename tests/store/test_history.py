@@ -6,6 +6,7 @@ import pytest
 
 from seamark.store.history import Window, keep
 from seamark.store.protocol import Unavailable
+from virtual_time import HastyClock
 
 
 def test_nothing_is_forgotten_before_the_window_is_full() -> None:
@@ -57,14 +58,13 @@ class Counted:
 
 
 async def test_the_loop_compacts_each_time_and_tries_again_after_a_failure() -> None:
-    store, now = Counted(), 0.0
+    class Minute(HastyClock):
+        async def sleep(self, seconds: float) -> None:
+            await super().sleep(seconds)
+            if self.now > 60:
+                raise KeyboardInterrupt
 
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-        if now > 60:
-            raise KeyboardInterrupt
-
+    store = Counted()
     with pytest.raises(KeyboardInterrupt):
-        await keep(store, Window(seconds=30), clock=lambda: now, sleep=sleep)  # type: ignore[arg-type] # a part of it
+        await keep(store, Window(seconds=30), clock=Minute())  # type: ignore[arg-type] # a part of it
     assert store.compacted == [10, -20, *range(30, 120, 10)]

@@ -5,16 +5,14 @@ from memory_cluster import MemoryCluster
 from running import running
 
 from seamark.kinds.values import times
+from virtual_time import HastyClock
 
 NOW = times.parse("2026-01-05T00:00:00Z")
 
 
-def now():
-    return NOW
-
-
-async def at_once(seconds):
-    """A sleep that takes no time: nothing changes meanwhile."""
+def clock():
+    """A clock whose sleeps end at once: nothing changes meanwhile."""
+    return HastyClock(NOW)
 
 
 async def build(case):

@@ -16,6 +16,7 @@ from seamark.why.case import Case
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain
 from seamark.why.observe import observe
+from virtual_time import VirtualClock
 
 NAMESPACES = ("default", "other")
 
@@ -110,7 +111,7 @@ async def settled(objects):
             if key not in cluster._objects:
                 await cluster.create(resource, obj)
         await controllers.settle()
-        world = await observe(cluster, "", clock=lambda: 0.0)
+        world = await observe(cluster, "", clock=VirtualClock(0.0))
     return cluster, world
 
 

@@ -1,7 +1,6 @@
 """The audit: what is orphaned, duplicated, stale or foreign, and what may be removed without anybody missing it."""
 
 import pytest
-from catalogue_clusters import at_once
 from memory_cluster import MemoryCluster
 from running import running
 from scenery import hand_made, node, pod, put, service
@@ -9,6 +8,7 @@ from scenery import hand_made, node, pod, put, service
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from seamark.why.audit import Defect
 from seamark.why.look import look_through
+from virtual_time import HastyClock
 
 NAME = "kubernetes.io/service-name"
 BY = "endpointslice.kubernetes.io/managed-by"
@@ -31,7 +31,7 @@ def selectorless(name):
 
 
 async def audited(cluster):
-    found, _ = await look_through(cluster, "", clock=lambda: 0.0, sleep=at_once)
+    found, _ = await look_through(cluster, "", clock=HastyClock())
     return {problem.metadata.name: problem for problem in found}
 
 
@@ -135,8 +135,9 @@ async def test_what_settles_by_itself_is_not_reported(settled):
     cluster = await settled(service(), pod("web-1"))
     await put(cluster, hand_made("lost"))
 
-    async def meanwhile(_):
-        await cluster.delete(ENDPOINTS, "lost", namespace="default")
+    class Meanwhile(HastyClock):
+        async def sleep(self, seconds):
+            await cluster.delete(ENDPOINTS, "lost", namespace="default")
 
-    found, _ = await look_through(cluster, "", clock=lambda: 0.0, sleep=meanwhile)
+    found, _ = await look_through(cluster, "", clock=Meanwhile())
     assert found == []

@@ -14,6 +14,7 @@ from seamark.why.history import chronicle, render
 from seamark.why.observe import observe_service
 from seamark.why.recall import recall
 from seamark.why.render import Style
+from virtual_time import VirtualClock
 
 KEY = ("default", "web")
 NOW = times.parse("2026-01-03T01:00:00Z")
@@ -40,7 +41,7 @@ async def lived(cluster):
 
 
 async def told(cluster, *, since=86400.0, key=KEY):
-    world = await observe_service(cluster, key, clock=lambda: NOW)
+    world = await observe_service(cluster, key, clock=VirtualClock(NOW))
     return chronicle(world, key, await recall(cluster, key), since=since)
 
 
@@ -124,7 +125,7 @@ async def test_latency_of_each_hop():
         change if change.object.metadata.managed_fields or not hasattr(change.object, "endpoints") else _stamped(change)
         for change in memory.versions
     ]
-    world = await observe_service(cluster, KEY, clock=lambda: NOW)
+    world = await observe_service(cluster, KEY, clock=VirtualClock(NOW))
     found = chronicle(world, KEY, type(memory)(tuple(stamped), (), memory.oldest, memory.newest), since=86400.0)
     ready = next(moment for moment in found.moments if "became ready" in moment.what)
     assert ready.latency == 7.0  # the condition changed at :00, the slice was written at :07

@@ -4,12 +4,13 @@ import collections
 
 import catalogue_cases
 import pytest
-from catalogue_clusters import at_once, build, now
+from catalogue_clusters import NOW, build, clock
 
 from seamark import errors
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.why.look import look_at_all, look_at_pod, look_at_service
 from seamark.why.observe import CannotLook
+from virtual_time import HastyClock
 
 
 class Reading:
@@ -40,14 +41,14 @@ async def reading(name, *refused, **more):
 async def test_what_it_cannot_do_without(resource):
     cluster, key = await reading("healthy-plain", resource)
     with pytest.raises(CannotLook, match=f'permission missing: list {resource.plural} in namespace "shop"'):
-        await look_at_service(cluster, key, clock=now, sleep=at_once)
+        await look_at_service(cluster, key, clock=clock())
     with pytest.raises(CannotLook, match="in the whole cluster"):
-        await look_at_all(cluster, "", clock=now, sleep=at_once)
+        await look_at_all(cluster, "", clock=clock())
 
 
 async def test_without_nodes_nothing_is_said_about_nodes():
     cluster, key = await reading("node-missing", NODES)
-    report = await look_at_service(cluster, key, clock=now, sleep=at_once)
+    report = await look_at_service(cluster, key, clock=clock())
     assert "permission missing: list nodes" in report.notes
     assert [finding.code.value for finding in report.findings] == ["NodeMissing"]
     assert not report.findings[0].fix.certain
@@ -56,14 +57,14 @@ async def test_without_nodes_nothing_is_said_about_nodes():
 @pytest.mark.parametrize("resource", [NODES, ENDPOINTS, ENDPOINT_SLICES])
 async def test_the_healthy_stay_healthy_with_fewer_permissions(resource):
     cluster, key = await reading("healthy-plain", resource)
-    report = await look_at_service(cluster, key, clock=now, sleep=at_once)
+    report = await look_at_service(cluster, key, clock=clock())
     assert report.healthy
     assert any(resource.qualified in note for note in report.notes)
 
 
 async def test_of_other_namespaces_only_if_allowed():
     cluster, key = await reading("pods-in-other-namespace", everywhere=(PODS,))
-    report = await look_at_service(cluster, key, clock=now, sleep=at_once)
+    report = await look_at_service(cluster, key, clock=clock())
     assert report.cause.code.value == "SelectorMatchesNothing"
     assert "permission missing: list pods in the whole cluster" in report.notes
 
@@ -73,7 +74,7 @@ async def test_of_other_namespaces_only_if_allowed():
 )
 async def test_all_services_in_one_pass_over_the_lists(name):
     cluster, _ = await reading(name)
-    await look_at_all(cluster, "", clock=now, sleep=at_once)
+    await look_at_all(cluster, "", clock=clock())
     assert set(cluster.listed.values()) == {1}
 
 
@@ -81,33 +82,35 @@ async def test_a_difference_must_last_to_count():
     """Controllers take a moment, and lists are not read at one instant."""
     case = catalogue_cases.load(catalogue_cases.HERE / "controller-not-running.yaml")
     cluster = await build(case)
-    waited = []
 
-    async def meanwhile(seconds):
-        waited.append(seconds)
-        endpoint_slice = {
-            "metadata": {
-                "name": "web-1",
-                "labels": {
-                    "kubernetes.io/service-name": "web",
-                    "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
-                },
+    class Meanwhile(HastyClock):
+        async def sleep(self, seconds):
+            await super().sleep(seconds)
+            await cluster.create(ENDPOINT_SLICES, endpoint_slice, namespace="shop")
+
+    endpoint_slice = {
+        "metadata": {
+            "name": "web-1",
+            "labels": {
+                "kubernetes.io/service-name": "web",
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
             },
-            "addressType": "IPv4",
-            "endpoints": [
-                {
-                    "addresses": ["10.1.0.1"],
-                    "conditions": {"ready": True},
-                    "targetRef": {"kind": "Pod", "name": "web-1"},
-                }
-            ],
-            "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
-        }
-        await cluster.create(ENDPOINT_SLICES, endpoint_slice, namespace="shop")
+        },
+        "addressType": "IPv4",
+        "endpoints": [
+            {
+                "addresses": ["10.1.0.1"],
+                "conditions": {"ready": True},
+                "targetRef": {"kind": "Pod", "name": "web-1"},
+            }
+        ],
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+    }
 
-    report = await look_at_service(cluster, case.key, clock=now, sleep=meanwhile)
+    meanwhile = Meanwhile(NOW)
+    report = await look_at_service(cluster, case.key, clock=meanwhile)
     assert report.healthy
-    assert len(waited) == 1
+    assert len(meanwhile.slept) == 1
 
 
 async def test_an_unreachable_server():
@@ -118,7 +121,7 @@ async def test_an_unreachable_server():
         get = list
 
     with pytest.raises(CannotLook, match="connection refused"):
-        await look_at_service(Nobody(), ("shop", "web"), clock=now, sleep=at_once)
+        await look_at_service(Nobody(), ("shop", "web"), clock=clock())
 
 
 # --- Pods ------------------------------------------------------------------------------------------
@@ -126,7 +129,7 @@ async def test_an_unreachable_server():
 
 async def pod_report(name, pod):
     cluster, (namespace, _) = await reading(name)
-    return await look_at_pod(cluster, (namespace, pod), clock=now)
+    return await look_at_pod(cluster, (namespace, pod), clock=clock())
 
 
 async def test_a_pod_that_gets_traffic():

@@ -5,7 +5,7 @@ import re
 import catalogue_cases
 import msgspec
 import pytest
-from catalogue_clusters import at_once, build, now, small
+from catalogue_clusters import build, clock, small
 
 from seamark.why import render
 from seamark.why.codes import Code
@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 async def report_of(path):
     case = catalogue_cases.load(path)
-    return await look_at_service(await build(case), case.key, clock=now, sleep=at_once)
+    return await look_at_service(await build(case), case.key, clock=clock())
 
 
 @pytest.mark.parametrize("path", small(), ids=lambda path: path.stem)
@@ -62,7 +62,7 @@ async def test_wide_characters_keep_the_columns(columns):
 
 async def test_the_table_of_all_services():
     case = catalogue_cases.load(catalogue_cases.HERE / "healthy-neighbours-misspelt.yaml")
-    survey = await look_at_all(await build(case), "", clock=now, sleep=at_once)
+    survey = await look_at_all(await build(case), "", clock=clock())
     text = render.summary(survey.reports, survey.total, Style(), where="in all namespaces")
     lines = text.splitlines()
     assert lines[0] == "1 of 2 Services in all namespaces needs attention"
@@ -113,7 +113,7 @@ def test_what_a_name_may_mean():
 async def test_a_headless_name_without_endpoints():
     case = catalogue_cases.load(catalogue_cases.HERE / "workload-statefulset-scaled-to-zero.yaml")
     cluster = await build(case)
-    behind = await look_at_service(cluster, case.key, clock=now, sleep=at_once)
+    behind = await look_at_service(cluster, case.key, clock=clock())
     from seamark.why.observe import observe_services
 
     steps = [

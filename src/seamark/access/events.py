@@ -1,7 +1,7 @@
 """Writes Kubernetes Events, which people see with ``kubectl describe`` and ``kubectl get events``.
 
-``record`` only queues and never waits for the server; ``run`` writes.  :mod:`seamark.access.correlation` decides which
-events are written and which are only counted.
+``record`` only queues and never waits for the server.  A task writes; it starts with the first event and ends when none
+is left.  :mod:`seamark.access.correlation` decides which events are written and which are only counted.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as _random
+from collections import deque
 from typing import Any, Literal
 
 import msgspec
@@ -70,28 +71,38 @@ class EventRecorder:
         self._clock = clock
         self._random = random
         self._correlator = Correlator(clock=clock)
-        self._queue: asyncio.Queue[Occurrence] = asyncio.Queue(QUEUE)
+        self._waiting: deque[Occurrence] = deque()
+        self._writing: asyncio.Task[None] | None = None
 
     def record(self, about: Reference, type: Literal["Normal", "Warning"], *, reason: str, message: str) -> None:
         """Queue an event about an object.  Never waits: if the queue is full, the event is dropped."""
-        try:
-            self._queue.put_nowait(Occurrence(about, type, reason, message, self._clock.time()))
-        except asyncio.QueueFull:
+        if len(self._waiting) >= QUEUE:
             self.dropped += 1
-
-    async def run(self) -> None:
-        """Write the recorded events until cancelled."""
-        while True:
-            telling = self._correlator.consider(await self._queue.get())
-            try:
-                if telling is not None:
-                    await self._tell(telling)
-            finally:
-                self._queue.task_done()
+            return
+        self._waiting.append(Occurrence(about, type, reason, message, self._clock.time()))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
 
     async def written(self) -> None:
         """Return when all events recorded so far have been written or given up."""
-        await self._queue.join()
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    async def stop(self) -> None:
+        """Give up the events that are not written yet."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+            self._writing = None  # in case it was cancelled before it began
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                telling = self._correlator.consider(self._waiting.popleft())
+                if telling is not None:
+                    await self._tell(telling)
+        finally:
+            self._writing = None
 
     async def _tell(self, telling: Telling) -> None:
         """Write one Event; while the server cannot be reached, retry for about two minutes, and let the others wait."""
@@ -105,6 +116,10 @@ class EventRecorder:
                 # A retry would be rejected again.
                 level = logging.DEBUG if _expected(error) else logging.WARNING
                 log.log(level, "the server rejected an event: %s", error)
+                return
+            except Exception:
+                # A lost Event is no reason to lose those that wait behind it.
+                log.exception("could not write an event about %s", telling.occurrence.about.name)
                 return
             if attempt < ATTEMPTS:
                 # The first pause is random, so that the clients of a server do not all come back at once.

@@ -116,12 +116,14 @@ def connect(config: Config, *, source: str, context: str = "", environ: Mapping[
         raise KubeconfigError(f'context "{chosen}" in {source} names user "{where.user}", which is not there')
     cluster = config.clusters[where.cluster]
     user = config.users.get(where.user, User())
-    server = _server(cluster, f'cluster "{where.cluster}" in {source}')
     authority = bytes_of(cluster.certificate_authority_data, cluster.certificate_authority, "certificate-authority")
     if authority is not None and cluster.insecure_skip_tls_verify:
         raise KubeconfigError(
             f'cluster "{where.cluster}" in {source} has a certificate-authority and insecure-skip-tls-verify: keep one'
         )
+    certified = bool(user.client_certificate or user.client_certificate_data)
+    tls = authority is not None or cluster.insecure_skip_tls_verify or certified
+    server = _server(cluster, f'cluster "{where.cluster}" in {source}', tls=tls)
     return Connection(
         server=server,
         credentials=_credentials(user, cluster, authority, f'user "{where.user}" in {source}'),
@@ -138,12 +140,13 @@ def _one_of(names: Mapping[str, object]) -> str:
     return f" (there are: {', '.join(names)})" if names else ""
 
 
-def _server(cluster: Cluster, what: str) -> str:
+def _server(cluster: Cluster, what: str, *, tls: bool) -> str:
+    """The URL of the server.  As in client-go, ``tls`` settings decide the scheme of one that is only a host."""
     server = cluster.server.rstrip("/")
     if not server:
         raise KubeconfigError(f"{what} has no server")
     if "://" not in server:
-        server = f"https://{server}" if server.endswith(":443") else f"http://{server}"
+        server = f"https://{server}" if tls else f"http://{server}"
     if not server.startswith(("https://", "http://")):
         raise KubeconfigError(f"{what} has the server {cluster.server}, which is neither http:// nor https://")
     return server

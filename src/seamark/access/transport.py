@@ -4,7 +4,7 @@ These requests are sent again:
 
 - after a 401, once, if the credentials can be renewed
 - after a 429, or a 503 to a read, if the server says when to come back, up to ``ATTEMPTS`` times in all
-- a read whose answer was lost.  A create or patch is never sent twice, because the server may have executed it.  (The
+- a read, if its answer was lost.  A create or patch is never sent twice, because the server may have executed it.  (The
   HTTP library resends an update or delete if the connection it reused turns out to be closed; executing these twice is
   harmless, and at worst reported as a conflict or as not found.)
 """
@@ -295,7 +295,7 @@ def _status_of(code: int, body: bytes) -> dict[str, Any]:
         return answer
     text = " ".join(body.decode(errors="replace").split())
     if code == 404 and text == "404 page not found":
-        # Go's mux says so of a path whose API group is not served; kubectl words it like any unknown resource.
+        # The answer to a path of an API group that is not served; kubectl words it like any unknown resource.
         return errors.status(errors.NotFound("the server could not find the requested resource", details={}))
     return {"code": code, "message": text[:200] or f"the server answered {code} without saying why"}
 

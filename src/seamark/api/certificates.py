@@ -10,20 +10,20 @@ Keys and tokens are readable by their owner only.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import ipaddress
 import os
 import secrets
 import ssl
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from seamark.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -46,7 +46,7 @@ class Issued(msgspec.Struct):
 class Authority:
     """The files of one directory."""
 
-    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, directory: Path, clock: Clock = SYSTEM_CLOCK) -> None:
         self._directory = directory
         self._clock = clock
         self.ca_path = directory / "ca.crt"
@@ -88,7 +88,7 @@ class Authority:
     async def keep_fresh(self, context: ssl.SSLContext, names: Sequence[str]) -> None:
         """Renew the serving certificate of a server that runs for a year, until cancelled; new connections see it."""
         while True:
-            await asyncio.sleep(RENEWAL_CHECK_SECONDS)
+            await self._clock.sleep(RENEWAL_CHECK_SECONDS)
             if not self._still_good(names):
                 self._make_server(names)
                 context.load_cert_chain(self.server_path, self.server_key_path)
@@ -102,7 +102,7 @@ class Authority:
             issued = msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
         except msgspec.DecodeError:
             return False
-        return set(names) <= set(issued.names) and issued.until - self._clock() > RENEW_DAYS * DAY
+        return set(names) <= set(issued.names) and issued.until - self._clock.time() > RENEW_DAYS * DAY
 
     def _make_ca(self) -> None:
         from cryptography import x509
@@ -125,7 +125,7 @@ class Authority:
         builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(n) for n in names]), critical=False)
         write_private(self.server_key_path, _key_pem(key))
         self._write_certificate(self.server_path, builder, ca_key)
-        until = self._clock() + SERVER_DAYS * DAY
+        until = self._clock.time() + SERVER_DAYS * DAY
         write_private(self._issued_path, msgspec.json.encode(Issued(list(names), until)))
 
     def client(self, name: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
@@ -158,7 +158,7 @@ class Authority:
     def _builder(self, subject: x509.Name, issuer: x509.Name, public_key: Any, days: int) -> x509.CertificateBuilder:
         from cryptography import x509
 
-        now = datetime.fromtimestamp(self._clock(), UTC)
+        now = datetime.fromtimestamp(self._clock.time(), UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

@@ -17,7 +17,7 @@ import msgspec
 
 from seamark.api.call import DeleteOptions, Target, delete_options
 from seamark.api.fields.patch import unusable
-from seamark.errors import BadRequest, Object
+from seamark.errors import ApiError, BadRequest, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import DecodeError, conform, found
@@ -40,11 +40,11 @@ def delete_options_shape() -> Shape:
     return shapes.of("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
 
 
-class Malformed(ValueError):
+class MalformedDocument(ValueError):
     """A document that cannot be read; the text is the one that Kubernetes' Go code has for it."""
 
 
-class Unframed(Malformed):
+class Unframed(MalformedDocument):
     """A document that is neither valid YAML nor a protobuf envelope, so that its kind could not be looked for."""
 
 
@@ -71,11 +71,11 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
     resource, value = kind.resource, document.value
     try:
         api_version, word = type_meta(value, resource)
-    except Malformed as fault:
+    except MalformedDocument as fault:
         raise unrecognized(fault, resource, document.body) from fault
     handled = cannot_handle(api_version, word, resource)
     if (api_version, word) != (resource.api_version, resource.kind):
-        raise _other_kind(api_version, word, resource, handled)
+        raise _other_kind(api_version, word, kind, handled) if kind.built_in else _other_data(value, kind)
     try:
         obj, unknown = conform({} if value is None else value, kind.shape)
     except DecodeError as error:
@@ -94,13 +94,15 @@ def type_meta(value: Any, resource: Resource) -> tuple[str, str]:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise Malformed(f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}")
+        raise MalformedDocument(f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}")
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str):
-            raise Malformed(f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string")
+            raise MalformedDocument(
+                f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string"
+            )
     if api_version.count("/") > 1:
-        raise Malformed(f"unexpected GroupVersion string: {api_version}")
+        raise MalformedDocument(f"unexpected GroupVersion string: {api_version}")
     return api_version or resource.api_version, kind or resource.kind
 
 
@@ -108,11 +110,11 @@ def cannot_handle(api_version: str, kind: str, resource: Resource) -> str:
     return f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: '
 
 
-def unreadable(fault: Malformed) -> str:
+def unreadable(fault: MalformedDocument) -> str:
     return str(fault) if isinstance(fault, Unframed) else f"couldn't get version/kind; json parse error: {fault}"
 
 
-def unrecognized(fault: Malformed, resource: Resource, body: bytes) -> BadRequest:
+def unrecognized(fault: MalformedDocument, resource: Resource, body: bytes) -> BadRequest:
     return BadRequest(
         f"the object provided is unrecognized (must be of type {resource.kind}): {unreadable(fault)} ({_summary(body)})"
     )
@@ -127,18 +129,36 @@ def _summary(body: bytes) -> str:
     return (start.decode(errors="replace") if start.startswith(b"{") else start.hex()) + more
 
 
-def _other_kind(api_version: str, kind: str, resource: Resource, handled: str) -> BadRequest:
-    """The error for a document of this kind where the resource's kind is expected."""
-    if (api_version, kind) not in shapes.load().kinds:
-        return BadRequest(f'{handled}no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
-    if kind == resource.kind:
-        return BadRequest(
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({resource.api_version})"
-        )
+def _other_kind(api_version: str, word: str, kind: Kind, handled: str) -> BadRequest:
+    """The error for a document of the kind ``word`` where this built-in kind is expected."""
+    resource = kind.resource
+    if (api_version, word) not in shapes.load().kinds:
+        return BadRequest(f'{handled}no kind "{word}" is registered for version "{api_version}" {_SCHEME}')
+    if word == resource.kind:
+        return _other_version(api_version, resource)
     package = resource.group.partition(".")[0] or "core"
     version = api_version.rpartition("/")[2]
-    return BadRequest(f"{handled}converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion")
+    return BadRequest(f"{handled}converting ({version}.{word}) to ({package}.{resource.kind}): unknown conversion")
+
+
+def _other_data(value: Object, kind: Kind) -> ApiError:
+    """As :func:`_other_kind`, for a kind that was added while the server runs.
+
+    Kubernetes decodes a custom resource of any kind, and finds the wrong one only when it validates the object.
+    """
+    resource = kind.resource
+    api_version, word = type_meta(value, resource)
+    if api_version != resource.api_version:
+        return _other_version(api_version, resource)
+    meta = value.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else ""
+    return refuse(resource, str(name or ""), [invalid("kind", word, f"must be {resource.kind}")])
+
+
+def _other_version(api_version: str, resource: Resource) -> BadRequest:
+    return BadRequest(
+        f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+    )
 
 
 def deleting(document: Mapping[str, Any]) -> DeleteOptions:
@@ -148,7 +168,7 @@ def deleting(document: Mapping[str, Any]) -> DeleteOptions:
         if kind != DELETE_OPTIONS.kind:
             raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" {_SCHEME}')
         return delete_options(conform({} if document is None else document, delete_options_shape())[0])
-    except Malformed as fault:
+    except MalformedDocument as fault:
         raise BadRequest(unreadable(fault)) from fault
     except DecodeError as error:
         raise BadRequest(str(error)) from error

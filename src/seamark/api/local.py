@@ -22,6 +22,7 @@ from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.state.watch import Subscription
 from seamark.api.write import Written
+from seamark.clock import Clock
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
@@ -34,7 +35,7 @@ Decoder = Callable[[Entry], Any]
 class LocalCluster:
     """Reads and writes the cluster this process serves, with the rights of one user."""
 
-    def __init__(self, operations: Operations, *, user: User, manager: str, clock: Callable[[], float]) -> None:
+    def __init__(self, operations: Operations, *, user: User, manager: str, clock: Clock) -> None:
         self._operations = operations
         self._kinds = operations.kinds
         self._user = user
@@ -51,7 +52,7 @@ class LocalCluster:
 
     def _caller(self, manager: str = "") -> Caller:
         # Warnings have no reader here, so unknown fields need not be collected for them.
-        return Caller(self._user, times.text(self._clock()), manager or self._manager, field_validation="Ignore")
+        return Caller(self._user, times.text(self._clock.time()), manager or self._manager, field_validation="Ignore")
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 
 from seamark.access.events import EventRecorder
@@ -30,10 +29,10 @@ from seamark.api.settings import ServiceNetwork
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.write import Writer
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
-from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.store.metered import MeteredStore
 from seamark.store.protocol import Store
@@ -53,7 +52,7 @@ class ApiServer:
         max_in_flight: int = 600,
         checks: dict[str, Check] | None = None,
         kinds: Iterable[Kind] = KINDS,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
     ) -> None:
         stored = tuple(kinds)
@@ -68,7 +67,7 @@ class ApiServer:
         self.cache = Cache(store, stored)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache)
-        reservations = Reservations(self.cache, network, chance, lambda: times.text(clock()))
+        reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
         self.watches = Watches(reader)
         self.operations = Operations(
@@ -145,7 +144,7 @@ class ApiServer:
 
     def port_repair(self, recorder: EventRecorder) -> PortRepair:
         """Repairs the reservations of node ports; if servers share a store, one of them is enough to run it."""
-        return PortRepair(self.cache, self._store, self._network.node_ports, recorder)
+        return PortRepair(self.cache, self._store, self._network.node_ports, recorder, clock=self._clock)
 
     async def load(self) -> None:
         """Read the state; the store must be open."""

@@ -7,6 +7,7 @@ Queries that can be answered from memory get their reply at once; the others get
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, NamedTuple, Protocol
@@ -22,6 +23,8 @@ from seamark.dns.zone.records import IN, Question, Rcode, Record, Type
 from seamark.dns.zone.state import SERIAL
 from seamark.dns.zone.static import StaticRecords
 from seamark.metrics import Value
+
+log = logging.getLogger(__name__)
 
 Reply = bytes | Sequence[bytes] | None  # a zone transfer is several messages
 Outcome = Reply | Awaitable[Reply]
@@ -134,6 +137,15 @@ class Responder:
         if question.type in (Type.AXFR, Type.IXFR):
             return self._transfer(request, zone)
         return self._ours(request, zone)
+
+    def try_to_respond(self, packet: bytes, transport: Transport, *, client: str = "") -> Outcome:
+        """As :meth:`respond`, but log and count an unexpected exception, so that other queries get their replies."""
+        try:
+            return self.respond(packet, transport, client=client)
+        except Exception:
+            log.exception("a query could not be answered: %s", packet.hex())
+            self.measures.failed.add()
+            return None
 
     def settle(self) -> None:
         """Add the replies served from the caches to the metrics."""

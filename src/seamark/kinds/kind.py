@@ -115,7 +115,7 @@ class Kind:
         """Add what depends on other objects (a Pod gets the zone of its node)."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Remove what may not be set at creation (status), and set the first generation."""
+        """Remove the fields that a creation cannot set (status), and set the first generation."""
 
     allocates: ClassVar[bool] = False  # whether objects take addresses and ports by the two methods below
 

@@ -130,7 +130,7 @@ class View(Part, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Effect(msgspec.Struct, frozen=True):
     """What an action does: ``edit`` returns the new object, given the present one, which it must not change.
 
     If ``delete`` is given, the edited object is then deleted with these DeleteOptions.
@@ -145,6 +145,6 @@ class Action(Subresource, frozen=True, kw_only=True):
 
     sent: Kind
 
-    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
+    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
         """What the document asks of the object called ``name``; raises if the document is invalid."""
         raise NotImplementedError

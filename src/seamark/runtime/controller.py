@@ -4,9 +4,9 @@ A controller handles *keys*, not events: after several changes to ``default/web`
 To write one, name the informers it watches, have their handlers add keys, and implement ``reconcile``:
 
     class Greeter(Controller):
-        def __init__(self, cluster, informers):
-            super().__init__("greeter")
-            self._pods = self.watch(informers.of(PODS, as_=Pod), self._pod_changed)
+        def __init__(self, manager):
+            super().__init__("greeter", manager)
+            self._pods = self.watch(manager.informers.of(PODS, as_=Pod), self._pod_changed)
 
         def _pod_changed(self, key, old, new):
             self.queue.add(key)
@@ -19,11 +19,14 @@ Raise :class:`Again` to have the key handled again at a certain time without cou
 
 from __future__ import annotations
 
-from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.metrics import Registry
+from typing import TYPE_CHECKING
+
 from seamark.runtime.following import Derived
 from seamark.runtime.queue import Key, Queue, Retry
 from seamark.runtime.workers import Again, Expected, Workers
+
+if TYPE_CHECKING:
+    from seamark.runtime.manager import Manager
 
 __all__ = ["Again", "Controller", "Expected"]
 
@@ -34,15 +37,14 @@ class Controller(Derived):
     def __init__(
         self,
         name: str,
+        manager: Manager,
         *,
         workers: int = 5,
         retry: Retry | None = None,
         batch: float = 0.0,
-        clock: Clock = SYSTEM_CLOCK,
-        metrics: Registry | None = None,
     ) -> None:
         super().__init__(name)
-        self.queue = Queue(name, retry=retry, batch=batch, clock=clock, metrics=metrics)
+        self.queue = Queue(name, retry=retry, batch=batch, clock=manager.clock, metrics=manager.metrics)
         self.workers = Workers(name, self.queue, self.reconcile, limit=workers)
 
     async def reconcile(self, key: Key) -> None:

@@ -2,7 +2,8 @@
 
 A handler that raises leaves its state half changed, and the event does not come again to correct it.  So the whole
 :class:`Following` is rebuilt: every state is reset, then every handler is called for every object as if it were new,
-which also queues every key again.  If the rebuild fails too, it is repeated after growing delays.
+which also queues every key again.  If a step of the rebuild fails too, the other steps are taken nevertheless, so that
+no state is left empty, and the rebuild is repeated after growing delays.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Derived:
     def __init__(self, name: str) -> None:
         self.name = name
         self.watches: list[tuple[Informer[Any], Handler[Any]]] = []
-        self.failed: Callable[[Exception], None] | None = None  # set on connecting; called when a handler raises
+        # Set on connecting; called when a handler, ``reset`` or ``look_around`` raises.
+        self.failed: Callable[[Exception], None] | None = None
 
     def watch(self, informer: Informer[T], handler: Handler[T]) -> Informer[T]:
         """Once connected, call ``handler(key, old, new)`` for every object and every change."""
@@ -80,8 +82,7 @@ class Following:
             for informer, _ in list(state.watches):
                 await informer.synced.wait()
         self._complete = True
-        for state in self._states:
-            state.look_around()
+        self._look_around()
 
     def close(self) -> None:
         for state in self._states:
@@ -90,14 +91,14 @@ class Following:
     def _failure_of(self, state: Derived) -> Callable[[Exception], None]:
         counter = self._metrics.counter(
             "seamark_handler_failures_total",
-            "Changes that a handler failed to take in, after which its state was rebuilt.",
+            "Failures to take in a change or to rebuild a state, after which it was rebuilt.",
             state.name,
             labels=("name",),
         )
 
         def failed(error: Exception) -> None:
             counter.add()
-            log.error("%s could not take in a change; its state is rebuilt", state.name, exc_info=error)
+            log.error("%s could not bring its state up to date; the state is rebuilt", state.name, exc_info=error)
             self._mark()
 
         return failed
@@ -119,11 +120,22 @@ class Following:
     def _rebuild(self) -> None:
         self._marked = False
         for state in self._states:
-            state.reset()
+            _attempt(state, state.reset)
         for state in self._states:
-            assert state.failed is not None  # only handlers of connected states can fail
+            assert state.failed is not None  # only connected states are rebuilt
             for informer, handler in list(state.watches):
                 informer.replay(handler, state.failed)
         if self._complete:
-            for state in self._states:
-                state.look_around()
+            self._look_around()
+
+    def _look_around(self) -> None:
+        for state in self._states:
+            _attempt(state, state.look_around)
+
+
+def _attempt(state: Derived, step: Callable[[], None]) -> None:
+    try:
+        step()
+    except Exception as error:
+        assert state.failed is not None  # these steps are taken only after connecting
+        state.failed(error)

@@ -75,10 +75,9 @@ class Manager:
         self._beside.append((name, work))
 
     def recorder(self, cluster: Cluster, component: str) -> EventRecorder:
-        """An Event recorder that runs beside the controllers."""
+        """A recorder of Events, stopped with the controllers."""
         recorder = EventRecorder(cluster, component=component, clock=self.clock)
         self.recorders.append(recorder)
-        self.beside(f"events of {component}", recorder.run)
         return recorder
 
     # --- running -----------------------------------------------------------------------------------
@@ -105,6 +104,8 @@ class Manager:
                             stopping.create_task(controller.workers.stop(self._grace))
         finally:
             self.ready.clear()
+            for recorder in self.recorders:
+                await recorder.stop()
             for following in self._followings:
                 following.close()
 

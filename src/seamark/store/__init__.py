@@ -1,4 +1,4 @@
-"""WHERE state lives: a revisioned key-value log, the smallest part of etcd's model that an API server needs.
+"""The store: a key-value log with revisions, the smallest part of etcd's model that an API server needs.
 
 - ``protocol``: the interface that every engine implements, and the errors it raises
 - ``opening``: turns a ``--store`` URL into an engine

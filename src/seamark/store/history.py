@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections import deque
-from collections.abc import Awaitable, Callable
 
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.store.protocol import Store, StoreError
 
 logger = logging.getLogger(__name__)
@@ -51,17 +49,16 @@ async def keep(
     store: Store,
     window: Window,
     *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Compact ``store`` as its history leaves the window, until cancelled."""
     compacted = 0
     while True:
         try:
-            oldest = window.oldest(now=clock(), revision=await store.revision())
+            oldest = window.oldest(now=clock.monotonic(), revision=await store.revision())
             if oldest > compacted:
                 await store.compact(oldest)
                 compacted = oldest
         except StoreError as error:  # history kept too long does no harm; the next round tries again
             logger.warning("history is not compacted for now: %s", error)
-        await sleep(window.pause)
+        await clock.sleep(window.pause)

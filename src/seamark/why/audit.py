@@ -34,7 +34,7 @@ from seamark.why.world import World
 class Defect(Enum):
     ORPHANED = "orphaned"  # its Service does not exist
     DUPLICATED = "duplicated"  # another object lists the same
-    STALE = "stale"  # it says what is no longer so
+    STALE = "stale"  # it lists addresses that are out of date
     FOREIGN = "foreign"  # no controller of the cluster manages it
 
 
@@ -127,7 +127,7 @@ def _slices_problems(world: World) -> Iterator[Problem]:
 def _slice_problem(world: World, each: EndpointSlice, service: Service | None) -> tuple[Defect, str, str] | None:
     known = not each.managed_by or slice_objects.ours(each) or mirroring.ours(each)
     if not each.service_name:
-        return Defect.FOREIGN, "it names no Service, so nobody uses it", f"label it {SERVICE_NAME_LABEL}, or delete it"
+        return Defect.FOREIGN, "it names no Service, so it is not used", f"label it {SERVICE_NAME_LABEL}, or delete it"
     if service is None:
         remedy = DELETE if known else f"ask {each.managed_by}"
         return Defect.ORPHANED, f"there is no Service {each.service_name}", remedy

@@ -137,10 +137,6 @@ class Case:
                 found = [address for each in self.mirror.changes.create for address in each.ready_addresses()]
         return tuple(sorted(set(found)))
 
-    @property
-    def reaches_nothing(self) -> bool:
-        return not self.service.external and not self.ready_addresses
-
 
 def plural(count: int, word: str) -> str:
     """``1 Pod``, ``2 Pods``."""

@@ -27,7 +27,7 @@ class Family(Enum):
 
 
 class Code(Enum):
-    """Each with its family and what it says."""
+    """A reason code, with its family and its meaning in a sentence."""
 
     family: Family
     about: str
@@ -179,7 +179,7 @@ class Code(Enum):
     SELECTORLESS_WITHOUT_ENDPOINTS = (
         "SelectorlessWithoutEndpoints",
         Family.HAND_MADE,
-        "no selector, and nobody wrote endpoints for it",
+        "no selector, and no endpoints were written for it",
     )
     LEFTOVER_SLICES = (
         "LeftoverSlices",
@@ -215,7 +215,7 @@ class Code(Enum):
     READINESS_GATE_NOT_MET = "ReadinessGateNotMet", Family.PODS, "a readiness gate's condition is not True"
     POD_STARTING = "PodStarting", Family.PODS, "the Pod is being started"
     POD_HAS_NO_ADDRESS = "PodHasNoAddress", Family.PODS, "the Pod has no address yet"
-    POD_NOT_REPORTED = "PodNotReported", Family.PODS, "nobody has reported whether the Pod is ready"
+    POD_NOT_REPORTED = "PodNotReported", Family.PODS, "the kubelet has not reported whether the Pod is ready"
     POD_NOT_READY = "PodNotReady", Family.PODS, "the Pod is not ready"
     PUBLISHED_NOT_READY = (
         "PublishedNotReady",
@@ -232,7 +232,7 @@ class Code(Enum):
         "containers declare ports, but not the one it sends to",
     )
     # --- what the controllers wrote
-    CONTROLLER_NOT_RUNNING = "ControllerNotRunning", Family.BOOKKEEPING, "nobody keeps the endpoints current"
+    CONTROLLER_NOT_RUNNING = "ControllerNotRunning", Family.BOOKKEEPING, "no controller keeps the endpoints current"
     ENDPOINT_SLICES_EDITED = (
         "EndpointSlicesEdited",
         Family.BOOKKEEPING,

@@ -115,12 +115,12 @@ def _type(case: Case) -> str:
     spec = case.service.spec
     if case.service.external:
         return "ExternalName: an alias in DNS; it has no endpoints"
-    whose = (
+    source = (
         "its endpoints are the Pods it selects" if spec.selector else "no selector: its endpoints are written by hand"
     )
     if case.service.headless:
-        return f"headless {spec.type}: DNS answers with the endpoints themselves; {whose}"
-    return f"{spec.type} {listed(standing.cluster_ips(case))}; {whose}".replace("  ", " ").replace(" ;", ";")
+        return f"headless {spec.type}: DNS answers with the endpoints themselves; {source}"
+    return f"{spec.type} {listed(standing.cluster_ips(case))}; {source}".replace("  ", " ").replace(" ;", ";")
 
 
 def _port(port: ServicePort) -> str:

@@ -87,7 +87,7 @@ class _Teller:
                 case EndpointSlice() as endpoint_slice:
                     yield from self._slice(change, endpoint_slice)
 
-    # --- what may move an address ------------------------------------------------------------------
+    # --- changes that can move an address ------------------------------------------------------------------
 
     def _pod(self, change: Version, pod: Pod) -> None:
         name, before = pod.metadata.name, self._pods.pop(pod.metadata.name, None)

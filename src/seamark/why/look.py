@@ -1,17 +1,17 @@
-"""Reads a cluster and reports.  What may be mere delay of the controllers is read twice before it is reported."""
+"""Reads a cluster and reports.  A difference that the controllers may be about to mend is reported if it lasts."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
 from seamark.rules.objects.namespace import Namespace
 from seamark.why.audit import Problem, audit
@@ -25,12 +25,9 @@ from seamark.why.views import Key
 
 log = logging.getLogger(__name__)
 
-Clock = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
-
 # Lists are not read at one instant, and controllers need a moment: a difference counts only if it lasts this long.
 PATIENCE = 1.5
-# At most so many Services are read again one by one; if more are behind, it is no coincidence.
+# Up to this many Services are read again, one by one.  If more are behind, the cause is a fault and not a delay.
 _LOOKED_AT_AGAIN = 20
 
 WATCHED = (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)
@@ -45,29 +42,25 @@ class Survey(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-async def look_at_service(
-    cluster: Cluster, key: Key, *, clock: Clock = time.time, sleep: Sleep = asyncio.sleep
-) -> Report:
+async def look_at_service(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:
     report = explain(await observe_service(cluster, key, clock=clock), key)
     if unsettled(report):
-        await sleep(PATIENCE)
+        await clock.sleep(PATIENCE)
         report = explain(await observe_service(cluster, key, clock=clock), key)
     return report
 
 
-async def look_at_pod(cluster: Cluster, key: Key, *, clock: Clock = time.time) -> Report:
+async def look_at_pod(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:
     return explain_pod(await observe_pod(cluster, key, clock=clock), key)
 
 
-async def look_at_all(
-    cluster: Cluster, namespace: str, *, clock: Clock = time.time, sleep: Sleep = asyncio.sleep
-) -> Survey:
+async def look_at_all(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK) -> Survey:
     """Every Service of a namespace, or with ``""`` of the cluster."""
     world = await observe(cluster, namespace, clock=clock)
     reports = dict(unhealthy(world))
     again = [key for key, told in reports.items() if unsettled(told)]
     if 0 < len(again) <= _LOOKED_AT_AGAIN:
-        await sleep(PATIENCE)
+        await clock.sleep(PATIENCE)
         for key in again:
             reports[key] = explain(await observe_service(cluster, key, clock=clock), key)
     ordered = worst_first(told for told in reports.values() if not told.healthy)
@@ -75,7 +68,7 @@ async def look_at_all(
 
 
 async def look_through(
-    cluster: Cluster, namespace: str, *, clock: Clock = time.time, sleep: Sleep = asyncio.sleep
+    cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[list[Problem], tuple[str, ...]]:
     """What is wrong with Endpoints and slices, and still is a moment later; and which lists were refused."""
     world = await observe(cluster, namespace, clock=clock)
@@ -83,7 +76,7 @@ async def look_through(
         raise CannotLook("; ".join(str(each) for each in world.seen.refused) or "there are no EndpointSlices here")
     found = audit(world)
     if found:
-        await sleep(PATIENCE)
+        await clock.sleep(PATIENCE)
         world = await observe(cluster, namespace, clock=clock)
         before = {(each.resource.kind, each.key, each.defect) for each in found}
         found = [each for each in audit(world) if (each.resource.kind, each.key, each.defect) in before]

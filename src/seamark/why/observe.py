@@ -7,13 +7,14 @@ A list that may not be read is noted, and the report goes without it.  Services 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
+from seamark.clock import Clock
 from seamark.kinds.resource import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -98,7 +99,7 @@ class _Reader:
         return found if known else None
 
 
-async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float]) -> World:
+async def observe(cluster: Cluster, namespace: str, *, clock: Clock) -> World:
     """Everything in a namespace (``""``: in all of them), each list read once."""
     reader = _Reader(cluster)
     namespaces = await reader.namespace(namespace)
@@ -120,7 +121,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float
             cidrs=cidrs,
             namespaces=namespaces,
             namespace=namespace,
-            now=clock(),
+            now=clock.time(),
         )
     )
     # Workloads matter only where a Service has no Pods.
@@ -130,7 +131,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Callable[[], float
     return world
 
 
-async def observe_service(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
+async def observe_service(cluster: Cluster, key: Key, *, clock: Clock) -> World:
     """The namespace of a Service, and what else its report needs."""
     namespace, name = key
     reader = _Reader(cluster)
@@ -170,7 +171,7 @@ async def observe_services(cluster: Cluster) -> Sequence[Service]:
     return await _Reader(cluster).required(SERVICES, Service, "")
 
 
-async def observe_pod(cluster: Cluster, key: Key, *, clock: Callable[[], float]) -> World:
+async def observe_pod(cluster: Cluster, key: Key, *, clock: Clock) -> World:
     return await observe(cluster, key[0], clock=clock)
 
 

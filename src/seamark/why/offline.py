@@ -208,6 +208,6 @@ def _placed(spec: Document) -> Document:
 
 
 def _healthy(number: int) -> Document:
-    """Running and ready, at addresses that exist in no network."""
+    """The status of a Pod that runs and is ready; its addresses are those reserved for documentation."""
     addresses = [{"ip": f"192.0.2.{number % 250 + 1}"}, {"ip": f"2001:db8::{number + 1:x}"}]
     return {"phase": "Running", "podIPs": addresses, "conditions": [{"type": "Ready", "status": "True"}]}

@@ -17,6 +17,7 @@ from seamark.metrics import Registry
 from seamark.rules.objects.service import Service
 from seamark.store.opening import open_store
 from seamark.store.protocol import Write
+from virtual_time import HastyClock
 
 BOUNDS = (30000, 30099)
 
@@ -139,21 +140,17 @@ async def test_what_only_a_person_can_put_right_is_told(server):
 
 
 async def test_it_looks_again_and_again(server):
-    rests = []
-
-    async def sleep(seconds):
-        rests.append(seconds)
-        await server.commit(Write(f"{PORTS_PREFIX}30001", None))
-        if len(rests) == 3:
-            await asyncio.Event().wait()
-        await asyncio.sleep(0)
+    class Clock(HastyClock):
+        async def sleep(self, seconds):
+            await super().sleep(seconds)
+            await server.commit(Write(f"{PORTS_PREFIX}30001", None))
+            if len(self.slept) == 3:
+                running.cancel()
 
     await server.create("web", 30001)
-    repair = PortRepair(server.api.cache, server.store, BOUNDS, server.told, sleep=sleep)
+    clock = Clock()
+    repair = PortRepair(server.api.cache, server.store, BOUNDS, server.told, clock=clock)
     running = asyncio.create_task(repair.run())
-    while len(rests) < 3:
-        await asyncio.sleep(0.005)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    assert rests == [180.0] * 3
+    await asyncio.wait([running])
+    assert clock.slept == [180.0] * 3
     assert [told[2] for told in server.told.all] == ["PortNotAllocated"] * 2

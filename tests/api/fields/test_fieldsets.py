@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from owned_objects import THING, things
 
 from seamark.api.fields import fieldsets, merging, typed
-from seamark.api.fields.fieldsets import LEAF, Fields, Malformed
+from seamark.api.fields.fieldsets import LEAF, Fields, MalformedFields
 from seamark.kinds.language import shapes
 
 steps = st.sampled_from(["f:a", "f:b", "f:name", 'k:{"port":80,"protocol":"TCP"}', 'v:"x"', "v:7", "i:3"])
@@ -128,7 +128,7 @@ def test_parsing_knows_one_spelling_of_each_set() -> None:
     [[], "f:a", {"a": {}}, {"": {}}, {"fa": {}}, {"k:[1]": {}}, {"k:{": {}}, {"v:": {}}, {"i:x": {}}, {"f:a": []}],
 )
 def test_what_is_no_set_is_refused(sent: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFields):
         fieldsets.parse(sent)
 
 

@@ -8,14 +8,15 @@ from worlds import pod, service
 
 from seamark.access.cluster import Change
 from seamark.access.informer import Informer
+from seamark.access.informers import Informers
 from seamark.controllers.discovery.slices import Outrun, Slices
 from seamark.kinds.resource import ENDPOINT_SLICES
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
-from seamark.metrics import Registry
 from seamark.rules.changes import Changes
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.slices.state import SlicesState
 from seamark.runtime.controller import Controller
+from seamark.runtime.manager import Manager
 from virtual_time import VirtualClock
 
 KEY = "default/web"
@@ -29,15 +30,9 @@ class Scene:
         self.clock = VirtualClock()
         self.informer = Informer(None, ENDPOINT_SLICES, as_=EndpointSlice)
         self.informer.last_version = "1"
-        self.controller = Controller("tested", clock=self.clock)
-        self.slices = Slices(
-            self.cluster,
-            self.informer,
-            self.controller,
-            managed_by=SLICE_CONTROLLER,
-            clock=self.clock,
-            metrics=Registry(),
-        )
+        manager = Manager(Informers(self.cluster), clock=self.clock)
+        self.controller = Controller("tested", manager)
+        self.slices = Slices(manager, self.cluster, self.informer, self.controller, managed_by=SLICE_CONTROLLER)
         self.told = {}
         self._news = []
         self._shown = 0

@@ -5,7 +5,7 @@ import pytest_asyncio
 from own_cluster import own_cluster
 
 from seamark.controllers.housekeeping.loadbalancer_pool import Pool
-from seamark.controllers.housekeeping.loadbalancers import FINALIZER, Plan, plan, wanted
+from seamark.controllers.housekeeping.loadbalancers import FINALIZER, AddressPlan, plan, wanted
 from seamark.kinds.resource import SERVICES
 from seamark.rules.objects.service import Service
 
@@ -46,26 +46,28 @@ def test_who_is_served():
 
 def test_plans():
     both = {"ipFamilies": ["IPv6", "IPv4"]}
-    assert plan(view(), pool()) == Plan(("192.0.2.10",))
-    assert plan(view(), pool(other="192.0.2.10")) == Plan(("192.0.2.11",))
-    assert plan(view(ips=["192.0.2.11"]), pool(web="192.0.2.11")) == Plan(("192.0.2.11",))
-    assert plan(view(ips=["192.0.2.11"]), pool(a="192.0.2.11")) == Plan(("192.0.2.10",))
-    assert plan(view(ips=["198.51.100.1"]), pool(web="198.51.100.1")) == Plan(("192.0.2.10",))
-    assert plan(view(**both), pool()) == Plan(("2001:db8::10", "192.0.2.10"))
-    assert plan(view(**both, ips=["192.0.2.11"]), pool(web="192.0.2.11")) == Plan(("2001:db8::10", "192.0.2.11"))
-    assert plan(view(ipFamilies=["IPv4", "IPv6"]), Pool(["192.0.2.9/32"])) == Plan(("192.0.2.9",))
+    assert plan(view(), pool()) == AddressPlan(("192.0.2.10",))
+    assert plan(view(), pool(other="192.0.2.10")) == AddressPlan(("192.0.2.11",))
+    assert plan(view(ips=["192.0.2.11"]), pool(web="192.0.2.11")) == AddressPlan(("192.0.2.11",))
+    assert plan(view(ips=["192.0.2.11"]), pool(a="192.0.2.11")) == AddressPlan(("192.0.2.10",))
+    assert plan(view(ips=["198.51.100.1"]), pool(web="198.51.100.1")) == AddressPlan(("192.0.2.10",))
+    assert plan(view(**both), pool()) == AddressPlan(("2001:db8::10", "192.0.2.10"))
+    assert plan(view(**both, ips=["192.0.2.11"]), pool(web="192.0.2.11")) == AddressPlan(("2001:db8::10", "192.0.2.11"))
+    assert plan(view(ipFamilies=["IPv4", "IPv6"]), Pool(["192.0.2.9/32"])) == AddressPlan(("192.0.2.9",))
     assert plan(view(ipFamilies=["IPv6"]), Pool(["192.0.2.9/32"])).problem == "the pool has no IPv6 addresses"
-    assert plan(view(), pool(a="192.0.2.10", b="192.0.2.11")) == Plan(problem="the pool has no free IPv4 address")
+    assert plan(view(), pool(a="192.0.2.10", b="192.0.2.11")) == AddressPlan(
+        problem="the pool has no free IPv4 address"
+    )
 
 
 def test_plans_for_those_who_ask_for_an_address():
-    assert plan(view(loadBalancerIP="192.0.2.11"), pool()) == Plan(("192.0.2.11",))
-    assert plan(view(loadBalancerIP="2001:db8:0::11", ipFamilies=["IPv6"]), pool()) == Plan(("2001:db8::11",))
+    assert plan(view(loadBalancerIP="192.0.2.11"), pool()) == AddressPlan(("192.0.2.11",))
+    assert plan(view(loadBalancerIP="2001:db8:0::11", ipFamilies=["IPv6"]), pool()) == AddressPlan(("2001:db8::11",))
     taken = plan(view(loadBalancerIP="192.0.2.11", ips=["192.0.2.10"]), pool(a="192.0.2.11", web="192.0.2.10"))
     assert taken.addresses == ("192.0.2.10",)
     assert taken.problem == "the requested address 192.0.2.11 belongs to Service default/a"
     outside = plan(view(loadBalancerIP="198.51.100.1"), pool())
-    assert outside == Plan(problem="the requested address 198.51.100.1 is not in the pool")
+    assert outside == AddressPlan(problem="the requested address 198.51.100.1 is not in the pool")
 
 
 # --- the running controller ------------------------------------------------------------------------

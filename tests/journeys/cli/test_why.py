@@ -22,6 +22,7 @@ from seamark_process import Seamark
 
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
+from seamark.clock import SystemClock
 from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS
 from seamark.why.look import look_at_service
 from seamark.why.render import width
@@ -102,7 +103,7 @@ class Stage:
 
     async def until(self, so: Any, key: tuple[str, str] | None = None) -> Report:
         """Look until it is as expected."""
-        while not so(report := await look_at_service(self.cluster, key or self.case.key, sleep=_briefly)):
+        while not so(report := await look_at_service(self.cluster, key or self.case.key, clock=IMPATIENT)):
             await asyncio.sleep(0.1)
         return report
 
@@ -121,8 +122,12 @@ class Stage:
         return ready, {port["port"] for each in listing.items if each["endpoints"] for port in each["ports"] or ()}
 
 
-async def _briefly(seconds: float) -> None:
-    await asyncio.sleep(min(seconds, 0.2))
+class Impatient(SystemClock):
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(min(seconds, 0.2))
+
+
+IMPATIENT = Impatient()
 
 
 def numbered(paths: list[Path]) -> list[Any]:
@@ -421,7 +426,7 @@ async def test_scaled_to_zero_and_up_again(tmp_path: Path) -> None:
             assert report.cause.code.value == "WorkloadScaledToZero"
             text = report.cause.fix.commands[0].text([f"--kubeconfig={server.kubeconfig}"])
             await asyncio.to_thread(subprocess.run, ["bash", "-c", text], check=True, capture_output=True)
-            while not (await look_at_service(cluster, case.key, sleep=_briefly)).healthy:
+            while not (await look_at_service(cluster, case.key, clock=IMPATIENT)).healthy:
                 await asyncio.sleep(0.2)
     finally:
         server.stop()

@@ -202,9 +202,9 @@ def test_one_that_waits_for_its_store_can_be_interrupted(
 def test_a_part_that_dies_takes_all_with_it_and_is_named(seamark: Command) -> None:
     program = (
         "import asyncio, sys\n"
-        "from seamark.access.events import EventRecorder\n"
+        "from seamark.api.allocation.repair import PortRepair\n"
         "async def run(self): raise ValueError('it\\nbroke')\n"
-        "EventRecorder.run = run\n"
+        "PortRepair.run = run\n"
         "from seamark.cli import main\n"
         "sys.exit(main(['up', '--api-port', '0', '--dns-port', '0', '--nodes', '0']))\n"
     )
@@ -212,7 +212,7 @@ def test_a_part_that_dies_takes_all_with_it_and_is_named(seamark: Command) -> No
     done = subprocess.run(command, capture_output=True, text=True, env=seamark.environment, check=False)
     assert done.returncode == 1
     assert "Traceback" in done.stderr  # once, in the log
-    assert done.stderr.splitlines()[-1] == "seamark: events of deployment-controller failed: ValueError: it broke"
+    assert done.stderr.splitlines()[-1] == "seamark: repair of node ports failed: ValueError: it broke"
     assert seamark.run("status").stdout.splitlines()[-1] == "not running"
 
 

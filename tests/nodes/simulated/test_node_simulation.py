@@ -94,12 +94,12 @@ async def test_no_nodes_means_nothing_at_all(world):
     assert (await world.pod("alone"))["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
-async def test_idle_nodes_hold_no_tasks_but_informers_and_recorders(world):
+async def test_idle_nodes_hold_no_tasks_but_informers(world):
     before = asyncio.all_tasks()
     await world.start(count=2)
     await world.pass_(60)
     names = {task.get_name() for task in asyncio.all_tasks() - before if not task.get_name().startswith("Task-")}
-    assert all(name.startswith(("informer", "events of")) for name in names)
+    assert all(name.startswith("informer") for name in names)
 
 
 async def test_a_foreign_node_of_our_name_is_left_alone(world, caplog):

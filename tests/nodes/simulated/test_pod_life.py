@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from seamark.kinds.values import times
 from seamark.nodes.simulated import orders, pod_life
-from seamark.nodes.simulated.pod_life import Place, Rules
+from seamark.nodes.simulated.pod_life import PodAddresses, Rules
 from seamark.rules.objects.pod import ContainerState, Pod, Running, Waiting
 
 T0 = 1_800_000_000.0
-PLACE = Place(("172.18.0.2", "fd00:172:18::2"), ("10.244.0.2", "fd00:10:244::2"))
+IPS = PodAddresses(("172.18.0.2", "fd00:172:18::2"), ("10.244.0.2", "fd00:10:244::2"))
 RULES = Rules(stop_after=0.5, backoff=10.0, backoff_cap=300.0)
 
 
@@ -43,9 +43,9 @@ def delete(pod, at, grace):
 class Watched:
     """A Pod that is looked at whenever it asks for it, and between."""
 
-    def __init__(self, pod, place=PLACE, forgetful=False):
+    def __init__(self, pod, ips=IPS, forgetful=False):
         self.pod = pod
-        self.place = place
+        self.ips = ips
         self.now = T0
         self.forgetful = forgetful
         self.moments = None
@@ -58,9 +58,7 @@ class Watched:
     def look(self):
         parsed, _ = orders.parse(self.pod.metadata.annotations)
         moments = self.moments or pod_life.recover(self.pod, self.now)
-        step = pod_life.next_status(
-            self.pod, now=self.now, place=self.place, moments=moments, orders=parsed, rules=RULES
-        )
+        step = pod_life.next_status(self.pod, now=self.now, ips=self.ips, moments=moments, orders=parsed, rules=RULES)
         self.notes += step.notes
         self.moments = None if self.forgetful else step.moments
         if step.status != self.pod.status:
@@ -106,8 +104,8 @@ def test_without_orders_a_pod_is_ready_at_once_by_one_write():
         "PodScheduled",
     ]
     assert {c.status for c in status.conditions} == {"True"}
-    assert (status.pod_ip, [a.ip for a in status.pod_ips]) == ("10.244.0.2", list(PLACE.pod_ips))
-    assert (status.host_ip, [a.ip for a in status.host_ips]) == ("172.18.0.2", list(PLACE.host_ips))
+    assert (status.pod_ip, [a.ip for a in status.pod_ips]) == ("10.244.0.2", list(IPS.pod_ips))
+    assert (status.host_ip, [a.ip for a in status.host_ips]) == ("172.18.0.2", list(IPS.host_ips))
     assert (status.start_time, status.observed_generation) == (times.text(T0), 1)
     assert pod.container.state == ContainerState(running=Running(times.text(T0)))
     assert (pod.container.ready, pod.container.started, pod.container.restart_count) == (True, True, 0)
@@ -314,10 +312,10 @@ def test_ephemeral_containers_run_once_asked_for():
 
 
 def test_without_an_address_it_waits_and_says_so():
-    pod = Watched(make(), place=Place(PLACE.host_ips, None))
+    pod = Watched(make(), ips=PodAddresses(IPS.host_ips, None))
     assert (pod.shown, pod.again) == ("Pending False", None)
     assert [note.reason for note in pod.notes] == ["FailedCreatePodSandBox"]
-    pod.place = PLACE
+    pod.ips = IPS
     pod.look()
     assert pod.shown == "Running True"
 

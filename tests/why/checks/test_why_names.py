@@ -2,7 +2,7 @@
 
 import catalogue_cases
 import pytest
-from catalogue_clusters import build, now, small
+from catalogue_clusters import build, clock, small
 
 from seamark.dns.config import ForwardConfig, ZoneConfig
 from seamark.dns.resolve import asking
@@ -21,7 +21,7 @@ async def test_names_answer_as_the_dns_engine_answers(path):
     for space in {"shop", "back"} - known:
         await cluster.create(NAMESPACES, {"metadata": {"name": space}})
     namespace, name = case.key
-    world = await observe(cluster, "", clock=now)
+    world = await observe(cluster, "", clock=clock())
     service = world.services.get(case.key)
     if service is None:
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import islice
 
 import msgspec
@@ -18,6 +18,7 @@ from seamark.access.correlation import Reference
 from seamark.access.events import EventRecorder
 from seamark.api.allocation.reserve import port_reservation
 from seamark.api.state.cache import PORTS_PREFIX, Cache
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.resource import SERVICES
 from seamark.rules.objects.service import Service
 from seamark.store.protocol import Mismatch, Store, StoreError, Write
@@ -69,13 +70,13 @@ class PortRepair:
         bounds: tuple[int, int],
         recorder: EventRecorder,
         *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._cache = cache
         self._store = store
         self._bounds = bounds
         self._recorder = recorder
-        self._sleep = sleep
+        self._clock = clock
         self._unused: dict[int, tuple[int, int]] = {}  # port → revision of its reservation, how often it was unused
 
     async def run(self) -> None:
@@ -85,7 +86,7 @@ class PortRepair:
                 await self.look()
             except StoreError as error:
                 log.warning("node ports could not be checked: %s", error)
-            await self._sleep(INTERVAL_SECONDS)
+            await self._clock.sleep(INTERVAL_SECONDS)
 
     async def look(self) -> None:
         """Look at everything once; repair what can be repaired, and record events about the rest."""

@@ -8,13 +8,13 @@ that the store itself refuses what another server has taken meanwhile.
 from __future__ import annotations
 
 import random as chance
-from collections.abc import Callable
 
 import msgspec
 
 from seamark.api.settings import ServiceNetwork
 from seamark.api.state.cache import PORTS_PREFIX, Cache
 from seamark.api.state.entries import key_of, stored
+from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.allocation import Allocation
 from seamark.kinds.kind import Kind
@@ -22,6 +22,7 @@ from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS
 from seamark.kinds.service.ipaddress import ip_address_object
 from seamark.kinds.service.servicecidr import usable_ranges
 from seamark.kinds.subresource import Part
+from seamark.kinds.values import times
 from seamark.store.protocol import Write
 
 
@@ -67,12 +68,12 @@ class ClusterPool:
 
 
 class Reservations:
-    """Turns the plans of kinds into writes.  ``now`` gives the present moment as RFC 3339."""
+    """Turns the plans of kinds into writes."""
 
-    def __init__(self, cache: Cache, network: ServiceNetwork, random: chance.Random, now: Callable[[], str]) -> None:
+    def __init__(self, cache: Cache, network: ServiceNetwork, random: chance.Random, clock: Clock) -> None:
         self._cache = cache
         self._pool = ClusterPool(cache, network, random)
-        self._now = now
+        self._clock = clock
 
     def plan(self, kind: Kind, part: Part, obj: Object, old: Object | None, *, dry_run: bool) -> Reserved:
         """Fill in what the object leaves to the cluster; raises Invalid for what cannot be had."""
@@ -91,7 +92,7 @@ class Reservations:
         """``namespace`` and ``name`` are those of the object that takes what is reserved."""
         writes = []
         for address in plan.reserve_ips:
-            value = stored(ip_address_object(address, namespace, name, now=self._now()))
+            value = stored(ip_address_object(address, namespace, name, now=times.text(self._clock.time())))
             writes.append(Write(key_of(IP_ADDRESSES, "", address), value, 0))
         writes += [port_reservation(port, namespace, name) for port in plan.reserve_ports]
         writes += [Write(key_of(IP_ADDRESSES, "", address), None) for address in plan.release_ips]

@@ -27,7 +27,7 @@ LEAF: Fields = {}
 _encode = msgspec.json.Encoder().encode
 
 
-class Malformed(ValueError):
+class MalformedFields(ValueError):
     """Something that was sent as ``fieldsV1`` is not a set of fields."""
 
 
@@ -101,7 +101,7 @@ def show_step(step: str) -> str:
 def _canonical_step(step: str) -> str | None:
     """The one spelling of a step, or None for a kind that is not known (yet)."""
     if len(step) < 2 or step[1] != ":":
-        raise Malformed(f"not a step of a path: {step!r}")
+        raise MalformedFields(f"not a step of a path: {step!r}")
     kind, text = step[0], step[2:]
     if kind == "f":
         return step
@@ -110,13 +110,13 @@ def _canonical_step(step: str) -> str | None:
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise Malformed(f"not a step of a path: {step!r}") from error
+        raise MalformedFields(f"not a step of a path: {step!r}") from error
     if kind == "k":
         if not isinstance(value, dict):
-            raise Malformed(f"not a step of a path: {step!r}")
+            raise MalformedFields(f"not a step of a path: {step!r}")
         return key_step(dict(sorted(value.items())))
     if kind == "i" and (not isinstance(value, int) or isinstance(value, bool)):
-        raise Malformed(f"not a step of a path: {step!r}")
+        raise MalformedFields(f"not a step of a path: {step!r}")
     return kind + ":" + _encode(value).decode()
 
 
@@ -124,11 +124,11 @@ def _canonical_step(step: str) -> str | None:
 
 
 def parse(sent: Any) -> Fields:
-    """The set that a client sent as ``fieldsV1``; raises :class:`Malformed`."""
+    """The set that a client sent as ``fieldsV1``; raises :class:`MalformedFields`."""
     if sent is None:
         return LEAF
     if not isinstance(sent, dict):
-        raise Malformed("a set of fields must be an object")
+        raise MalformedFields("a set of fields must be an object")
     fields: Fields = {}
     for sent_step, below in sent.items():
         if sent_step == SELF:

@@ -95,7 +95,7 @@ def _sent_or_kept(sent: Any, kept: Entries, part: Part) -> Entries:
         return []
     try:
         return parse(sent) or kept
-    except fieldsets.Malformed:
+    except fieldsets.MalformedFields:
         return kept
 
 
@@ -233,15 +233,15 @@ def _order(entry: Object) -> tuple[str, str, str, str, str]:
 
 
 def parse(sent: Any) -> Entries:
-    """Entries as a client sent them; raises :class:`fieldsets.Malformed`.  Of two with one identity the last counts."""
+    """Entries as a client sent them; of two with one identity the last counts.  Raises :class:`MalformedFields`."""
     entries: dict[str, Object] = {}
     for number, entry in enumerate(sent):
         if entry.get("operation") not in ("Apply", "Update"):
-            raise fieldsets.Malformed("operation must be `Apply` or `Update`")
+            raise fieldsets.MalformedFields("operation must be `Apply` or `Update`")
         if not entry.get("apiVersion"):
-            raise fieldsets.Malformed("apiVersion must not be empty")
+            raise fieldsets.MalformedFields("apiVersion must not be empty")
         if entry.get("fieldsType") != "FieldsV1":
-            raise fieldsets.Malformed(f"invalid fieldsType in managed fields entry {number}")
+            raise fieldsets.MalformedFields(f"invalid fieldsType in managed fields entry {number}")
         who = identity(
             entry.get("manager", ""), entry["operation"], entry["apiVersion"], entry.get("subresource") or ""
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -23,6 +23,7 @@ from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.url import check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.api.operations import Operations, unavailable
+from seamark.clock import Clock
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError
 
@@ -57,7 +58,7 @@ class Application:
         authorizer: Authorizer,
         metrics: Registry,
         max_in_flight: int,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._operations = operations
         self._verbs = verbs
@@ -136,14 +137,14 @@ class Application:
             label.verb, label.resource = "get", "documents"
             check_path(self._authorizer, user, request.method, path)
             return self._documents.answer(request)
-        place = parse(path, self._operations.kinds)
-        if place is None:
+        route = parse(path, self._operations.kinds)
+        if route is None:
             check_path(self._authorizer, user, request.method, path)
             return not_found_page()
-        target = place.target
+        target = route.target
         query = parse_query(request.query)
-        verb = verb_of(request.method, target, watch=place.watch)
-        watches = verb == "list" and (place.watch or flag(query, "watch"))
+        verb = verb_of(request.method, target, watch=route.watch)
+        watches = verb == "list" and (route.watch or flag(query, "watch"))
         label.verb, label.resource = "watch" if watches else verb, target.kind.resource.qualified
         label.warning = target.kind.request_warning
         if not watches:
@@ -156,7 +157,7 @@ class Application:
         if request.too_large:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
         check_verb(verb, target)
-        return self._verbs.perform(verb, Call(request, target, query, user, self._clock, place.watch))
+        return self._verbs.perform(verb, Call(request, target, query, user, self._clock, route.watch))
 
     # --- answers -----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from seamark.api.intake import (
     DELETE_OPTIONS,
     MOST_MISTAKES,
     Document,
-    Malformed,
+    MalformedDocument,
     Unframed,
     cannot_handle,
     delete_options_shape,
@@ -69,7 +69,7 @@ def read(body: bytes, content_type: str, kind: Kind) -> Body:
     resource = kind.resource
     try:
         value, repeated = _parse(body, format, resource, kind.shape)
-    except Malformed as fault:
+    except MalformedDocument as fault:
         raise unrecognized(fault, resource, body) from fault
     except DecodeError as error:  # protobuf only: its messages are read by shape
         raise BadRequest(cannot_handle(resource.api_version, resource.kind, resource) + str(error)) from error
@@ -80,7 +80,7 @@ def read_deletion(body: bytes, content_type: str) -> DeleteOptions:
     """The options in the body of a DELETE."""
     try:
         return deleting(_parse(body, format_of(content_type), DELETE_OPTIONS, delete_options_shape())[0])
-    except Malformed as fault:
+    except MalformedDocument as fault:
         raise BadRequest(unreadable(fault)) from fault
     except DecodeError as error:
         raise BadRequest(str(error)) from error
@@ -108,16 +108,16 @@ def _parse_json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except UnicodeDecodeError as error:
-        raise Malformed("the text is not UTF-8") from error
+        raise MalformedDocument("the text is not UTF-8") from error
     except RecursionError as error:
-        raise Malformed("exceeded max depth") from error
+        raise MalformedDocument("exceeded max depth") from error
     except (msgspec.MsgspecError, ValueError) as error:
         try:
             json_scan.check(body)
         except json_scan.SyntaxFault as fault:
-            raise Malformed(str(fault)) from error
+            raise MalformedDocument(str(fault)) from error
         # JSON, but nothing we can hold: half a surrogate pair, or a number beyond every type.
-        raise Malformed(str(error)) from error
+        raise MalformedDocument(str(error)) from error
 
 
 def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
@@ -191,7 +191,7 @@ def read_patch(body: bytes, type: PatchType, field_validation: str) -> tuple[Any
     try:
         document = _parse_json(body)
         check_depth(document)
-    except (Malformed, DecodeError) as fault:
+    except (MalformedDocument, DecodeError) as fault:
         raise BadRequest(str(fault) if type == "strategic" else f"error decoding patch: {fault}") from fault
     if field_validation == "Ignore":
         return document, ()
@@ -217,7 +217,7 @@ def read_applied(body: bytes, field_validation: str) -> tuple[Any, Sequence[str]
     try:
         config, repeated = _read_yaml_or_json(body)
         check_depth(config)
-    except (Malformed, DecodeError) as fault:
+    except (MalformedDocument, DecodeError) as fault:
         raise BadRequest(f"error decoding YAML: {fault}") from fault
     if repeated and field_validation == "Strict":
         raise BadRequest(f"error strict decoding YAML: {'; '.join(repeated)}")
@@ -229,7 +229,7 @@ def _read_yaml_or_json(body: bytes) -> tuple[Any, list[str]]:
     if body.lstrip()[:1] == b"{":
         try:
             value = _parse_json(body)
-        except Malformed:
+        except MalformedDocument:
             return _parse_yaml(body)
         if not _may_repeat_keys(body, value):
             return value, []

@@ -6,7 +6,7 @@ Tables, metadata only, a kind that is stored as another) decodes and is built fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from seamark import errors
 from seamark.api.http.negotiate import Representation
 from seamark.api.state.entries import Entry
+from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 
@@ -23,7 +24,7 @@ INCLUDE = ("", "None", "Metadata", "Object")
 class Renderer:
     """Makes the bytes of one kind's objects in one representation."""
 
-    def __init__(self, kind: Kind, representation: Representation, include: str, clock: Callable[[], float]) -> None:
+    def __init__(self, kind: Kind, representation: Representation, include: str, clock: Clock) -> None:
         if representation.as_ == "Table" and include not in INCLUDE:
             raise errors.BadRequest(
                 f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": '
@@ -152,7 +153,7 @@ class Renderer:
                 shown = obj
             case _:
                 shown = self._metadata(obj)
-        row: Object = {"cells": list(self.kind.row(obj, self.clock()))}
+        row: Object = {"cells": list(self.kind.row(obj, self.clock.time()))}
         if conditions := self.kind.row_conditions(obj):
             row["conditions"] = list(conditions)
         row["object"] = shown

@@ -23,14 +23,14 @@ from seamark.kinds.values.fields import show
 Query = dict[str, list[str]]
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class Route(msgspec.Struct, frozen=True, gc=False):
     """What a path leads to; ``watch`` if the path itself says that it is a watch."""
 
     target: Target
     watch: bool = False
 
 
-def parse(path: str, kinds: Kinds) -> Place | None:
+def parse(path: str, kinds: Kinds) -> Route | None:
     """The target of a path below a served group and version; None if the group is not served at all.
 
     Raises NotFound for a resource that a served group does not have.
@@ -50,7 +50,7 @@ def parse(path: str, kinds: Kinds) -> Place | None:
         raise not_found()
     version, *rest = rest
     watch = rest[0] == "watch"
-    return Place(_object(kinds, group, version, rest[1:] if watch else rest), watch)
+    return Route(_object(kinds, group, version, rest[1:] if watch else rest), watch)
 
 
 def _object(kinds: Kinds, group: str, version: str, parts: list[str]) -> Target:

@@ -6,7 +6,7 @@ Each verb is read downward: how the answer shall look, the options of the query,
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
 import msgspec
 
@@ -25,6 +25,7 @@ from seamark.api.operations import FOUND, Answered, Operations, success
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.write import Written
+from seamark.clock import Clock
 from seamark.kinds.values import times
 from seamark.kinds.values.refusals import named
 
@@ -66,7 +67,7 @@ class Call(msgspec.Struct):
     target: Target
     query: Query
     user: User
-    clock: Callable[[], float]
+    clock: Clock
     watch: bool = False
 
     @property
@@ -85,7 +86,7 @@ class Call(msgspec.Struct):
     def caller(self, options: WriteOptions) -> Caller:
         return Caller(
             self.user,
-            times.text(self.clock()),
+            times.text(self.clock.time()),
             managed.manager_name(self.request.headers.get("user-agent", ""), options.field_manager),
             bool(options.dry_run),
             options.field_validation,
@@ -97,7 +98,7 @@ class Call(msgspec.Struct):
             options = body.read_deletion(self.request.body, self.content_type)
         else:
             options = delete_options(self.query)
-        return options, Caller(self.user, times.text(self.clock()))
+        return options, Caller(self.user, times.text(self.clock.time()))
 
 
 class Verbs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from seamark.cli.asking.why import add_scope_options, style_of, with_cluster
 from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
+from seamark.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
@@ -61,7 +61,7 @@ async def _audit(options: argparse.Namespace, cluster: Cluster, connection: Conn
     from seamark.why.look import look_through
 
     namespace = "" if options.all_namespaces else options.namespace or connection.namespace
-    problems, notes = await look_through(cluster, namespace, clock=time.time)
+    problems, notes = await look_through(cluster, namespace, clock=SYSTEM_CLOCK)
     removable = [each for each in problems if each.removable]
     chosen = bool(options.fix and removable) and _confirmed(options, removable, problems)
     done: dict[tuple[str, str, str], str] = {}

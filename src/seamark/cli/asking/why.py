@@ -27,6 +27,7 @@ from seamark.cli.clusters import (
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.terminal import colourful
+from seamark.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
@@ -201,7 +202,7 @@ async def _print_history(options: argparse.Namespace, kind: str, name: str, clus
 
     if kind != "service" or not name or options.watch:
         raise Failure("--since is for the history of one Service: svc/NAME", 2)
-    world = await observe_service(cluster, (namespace, name), clock=time.time)
+    world = await observe_service(cluster, (namespace, name), clock=SYSTEM_CLOCK)
     memory = await recall(cluster, (namespace, name))
     history = chronicle(world, (namespace, name), memory, since=options.since)
     print(as_json(history) if options.output == "json" else render(history, style_of(options)))

@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-class Place(msgspec.Struct, frozen=True):
+class DemoCluster(msgspec.Struct, frozen=True):
     """A cluster to play on; ``dns`` is empty if its address is not known."""
 
     kubeconfig: Path
@@ -68,10 +68,10 @@ def main(arguments: list[str]) -> int:
 
     # The log of a Seamark of our own would be taken for the output of a command.
     set_up(LogSettings(level="error"))
-    with _place(options) as place, _kubeconfig(place.kubeconfig):
-        stage = TerminalStage(options.namespace, place, pause=options.pause)
-        stage.say(place.told)
-        stage.shown(f"export KUBECONFIG={place.kubeconfig}")
+    with _cluster(options) as cluster, _kubeconfig(cluster.kubeconfig):
+        stage = TerminalStage(options.namespace, cluster, pause=options.pause)
+        stage.say(cluster.told)
+        stage.shown(f"export KUBECONFIG={cluster.kubeconfig}")
         if not stage.nodes:
             stage.say("It has no simulated nodes.")
         _prepare(stage)
@@ -99,15 +99,15 @@ def _play(stage: TerminalStage) -> None:
 
 
 @contextlib.contextmanager
-def _place(options: argparse.Namespace) -> Iterator[Place]:
+def _cluster(options: argparse.Namespace) -> Iterator[DemoCluster]:
     if options.kubeconfig:
         path = Path(options.kubeconfig).absolute()
-        yield Place(path, "", f"On the cluster of {path}.")
+        yield DemoCluster(path, "", f"On the cluster of {path}.")
         return
     found = None if options.ephemeral else running_in(data_dir_of(options.data_dir))
     if found is not None and found.ready:
         dns = found.dns[0] if found.dns else ""
-        yield Place(Path(found.kubeconfig), dns, f"On the Seamark that runs in {Path(found.kubeconfig).parent}.")
+        yield DemoCluster(Path(found.kubeconfig), dns, f"On the Seamark that runs in {Path(found.kubeconfig).parent}.")
         return
 
     from seamark.daemon import StartError
@@ -122,7 +122,9 @@ def _place(options: argparse.Namespace) -> Iterator[Place]:
     try:
         host, port = cluster.dns
         took = time.perf_counter() - began
-        yield Place(cluster.kubeconfig, f"{host}:{port}", f"On a Seamark of its own, which took {took:.2f} s to start.")
+        yield DemoCluster(
+            cluster.kubeconfig, f"{host}:{port}", f"On a Seamark of its own, which took {took:.2f} s to start."
+        )
     finally:
         cluster.stop()
 
@@ -170,9 +172,9 @@ def _prepare(stage: TerminalStage) -> None:
 class TerminalStage:
     """Plays on the terminal: shows every command and exactly what it printed."""
 
-    def __init__(self, namespace: str, place: Place, *, pause: bool) -> None:
+    def __init__(self, namespace: str, cluster: DemoCluster, *, pause: bool) -> None:
         self.namespace = namespace
-        self.resolver = f"--server {place.dns}" if place.dns else ""
+        self.resolver = f"--server {cluster.dns}" if cluster.dns else ""
         self._pause = pause and sys.stdin.isatty()
         self._colour = colourful(sys.stdout)
         self._warned: set[str] = set()

@@ -11,7 +11,6 @@ from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.mirroring_controller import MirroringController
 from seamark.controllers.settings import ALL, DiscoverySettings, Name
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
-from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.node import Node
@@ -33,7 +32,7 @@ def add_discovery(
     if unknown:
         raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
     settings = settings or DiscoverySettings()
-    informers, clock, metrics = manager.informers, manager.clock, manager.metrics
+    informers = manager.informers
     services = informers.of(SERVICES, as_=Service)
     nodes = informers.of(NODES, as_=Node)
     members = Members(services=services, pods=informers.of(PODS, as_=Pod), nodes=nodes)
@@ -41,43 +40,37 @@ def add_discovery(
     if "endpoints" in which:
         states.append(
             EndpointsController(
+                manager,
                 cluster,
                 members=members,
                 endpoints=informers.of(ENDPOINTS, as_=Endpoints),
-                recorder=manager.recorder(cluster, ENDPOINTS_CONTROLLER),
                 workers=settings.workers,
                 batch=settings.batch,
-                clock=clock,
-                metrics=metrics,
             )
         )
     if "endpointslices" in which:
         states.append(
             EndpointSlicesController(
+                manager,
                 cluster,
                 members=members,
                 nodes=nodes,
                 slices=informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
-                recorder=manager.recorder(cluster, "endpoint-slice-controller"),
                 limit=settings.max_endpoints_per_slice,
                 workers=settings.workers,
                 batch=settings.batch,
-                clock=clock,
-                metrics=metrics,
             )
         )
     if "endpointslicemirroring" in which:
         states.append(
             MirroringController(
+                manager,
                 cluster,
                 services=services,
                 endpoints=informers.of(ENDPOINTS, as_=Endpoints),
                 slices=informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
-                recorder=manager.recorder(cluster, "endpoint-slice-mirroring-controller"),
                 workers=settings.workers,
                 batch=settings.batch,
-                clock=clock,
-                metrics=metrics,
             )
         )
     manager.add(*states)

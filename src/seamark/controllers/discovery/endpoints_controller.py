@@ -11,13 +11,11 @@ import msgspec
 
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, split_key
-from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.members import Members
 from seamark.errors import ApiError, Conflict, NotFound
 from seamark.kinds.resource import ENDPOINTS
-from seamark.metrics import Registry
+from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER
 from seamark.rules.changes import Changes, TriggerTimes
 from seamark.rules.endpoints import EndpointsState
 from seamark.rules.objects.endpoints import Endpoints
@@ -25,6 +23,7 @@ from seamark.rules.objects.metadata import Written
 from seamark.rules.objects.service import Service
 from seamark.runtime.controller import Controller
 from seamark.runtime.ledger import Ledger
+from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 # How often a plan is made again at once after a conflict with another writer, before the key fails and waits.
@@ -48,23 +47,21 @@ class EndpointsController(Controller):
 
     def __init__(
         self,
+        manager: Manager,
         cluster: Cluster,
         *,
         members: Members,
         endpoints: Informer[Endpoints],
-        recorder: EventRecorder,
         workers: int = 5,
         batch: float = 0.0,
-        clock: Clock = SYSTEM_CLOCK,
-        metrics: Registry | None = None,
     ) -> None:
-        super().__init__("endpoints", workers=workers, batch=batch, clock=clock, metrics=metrics)
+        super().__init__("endpoints", manager, workers=workers, batch=batch)
         self._cluster = cluster
         self._members = members
         self._endpoints = self.watch(endpoints, self._endpoints_changed)
-        self._recorder = recorder
+        self._recorder = manager.recorder(cluster, ENDPOINTS_CONTROLLER)
         self._kept: dict[Key, _Kept] = {}
-        self._ledger = Ledger(endpoints, clock=clock, wake=self.queue.add)
+        self._ledger = Ledger(endpoints, clock=manager.clock, wake=self.queue.add)
         self._canonical: dict[Key, str] = {}  # the version we wrote: it is in canonical form already
         members.follow(self)
 

@@ -9,16 +9,13 @@ import msgspec
 
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer, key_of
-from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
 from seamark.errors import ApiError
 from seamark.kinds.resource import SERVICES
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE, SLICE_CONTROLLER
-from seamark.metrics import Registry
 from seamark.rules import hints
 from seamark.rules.changes import Notice, TriggerTimes
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -26,6 +23,7 @@ from seamark.rules.objects.node import Node
 from seamark.rules.objects.service import Service
 from seamark.rules.slices.state import SlicesPlan, SlicesState, Topology
 from seamark.runtime.controller import Controller, Expected
+from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
 
 # A key that stands for a change of the Nodes, not for a Service.
@@ -60,27 +58,23 @@ class EndpointSlicesController(Controller):
 
     def __init__(
         self,
+        manager: Manager,
         cluster: Cluster,
         *,
         members: Members,
         nodes: Informer[Node],
         slices: Informer[EndpointSlice],
-        recorder: EventRecorder,
         limit: int = ENDPOINTS_PER_SLICE,
         workers: int = 5,
         batch: float = 0.0,
-        clock: Clock = SYSTEM_CLOCK,
-        metrics: Registry | None = None,
     ) -> None:
-        metrics = metrics or Registry()
-        retry = Retry(base=1.0, cap=60.0)
-        super().__init__("endpointslices", workers=workers, retry=retry, batch=batch, clock=clock, metrics=metrics)
+        super().__init__("endpointslices", manager, workers=workers, retry=Retry(base=1.0, cap=60.0), batch=batch)
         self._members = members
         self._nodes = self.watch(nodes, self._node_changed)
         self.watch(slices, self._slice_changed)
-        self._slices = Slices(cluster, slices, self, managed_by=SLICE_CONTROLLER, clock=clock, metrics=metrics)
-        self._absent = AbsentSlices(clock)
-        self._recorder = recorder
+        self._slices = Slices(manager, cluster, slices, self, managed_by=SLICE_CONTROLLER)
+        self._absent = AbsentSlices(manager.clock)
+        self._recorder = manager.recorder(cluster, "endpoint-slice-controller")
         self._limit = limit
         self._edit_delay = max(EDIT_DELAY, batch)
         self._kept: dict[Key, _Kept] = {}

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from seamark.access.cluster import Cluster
 from seamark.access.correlation import Reference
-from seamark.access.events import EventRecorder
 from seamark.access.informer import Informer
-from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
 from seamark.kinds.resource import ENDPOINTS
 from seamark.kinds.wellknown import MIRROR_CONTROLLER
-from seamark.metrics import Registry
 from seamark.rules import mirroring
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.service import Service
 from seamark.runtime.controller import Controller
+from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
 
 ATTEMPTS = 3
@@ -29,27 +27,23 @@ class MirroringController(Controller):
 
     def __init__(
         self,
+        manager: Manager,
         cluster: Cluster,
         *,
         services: Informer[Service],
         endpoints: Informer[Endpoints],
         slices: Informer[EndpointSlice],
-        recorder: EventRecorder,
         workers: int = 5,
         batch: float = 0.0,
-        clock: Clock = SYSTEM_CLOCK,
-        metrics: Registry | None = None,
     ) -> None:
-        metrics, retry = metrics or Registry(), Retry(base=1.0, cap=60.0)
-        super().__init__(
-            "endpointslicemirroring", workers=workers, retry=retry, batch=batch, clock=clock, metrics=metrics
-        )
+        retry = Retry(base=1.0, cap=60.0)
+        super().__init__("endpointslicemirroring", manager, workers=workers, retry=retry, batch=batch)
         self._services = self.watch(services, self._service_changed)
         self._endpoints = self.watch(endpoints, self._endpoints_changed)
         self.watch(slices, self._slice_changed)
-        self._slices = Slices(cluster, slices, self, managed_by=MIRROR_CONTROLLER, clock=clock, metrics=metrics)
-        self._absent = AbsentSlices(clock)
-        self._recorder = recorder
+        self._slices = Slices(manager, cluster, slices, self, managed_by=MIRROR_CONTROLLER)
+        self._absent = AbsentSlices(manager.clock)
+        self._recorder = manager.recorder(cluster, "endpoint-slice-mirroring-controller")
         self._batch = batch
 
     # --- following ---------------------------------------------------------------------------------

@@ -124,9 +124,10 @@ class ControllerProcess:
         if self._election is None:
             await self._work()
             return
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._recorder.run(), name="event recorder")
+        try:
             await self._election.run(self._work)
+        finally:
+            await self._recorder.stop()
 
     async def _work(self) -> None:
         manager = self._manager = Manager(Informers(self._cluster), metrics=self.metrics)

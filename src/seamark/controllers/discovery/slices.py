@@ -20,12 +20,12 @@ from seamark.clock import Clock
 from seamark.errors import ApiError, Conflict, Forbidden, NotFound
 from seamark.kinds.resource import ENDPOINT_SLICES
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
-from seamark.metrics import Registry
 from seamark.rules.changes import Changes
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.metadata import Written
 from seamark.runtime.controller import Again, Controller, Expected
 from seamark.runtime.ledger import Ledger
+from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 # The number of simultaneous writes for one Service.
@@ -64,22 +64,21 @@ class Slices:
 
     def __init__(
         self,
+        manager: Manager,
         cluster: Cluster,
         informer: Informer[EndpointSlice],
         controller: Controller,
         *,
         managed_by: str,
-        clock: Clock,
-        metrics: Registry,
     ) -> None:
         self._cluster = cluster
         self._managed_by = managed_by
-        self._ledger = Ledger(informer, clock=clock, wake=controller.queue.add)
+        self._ledger = Ledger(informer, clock=manager.clock, wake=controller.queue.add)
         self._shown = informer.index(f"service of {managed_by}", self._services_of)
         family = ("endpoint_slice_controller_changes", "Slices written.", controller.name)
         labels = ("name", "operation")
         self._created, self._updated, self._deleted = (
-            metrics.counter(*family, operation, labels=labels) for operation in ("create", "update", "delete")
+            manager.metrics.counter(*family, operation, labels=labels) for operation in ("create", "update", "delete")
         )
 
     # --- reading -----------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class AddressRepair(Controller):
     """Keeps IPAddresses and cluster IPs in agreement; a key is an address."""
 
     def __init__(self, manager: Manager, cluster: Cluster) -> None:
-        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(NAME, manager)
         self._cluster = cluster
         self._recorder = manager.recorder(cluster, NAME)
         self._clock = manager.clock

@@ -41,7 +41,7 @@ class EventExpiry(Controller):
 
     def __init__(self, manager: Manager, cluster: Cluster, *, keep: float = KEEP_SECONDS) -> None:
         retry = Retry(base=1.0, cap=60.0)
-        super().__init__("event-expiry", workers=1, retry=retry, clock=manager.clock, metrics=manager.metrics)
+        super().__init__("event-expiry", manager, workers=1, retry=retry)
         self._cluster = cluster
         self._keep = keep
         self._clock = manager.clock

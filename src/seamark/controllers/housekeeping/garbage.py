@@ -63,7 +63,7 @@ class GarbageCollector(Controller):
     """Deletes objects when all their owners are gone.  A key is a kind and the key of an object."""
 
     def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
-        super().__init__("garbage-collector", clock=manager.clock, metrics=manager.metrics)
+        super().__init__("garbage-collector", manager)
         self._cluster = cluster
         self._everything = everything
         self._resources: dict[str, Resource] = {}  # by their names in keys

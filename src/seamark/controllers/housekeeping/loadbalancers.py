@@ -29,7 +29,7 @@ NAME = "service-lb-controller"
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 
 
-class Plan(msgspec.Struct, frozen=True):
+class AddressPlan(msgspec.Struct, frozen=True):
     """Which addresses a Service should have, and why it does not get all it asks for."""
 
     addresses: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def wanted(service: Service) -> bool:
     )
 
 
-def plan(service: Service, pool: Pool) -> Plan:
+def plan(service: Service, pool: Pool) -> AddressPlan:
     """One address for each family of the Service: the one it has, the one it asks for, or a free one."""
     key = service.metadata.key
     mine = [a for a in service.ingress_addresses if pool.contains(a) and pool.owner(a) in (None, key)]
@@ -54,7 +54,7 @@ def plan(service: Service, pool: Pool) -> Plan:
     problem = ""
     families = [f for f in _families(service) if pool.has(f)]
     if not families:
-        return Plan(problem=f"the pool has no {' or '.join(_families(service))} addresses")
+        return AddressPlan(problem=f"the pool has no {' or '.join(_families(service))} addresses")
     for each in families:
         has = next((address for address in mine if family(address) == each), None)
         if asked and family(asked) == each and asked != has:
@@ -68,7 +68,7 @@ def plan(service: Service, pool: Pool) -> Plan:
             problem = problem or f"the pool has no free {each} address"
         else:
             addresses.append(found)
-    return Plan(tuple(addresses), problem)
+    return AddressPlan(tuple(addresses), problem)
 
 
 def _why_not(asked: str, key: Key, pool: Pool) -> str:
@@ -86,7 +86,7 @@ class LoadBalancerController(Controller):
     """Assigns addresses to Services and releases them."""
 
     def __init__(self, manager: Manager, cluster: Cluster, pool: Sequence[str]) -> None:
-        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(NAME, manager)
         self._cluster = cluster
         # Events have the source of the controller that runs in clouds.
         self._recorder = manager.recorder(cluster, "service-controller")

@@ -74,7 +74,7 @@ class NamespaceContents(Controller):
     """Gives one object to every namespace that is not being deleted."""
 
     def __init__(self, manager: Manager, cluster: Cluster, given: Given) -> None:
-        super().__init__(given.controller, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(given.controller, manager)
         self._cluster = cluster
         self._given = given
         informers = manager.informers

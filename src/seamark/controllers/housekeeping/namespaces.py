@@ -23,7 +23,7 @@ class NamespaceController(Controller):
     """Empties namespaces that are being deleted, and removes them."""
 
     def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
-        super().__init__("namespace-controller", clock=manager.clock, metrics=manager.metrics)
+        super().__init__("namespace-controller", manager)
         self._cluster = cluster
         self._everything = everything
         self._clock = manager.clock

@@ -76,7 +76,7 @@ class ServiceCIDRController(Controller):
     """Protects ServiceCIDRs, reports whether they are ready, and releases those that no address depends on."""
 
     def __init__(self, manager: Manager, cluster: Cluster) -> None:
-        super().__init__(NAME, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(NAME, manager)
         self._cluster = cluster
         self._recorder = manager.recorder(cluster, NAME)
         self._clock = manager.clock

@@ -142,8 +142,7 @@ def plan(
     change.finished = [pod for pod in change.finished if pod.metadata.uid not in spared]
     strategy = daemon_set.spec.update_strategy
     if not change and strategy.type == "RollingUpdate":
-        replace = _surged if daemon_set.surges else _replaced
-        change = replace(daemon_set, pods, nodes, hash, now)
+        change = _rolled(daemon_set, pods, nodes, hash, now)
     return DaemonChanges(change.create[:BURST], change.delete[:BURST], change.finished)
 
 
@@ -198,50 +197,32 @@ def _old_and_new(daemon_set: DaemonSet, here: Sequence[Pod], hash: str) -> tuple
     return old, new
 
 
-def _replaced(
+def _rolled(
     daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
 ) -> DaemonChanges:
-    """Outdated Pods to delete, within ``maxUnavailable``; Pods that do not work are deleted in any case."""
-    seconds = daemon_set.spec.min_ready_seconds
-    idle: list[Pod] = []
-    working: list[Pod] = []
-    missing = 0
+    """Delete outdated Pods within ``maxUnavailable``, or start new ones beside them within ``maxSurge``.
+
+    Pods that do not work come first, whatever the limit, because replacing them makes nothing worse.
+    """
+    seconds, rolling = daemon_set.spec.min_ready_seconds, daemon_set.spec.update_strategy.rolling_update
+    idle: list[tuple[str, Pod]] = []
+    working: list[tuple[str, Pod]] = []
+    used = 0  # nodes that count against the limit already
     for node, eligible in nodes.items():
         if not eligible.run:
             continue
         old, new = _old_and_new(daemon_set, pods.get(node, ()), hash)
-        if old is not None and new is None and old.available(seconds, now):
-            working.append(old)
-        elif old is not None and new is None:
-            idle.append(old)
-            missing += 1
-        else:
-            missing += new is None or old is not None or not new.available(seconds, now)
-    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_unavailable, nodes)
-    return DaemonChanges(delete=idle + working[: max(0, allowed - missing)])
-
-
-def _surged(
-    daemon_set: DaemonSet, pods: Mapping[str, Sequence[Pod]], nodes: Mapping[str, Eligibility], hash: str, now: float
-) -> DaemonChanges:
-    """Start new Pods beside outdated ones, within ``maxSurge``; beside one that does not work, at once."""
-    seconds = daemon_set.spec.min_ready_seconds
-    idle: list[str] = []
-    working: list[str] = []
-    surging = 0
-    for node, eligible in nodes.items():
-        if not eligible.run:
-            continue
-        old, new = _old_and_new(daemon_set, pods.get(node, ()), hash)
-        if old is not None and new is not None:
-            surging += 1
-        elif old is not None and old.available(seconds, now):
-            working.append(node)
+        if old is not None and new is None:
+            (working if old.available(seconds, now) else idle).append((node, old))
         elif old is not None:
-            idle.append(node)
-            surging += 1
-    allowed = _limit(daemon_set.spec.update_strategy.rolling_update.max_surge, nodes)
-    return DaemonChanges(create=idle + working[: max(0, allowed - surging)])
+            used += 1
+        elif not daemon_set.surges:
+            used += new is None or not new.available(seconds, now)
+    limit = _limit(rolling.max_surge if daemon_set.surges else rolling.max_unavailable, nodes)
+    chosen = idle + working[: max(0, limit - used - len(idle))]
+    if daemon_set.surges:
+        return DaemonChanges(create=[node for node, _ in chosen])
+    return DaemonChanges(delete=[pod for _, pod in chosen])
 
 
 def count(

@@ -34,7 +34,7 @@ class Resize(msgspec.Struct, frozen=True):
     after: ReplicaSet
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RolloutPlan(msgspec.Struct, frozen=True):
     """``again`` is after how many seconds to plan again if nothing changes."""
 
     status: DeploymentStatus
@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True):
     again: float | None = None
 
 
-def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, lingering: bool, now: float) -> Plan:
+def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, lingering: bool, now: float) -> RolloutPlan:
     """``lingering``: Pods of old ReplicaSets still run, perhaps terminating; Recreate waits for them."""
     new, old = split(deployment, sets)
     draft = _Draft(deployment, new, old, now)
@@ -145,7 +145,7 @@ class _Draft:
         kept.sort(key=lambda rs: number(rs.metadata.annotations, REVISION) or 0)
         self._deleted = tuple(rs for rs in kept[: len(kept) - limit] if _empty(rs))
 
-    def plan(self, *, moving: bool) -> Plan:
+    def plan(self, *, moving: bool) -> RolloutPlan:
         """``moving`` is true for a rollout; a paused or scaled Deployment does not report progress."""
         deployment, sets, now = self._deployment, list(self._after.values()), self._now
         status = rollout_status.summed_up(deployment, sets, self.new, conditions=self._conditions, now=now)
@@ -161,7 +161,7 @@ class _Draft:
         ]
         revision = self.new.metadata.annotations.get(REVISION, "") if self.new is not None else ""
         # A second more, because times are written without fractions of seconds.
-        return Plan(
+        return RolloutPlan(
             status,
             revision=revision,
             create=self._created,

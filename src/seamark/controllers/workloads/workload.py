@@ -39,7 +39,7 @@ class WorkloadController(Controller, Generic[W]):
 
     def __init__(self, name: str, resource: Resource, workloads: Informer[W], place: Workplace) -> None:
         manager = place.manager
-        super().__init__(name, batch=place.batch, clock=manager.clock, metrics=manager.metrics)
+        super().__init__(name, manager, batch=place.batch)
         self.resource = resource
         self.owners = Owners(resource, workloads)
         self._cluster = place.cluster

@@ -150,7 +150,7 @@ class Forwarder:
                             longest=self._config.longest_ttl,
                             longest_negative=self._config.longest_negative_ttl,
                         )
-                    except (UpstreamFailed, wire.Malformed, dns.exception.DNSException) as problem:
+                    except (UpstreamFailed, wire.MalformedMessage, dns.exception.DNSException) as problem:
                         self._failures.add()
                         problems.append(str(problem))
                         continue
@@ -158,7 +158,7 @@ class Forwarder:
                     return answer
         except TimeoutError:
             problems.append(f"nothing within {self._config.deadline:g} s")
-        raise UpstreamFailed("; ".join(problems) or "nobody to ask")
+        raise UpstreamFailed("; ".join(problems) or "there is no upstream resolver to ask")
 
     def _order(self, name: Labels) -> list[UpstreamResolver]:
         resolvers = list(self._resolvers(name))

@@ -1,6 +1,6 @@
 """The sockets that queries arrive at.
 
-- ``addresses``: parses listen addresses, and finds the server's own addresses
+- ``addresses``: finds the server's own addresses
 - ``udp``: reads and answers datagrams
 - ``mmsg``: Linux's system calls for many datagrams at once
 - ``tcp``: reads and answers connections

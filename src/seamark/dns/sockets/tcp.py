@@ -153,7 +153,7 @@ class _Connection(asyncio.Protocol):
             hits = entry.hits = entry.hits + 1
             self._send(packet[:2] + entry.forms[hits % entry.spread])
         else:
-            outcome = responder.respond(packet, responder.tcp, client=self._client)
+            outcome = responder.try_to_respond(packet, responder.tcp, client=self._client)
             if isinstance(outcome, Awaitable):
                 self.waiting += 1
                 self._listener.background(self._answer_later(outcome))
@@ -175,7 +175,7 @@ class _Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if reply is None:
-            # The packet was not a query: close the connection.
+            # The packet was not a query, or answering it failed: close the connection.
             self._transport.close()
             return
         messages = [reply] if isinstance(reply, bytes) else reply

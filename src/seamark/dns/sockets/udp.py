@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from seamark.dns.responder import Outcome, Reply, Responder
+from seamark.dns.responder import Reply, Responder
 from seamark.dns.sockets import mmsg
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class UdpListener:
         measures.took("udp", (time.perf_counter() - began) / count, count)
 
     def _answer_unready(self, at: int, packet: bytes) -> None:
-        outcome = self._respond(packet)
+        outcome = self._responder.try_to_respond(packet, self._responder.udp)
         if isinstance(outcome, bytes):
             self._batch.reply(at, outcome)
         elif isinstance(outcome, Awaitable):
@@ -106,15 +106,6 @@ class UdpListener:
                 self._answer_later(outcome, partial(self._batch.send_alone, address=address, control=control))
             )
 
-    def _respond(self, packet: bytes) -> Outcome:
-        """Answer one query; an unexpected exception must not lose the replies to the rest of the batch."""
-        try:
-            return self._responder.respond(packet, self._responder.udp)
-        except Exception:
-            log.exception("a query could not be answered: %s", packet.hex())
-            self._responder.measures.failed.add()
-            return None
-
     # --- one by one --------------------------------------------------------------------------------
 
     def _drain_singly(self) -> None:
@@ -122,7 +113,8 @@ class UdpListener:
         for _ in range(_ROUNDS * mmsg.BATCH):
             try:
                 packet, address = self._sock.recvfrom(_LONGEST_QUERY)
-            except (BlockingIOError, InterruptedError, ConnectionRefusedError):
+            except OSError:
+                # Nothing waits, or the kernel reports that an earlier reply did not reach its client.
                 return
             began = time.perf_counter()
             entry = plain.get(packet[2:])
@@ -130,7 +122,7 @@ class UdpListener:
                 hits = entry.hits = entry.hits + 1
                 self._send_singly(packet[:2] + entry.forms[hits % entry.spread], address)
             else:
-                outcome = self._respond(packet)
+                outcome = self._responder.try_to_respond(packet, self._responder.udp)
                 if isinstance(outcome, bytes):
                     self._send_singly(outcome, address)
                 elif isinstance(outcome, Awaitable):
@@ -140,7 +132,8 @@ class UdpListener:
     def _send_singly(self, data: bytes, address: tuple[str, int]) -> None:
         try:
             self._sock.sendto(data, address)
-        except BlockingIOError:
+        except OSError:
+            # The send buffer is full, or there is no route back to this client.
             self._responder.measures.unsent.add()
 
     # --- later -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ _LONGEST_NAME = 255
 _MOST_POINTERS = 126
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """The packet is not a well-formed message; ``question`` is its question if that could be read."""
 
     def __init__(self, reason: str, question: Question | None = None) -> None:
@@ -72,7 +72,7 @@ def read_name(packet: bytes, at: int) -> tuple[Spelled, int]:
     budget, pointers, size = _LONGEST_NAME, 0, len(packet)
     while True:
         if at >= size:
-            raise Malformed("a name runs off the message")
+            raise MalformedMessage("a name runs off the message")
         length = packet[at]
         at += 1
         if length == 0:
@@ -82,19 +82,19 @@ def read_name(packet: bytes, at: int) -> tuple[Spelled, int]:
             at += length
             budget -= length + 1
             if len(label) < length or budget <= 0:
-                raise Malformed("a name is too long")
+                raise MalformedMessage("a name is too long")
             labels.append(label)
         elif length >= 192:
             if at >= size:
-                raise Malformed("a pointer runs off the message")
+                raise MalformedMessage("a pointer runs off the message")
             pointers += 1
             if pointers > _MOST_POINTERS:
-                raise Malformed("pointers go round in circles")
+                raise MalformedMessage("pointers go round in circles")
             if end < 0:
                 end = at + 1
             at = (length & 0x3F) << 8 | packet[at]
         else:
-            raise Malformed("a label of an unknown kind")
+            raise MalformedMessage("a label of an unknown kind")
 
 
 def read_query(packet: bytes) -> Query | bytes | None:
@@ -113,7 +113,7 @@ def read_query(packet: bytes) -> Query | bytes | None:
     try:
         question, at = _read_question(packet)
         return _read_rest(packet, at, ident, flags, question, answers + authorities, additionals)
-    except Malformed as problem:
+    except MalformedMessage as problem:
         return _refusal(ident, flags & ~_OPCODE, Rcode.FORMERR, problem.question)
 
 
@@ -122,7 +122,7 @@ def _read_question(packet: bytes) -> tuple[Question, int]:
     spelled, at = read_name(packet, 12)
     numbers = packet[at : at + 4]
     if len(numbers) % 2:
-        raise Malformed("the question ends in the middle of a number")
+        raise MalformedMessage("the question ends in the middle of a number")
     wanted, klass = struct.unpack("!HH", numbers.ljust(4, b"\0"))
     return Question(spelled, lowered(spelled), wanted, klass), at + len(numbers)
 
@@ -139,19 +139,19 @@ def _read_rest(
             break
         try:
             _, at = read_name(packet, at)
-        except Malformed as problem:
-            raise Malformed(str(problem), question) from problem
+        except MalformedMessage as problem:
+            raise MalformedMessage(str(problem), question) from problem
         if at + 10 > len(packet):
-            raise Malformed("a record is cut short", question)
+            raise MalformedMessage("a record is cut short", question)
         kind, klass, ttl, length = RECORD.unpack_from(packet, at)
         at += 10
         data, at = packet[at : at + length], at + length
         if at > len(packet):
-            raise Malformed("a record's data runs off the message", question)
+            raise MalformedMessage("a record's data runs off the message", question)
         if length and not (
             _options_whole(data) if kind == Type.OPT else _data_whole(packet, kind, at - length, length)
         ):
-            raise Malformed("a record's data is not what its type says", question)
+            raise MalformedMessage("a record's data is not what its type says", question)
         if kind == Type.OPT and number >= skip:
             size, version, dnssec_ok = klass, (ttl >> 16) & 0xFF, bool(ttl & _DO)
         elif kind == Type.SOA and number < skip and length:

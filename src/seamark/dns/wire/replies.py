@@ -16,7 +16,7 @@ _LARGEST_FORMS = 48 * 1024
 _FIRST_POINTER = 0x4000  # offsets beyond this do not fit a compression pointer
 
 
-class Writer:
+class ReplyWriter:
     """Builds a reply record by record until it is full."""
 
     def __init__(self, question: Question, limit: int) -> None:
@@ -85,7 +85,7 @@ def write_answer(query: Query, answer: Answer, limit: int) -> bytes:
     if not answer.answers and answer.zone:
         return _write_negative(query, answer)
     opt = opt_record(query)
-    writer = Writer(query.question, limit - len(opt))
+    writer = ReplyWriter(query.question, limit - len(opt))
     counts = [writer.section(part) for part in (answer.answers, answer.authority, answer.additional)]
     return writer.finish(query.id, reply_flags(query, answer.rcode, authoritative=True), counts, opt)
 

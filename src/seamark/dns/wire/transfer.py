@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from seamark.dns.wire.message import Query, reply_flags
-from seamark.dns.wire.replies import Writer
+from seamark.dns.wire.replies import ReplyWriter
 from seamark.dns.zone.answers import Authority
 from seamark.dns.zone.names import Labels, is_reverse_zone, reverse_labels, within
 from seamark.dns.zone.records import Question, Record, Spelled, Type, spell
@@ -88,7 +88,7 @@ def _written(query: Query, records: Sequence[Record]) -> Iterator[bytes]:
     flags = reply_flags(query, 0, authoritative=True)
     rest = list(records)
     while rest:
-        writer = Writer(query.question, _LARGEST_MESSAGE)
+        writer = ReplyWriter(query.question, _LARGEST_MESSAGE)
         count = writer.section(rest)
         writer.truncated = False
         yield writer.finish(query.id, flags, (count, 0, 0), b"")

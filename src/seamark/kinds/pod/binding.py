@@ -6,7 +6,7 @@ from seamark.errors import ApiError, BadRequest, Conflict, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.admission import copy_topology
 from seamark.kinds.resource import PODS, Resource
-from seamark.kinds.subresource import Action, LabelsOf, Plan
+from seamark.kinds.subresource import Action, Effect, LabelsOf
 from seamark.kinds.values.fields import Errors, not_supported, required
 
 
@@ -34,22 +34,22 @@ class EvictionKind(Kind):
 class Bind(Action, frozen=True):
     """Give a Pod its node, once."""
 
-    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
+    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
         def edit(pod: Object) -> Object:
             bound = bind(pod, document, now)
             copy_topology(bound, labels_of)
             return bound
 
-        return Plan(edit)
+        return Effect(edit)
 
 
 class Evict(Action, frozen=True):
     """Say in a Pod's status why it goes, then delete it."""
 
-    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Plan:
+    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
         if (document.get("metadata") or {}).get("name", "") != name:
             raise BadRequest("name in URL does not match name in Eviction object")
-        return Plan(lambda pod: evicted(pod, now), delete=document.get("deleteOptions") or {})
+        return Effect(lambda pod: evicted(pod, now), delete=document.get("deleteOptions") or {})
 
 
 BINDING = BindingKind()

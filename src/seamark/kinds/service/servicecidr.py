@@ -14,7 +14,6 @@ from seamark.kinds.values.fields import Errors, invalid, required
 from seamark.kinds.values.metadata import keep_accessories
 from seamark.kinds.values.times import age
 
-DEFAULT_NAME = "kubernetes"  # the ServiceCIDR that the server creates from its own configuration
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Ready"
 

@@ -66,14 +66,6 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
 
 
-def type_invalid(field: str, value: Any, detail: str) -> FieldError:
-    return FieldError(field, "FieldValueTypeInvalid", f"Invalid value: {show(value)}: {detail}")
-
-
-def internal(field: str, detail: str) -> FieldError:
-    return FieldError(field, "InternalError", f"Internal error: {detail}")
-
-
 def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
     """The 422 error that lists these mistakes, each once."""
     seen: dict[tuple[str, str], FieldError] = {}

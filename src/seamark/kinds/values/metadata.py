@@ -13,7 +13,6 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _label = re.compile(_LABEL)
 _subdomain = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_dns1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _qualified = re.compile(_QUALIFIED)
 _label_value = re.compile(f"({_QUALIFIED})?")
 
@@ -43,19 +42,6 @@ def dns_label(name: str, *, prefix: bool = False) -> list[str]:
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
             "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
             f"'{_LABEL}')"
-        )
-    return wrong
-
-
-def dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
-    """What is wrong with an RFC 1035 label; empty if nothing."""
-    name = _masked(name, prefix)
-    wrong = [_length(63)] if len(name) > 63 else []
-    if not _dns1035.fullmatch(name):
-        wrong.append(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-            "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-            f"validation is '{_dns1035.pattern}')"
         )
     return wrong
 

@@ -6,8 +6,6 @@ Objects contain timestamps as text; a number in this module is in seconds since 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
@@ -54,11 +52,6 @@ def _text(seconds: int) -> str:
 def micro_text(seconds: float) -> str:
     """``2026-01-02T03:04:05.000006Z``: with microseconds, as in Leases and Events."""
     return micro_text_of(datetime.fromtimestamp(seconds, UTC))
-
-
-def now_text(clock: Callable[[], float] = time.time) -> str:
-    """The current time as a timestamp."""
-    return text(clock())
 
 
 def text_of(moment: datetime) -> str:

@@ -43,9 +43,7 @@ class Scheduler(Controller):
         namespaces: Informer[Namespace],
         settings: NodeSettings,
     ) -> None:
-        super().__init__(
-            "scheduler", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics
-        )
+        super().__init__("scheduler", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self.watch(namespaces, self._namespace_changed)
         self.watch(nodes, self._node_changed)

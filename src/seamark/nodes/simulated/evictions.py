@@ -35,9 +35,7 @@ class Evictions(Controller):
         settings: NodeSettings,
         events: EventRecorder,
     ) -> None:
-        super().__init__(
-            "taint-eviction", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics
-        )
+        super().__init__("taint-eviction", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._nodes = self.watch(nodes, self._node_changed)
         self._pods = self.watch(pods, self._pod_changed)

@@ -20,7 +20,7 @@ class Heartbeats(Controller):
     """Renews the Leases of the nodes that are switched on."""
 
     def __init__(self, manager: Manager, cluster: Cluster, *, roster: Roster, settings: NodeSettings) -> None:
-        super().__init__("heartbeat", workers=8, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
+        super().__init__("heartbeat", manager, workers=8, retry=RETRY)
         self._cluster = cluster
         self._roster = roster
         self._settings = settings

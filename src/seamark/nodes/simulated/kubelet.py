@@ -16,7 +16,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.nodes.simulated import orders, pod_life
 from seamark.nodes.simulated.orders import Orders
-from seamark.nodes.simulated.pod_life import Moments, Place, Rules, Step
+from seamark.nodes.simulated.pod_life import Moments, PodAddresses, Rules, Step
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.pod import Pod, PodStatus
@@ -39,7 +39,7 @@ class Kubelets(Controller):
     def __init__(
         self, manager: Manager, cluster: Cluster, *, pods: Informer[Pod], roster: Roster, settings: NodeSettings
     ) -> None:
-        super().__init__("kubelet", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
+        super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._pods = self.watch(pods, self._changed)
         self._on_node: Index[Pod] = pods.index("node", node_of)
@@ -123,7 +123,7 @@ class Kubelets(Controller):
         step = pod_life.next_status(
             pod,
             now=now,
-            place=self._place(member, pod),
+            ips=self._addresses_of(member, pod),
             moments=moments,
             orders=self._orders_of(pod),
             rules=self._rules,
@@ -137,15 +137,15 @@ class Kubelets(Controller):
         if step.again is not None:
             raise Again(step.again - self._clock.time())
 
-    def _place(self, member: Member, pod: Pod) -> Place:
+    def _addresses_of(self, member: Member, pod: Pod) -> PodAddresses:
         if pod.spec.host_network:
-            return Place(member.host_ips, member.host_ips)
+            return PodAddresses(member.host_ips, member.host_ips)
         if pod.terminating:
-            return Place(member.host_ips, member.addresses.of(pod.metadata.uid))
+            return PodAddresses(member.host_ips, member.addresses.of(pod.metadata.uid))
         given = member.addresses.take(pod.metadata.uid)
         if given is None:
             self._thirsty.setdefault(member.name, {})[pod.metadata.key] = None
-        return Place(member.host_ips, given)
+        return PodAddresses(member.host_ips, given)
 
     def _orders_of(self, pod: Pod) -> Orders:
         annotations, uid = pod.metadata.annotations, pod.metadata.uid

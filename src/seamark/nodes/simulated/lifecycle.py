@@ -46,7 +46,7 @@ class Lifecycle(Controller):
         died: Callable[[str], None],
     ) -> None:
         """``died`` is called with the name of a node that is found dead."""
-        super().__init__("node-lifecycle", workers=8, retry=RETRY, clock=manager.clock, metrics=manager.metrics)
+        super().__init__("node-lifecycle", manager, workers=8, retry=RETRY)
         self._cluster = cluster
         self._nodes = self.watch(nodes, self._node_changed)
         self.watch(leases, self._lease_changed)
@@ -139,13 +139,7 @@ class Silence(Controller):
         events: EventRecorder,
         alive: Callable[[Node], bool],
     ) -> None:
-        super().__init__(
-            "pods-of-dead-nodes",
-            workers=settings.workers,
-            retry=RETRY,
-            clock=manager.clock,
-            metrics=manager.metrics,
-        )
+        super().__init__("pods-of-dead-nodes", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._pods = self.watch(pods, self._pod_changed)
         self._on_node: Index[Pod] = pods.index("node", node_of)

@@ -32,9 +32,7 @@ class Orphans(Controller):
         nodes: Informer[Node],
         settings: NodeSettings,
     ) -> None:
-        super().__init__(
-            "orphaned-pods", workers=settings.workers, retry=RETRY, clock=manager.clock, metrics=manager.metrics
-        )
+        super().__init__("orphaned-pods", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._nodes = self.watch(nodes, self._node_changed)
         self._pods = self.watch(pods, self._pod_changed)

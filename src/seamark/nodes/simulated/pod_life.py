@@ -30,7 +30,7 @@ _HAIR = 1e-5  # seconds: a flap is due this much early, because floats since the
 FORGET_CRASHES_AFTER = 600.0  # after running for so many seconds, earlier crashes no longer count
 
 
-class Place(msgspec.Struct, frozen=True):
+class PodAddresses(msgspec.Struct, frozen=True):
     """The addresses of the Pod's node and of the Pod itself; the latter None while none is free."""
 
     host_ips: tuple[str, ...]
@@ -94,21 +94,21 @@ def recover(pod: Pod, now: float) -> Moments:
 
 
 def next_status(
-    pod: Pod, *, now: float, place: Place, moments: Moments, orders: Orders = NO_ORDERS, rules: Rules = USUAL
+    pod: Pod, *, now: float, ips: PodAddresses, moments: Moments, orders: Orders = NO_ORDERS, rules: Rules = USUAL
 ) -> Step:
     """The next status of the Pod."""
     if pod.terminating:
         return _stop(pod, now, moments, orders, rules)
     if pod.finished:
         return Step(pod.status, moments)
-    return _Life(pod, now, place, moments, orders, rules).step()
+    return _Life(pod, now, ips, moments, orders, rules).step()
 
 
 class _Life:
     """Computes the next status of a Pod that should run."""
 
-    def __init__(self, pod: Pod, now: float, place: Place, moments: Moments, orders: Orders, rules: Rules) -> None:
-        self.pod, self.now, self.place, self.moments, self.orders, self.rules = pod, now, place, moments, orders, rules
+    def __init__(self, pod: Pod, now: float, ips: PodAddresses, moments: Moments, orders: Orders, rules: Rules) -> None:
+        self.pod, self.now, self.ips, self.moments, self.orders, self.rules = pod, now, ips, moments, orders, rules
         self.text = times.text(now)
         self.statuses = pod.status.container_statuses
         self.notes: tuple[Note, ...] = ()
@@ -116,7 +116,7 @@ class _Life:
     def step(self) -> Step:
         if all(containers.never_ran(status) for status in self.statuses):
             due = self.moments.accepted + self.orders.start_after
-            if self.now < due or self.place.pod_ips is None:
+            if self.now < due or self.ips.pod_ips is None:
                 return self._pending(due)
             self._start()
         while True:
@@ -178,7 +178,7 @@ class _Life:
     # --- the status --------------------------------------------------------------------------------
 
     def _pending(self, due: float) -> Step:
-        if self.place.pod_ips is None and self.now >= due:
+        if self.ips.pod_ips is None and self.now >= due:
             self.notes = (Note("FailedCreatePodSandBox", "no address is free in the node's Pod range"),)
         reason = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
         self._change(lambda _, status: containers.wait(status, reason))
@@ -241,8 +241,8 @@ class _Life:
         initial: tuple[ContainerStatus, ...],
         addresses: tuple[str, ...] | None = None,
     ) -> PodStatus:
-        given = (self.place.pod_ips or ()) if addresses is None else addresses
-        was, host = self.pod.status, self.place.host_ips
+        given = (self.ips.pod_ips or ()) if addresses is None else addresses
+        was, host = self.pod.status, self.ips.host_ips
         extra = was.ephemeral_container_statuses
         if self.pod.spec.ephemeral_containers and phase == "Running":
             extra = containers.changed(

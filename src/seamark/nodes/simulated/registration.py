@@ -28,7 +28,7 @@ class Registrations(Controller):
     """Completes all Nodes marked as simulated, including those that users create."""
 
     def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
-        super().__init__("node-registration", workers=8, clock=manager.clock, metrics=manager.metrics)
+        super().__init__("node-registration", manager, workers=8)
         self._cluster = cluster
         self._settings = settings
 

@@ -25,7 +25,6 @@ class ServiceSpec(View, frozen=True):
     cluster_ip: str = msgspec.field(name="clusterIP", default="")
     cluster_ips: tuple[str, ...] = msgspec.field(name="clusterIPs", default=())
     ip_families: tuple[Family, ...] = ()
-    ip_family_policy: str = ""
     external_name: str = ""
     publish_not_ready_addresses: bool = False
     traffic_distribution: str | None = None

@@ -128,7 +128,7 @@ class _Endpoint:
         )
 
 
-class Connection:
+class EtcdConnection:
     """Uses one member while it answers, and moves to the next when it does not."""
 
     def __init__(

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from seamark.store import history
 from seamark.store.etcd import messages
-from seamark.store.etcd.connection import COMPACTED, FUTURE, Connection, Login, Refused, tls_credentials
+from seamark.store.etcd.connection import COMPACTED, FUTURE, EtcdConnection, Login, Refused, tls_credentials
 from seamark.store.etcd.keys import Keyspace
 from seamark.store.etcd.watching import EtcdWatch, oldest_kept
 from seamark.store.protocol import (
@@ -56,7 +56,7 @@ class EtcdStore:
         self._login = None if user is None else Login(user, password)
         self._window = None if history_seconds is None else history.Window(seconds=history_seconds)
         self._patience = patience
-        self._connection: Connection | None = None
+        self._connection: EtcdConnection | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._watches: WeakSet[EtcdWatch] = WeakSet()
         self._writing = 0
@@ -65,7 +65,7 @@ class EtcdStore:
     async def open(self) -> None:
         if self._connection is not None:
             raise StoreError("the store is open already")
-        connection = Connection(
+        connection = EtcdConnection(
             self._addresses, credentials=self._credentials, login=self._login, patience=self._patience
         )
         marker = self._keys.marker
@@ -105,7 +105,7 @@ class EtcdStore:
                 return await self._transact(connection, writes)
             return await self._delete_what_is_there(connection, writes)
 
-    async def _transact(self, connection: Connection, writes: Sequence[Write]) -> int:
+    async def _transact(self, connection: EtcdConnection, writes: Sequence[Write]) -> int:
         """Commit a transaction that changes something if it succeeds, and write the marker in it (see ``keys``)."""
         request = messages.TxnRequest(success=[self._operation(write) for write in writes])
         request.success.add().request_put.key = self._keys.marker
@@ -123,7 +123,7 @@ class EtcdStore:
                 raise Mismatch(write.key, found)
         raise StoreError("etcd refused a transaction whose expectations all hold")
 
-    async def _delete_what_is_there(self, connection: Connection, writes: Sequence[Write]) -> int:
+    async def _delete_what_is_there(self, connection: EtcdConnection, writes: Sequence[Write]) -> int:
         """Commit deletions of keys that may be absent: read first, because a no-op must not take a new revision."""
         while True:
             look = messages.TxnRequest(success=[_look_at(self._keys.encode(write.key)) for write in writes])
@@ -187,7 +187,7 @@ class EtcdStore:
     async def _check_known(self, revision: int) -> None:
         await self.read("/", "", revision=revision)
 
-    async def _explain(self, connection: Connection, refused: Refused, asked: int) -> StoreError:
+    async def _explain(self, connection: EtcdConnection, refused: Refused, asked: int) -> StoreError:
         """Translate etcd's refusal into an error of the ``Store`` protocol."""
         if refused.said == COMPACTED:
             return Compacted(asked, await oldest_kept(connection, self._keys, asked))
@@ -205,7 +205,7 @@ class EtcdStore:
             if refused.said != COMPACTED:  # compacted already is fine
                 raise await self._explain(connection, refused, revision) from refused
 
-    def _require_open(self) -> Connection:
+    def _require_open(self) -> EtcdConnection:
         if self._connection is None:
             raise Unavailable("the store is not open")
         return self._connection

@@ -19,7 +19,7 @@ from seamark.store.etcd import messages
 from seamark.store.etcd.connection import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
-    Connection,
+    EtcdConnection,
     Refused,
     Verdict,
     judge,
@@ -42,7 +42,7 @@ class EtcdWatch(AsyncIterator[Batch]):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: EtcdConnection,
         keys: Keyspace,
         *,
         prefix: str,
@@ -185,7 +185,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         self._parts = []
 
 
-async def oldest_kept(connection: Connection, keys: Keyspace, asked: int) -> int:
+async def oldest_kept(connection: EtcdConnection, keys: Keyspace, asked: int) -> int:
     """The revision up to which etcd has been compacted, which is later than ``asked``.  Only a watch reports it."""
 
     async def check(revision: int) -> None:

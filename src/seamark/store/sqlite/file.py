@@ -1,6 +1,6 @@
 """The file: its lock, its format, and the migrations from older formats.
 
-Nothing is written to a file before it is known to be a Seamark store whose format is not newer than this code.
+A file is only written to after two checks: it is a Seamark store, and its format is not newer than this code.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from seamark.store.protocol import Batch, Change, Compacted, Future, Page, Row, prefix_end
-from seamark.store.sqlite.group import ABSENT, LogRow, Version, first_row, revision_of
+from seamark.store.sqlite.group import ABSENT, POSITION_BITS, LogRow, Version, first_row, revision_of
 
 # The revision of an empty store.  Any number above 0 works (0 means "now" to readers); a number larger than ports and
 # counts keeps people, and tools that compare texts, from mistaking a resourceVersion for one of those.
@@ -123,10 +123,10 @@ def changes(connection: sqlite3.Connection, prefix: str, *, after: int, until: i
         ).fetchone()
         reached = until if cut is None else revision_of(cut[0])
         found = connection.execute(
-            "SELECT log.key, log.value, before.value, log.row >> 16"
+            "SELECT log.key, log.value, before.value, log.row >> ?"
             " FROM log NOT INDEXED LEFT JOIN log AS before ON before.row = log.replaces"
             " WHERE log.row >= ? AND log.row < ? AND log.key >= ? AND log.key < ? ORDER BY log.row",
-            (first_row(after + 1), first_row(reached + 1), prefix, prefix_end(prefix)),
+            (POSITION_BITS, first_row(after + 1), first_row(reached + 1), prefix, prefix_end(prefix)),
         ).fetchall()
     return Batch([Change(*columns) for columns in found], reached)
 

@@ -29,7 +29,7 @@ MAX_TRANSACTIONS = 128
 MAX_BYTES = 2 << 20
 
 
-class Request(NamedTuple):
+class Commit(NamedTuple):
     """One transaction, and the future that its ``commit`` call waits for."""
 
     writes: Sequence[Write]
@@ -37,9 +37,9 @@ class Request(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Requests that share one durable transaction, and the decision on them."""
+    """Commits that share one durable transaction, and the decision on them."""
 
-    requests: list[Request]
+    commits: list[Commit]
     settled: Settled
 
     @property
@@ -70,7 +70,7 @@ class Writer:
         self._publish = publish
         self._latest = partial(log.latest, connection)
         self._loop = asyncio.get_running_loop()
-        self._requests: deque[Request] = deque()
+        self._commits: deque[Commit] = deque()
         self._jobs: deque[Job] = deque()
         self._busy = False  # whether the thread has the connection
         self._turn_is_coming = False
@@ -79,7 +79,7 @@ class Writer:
 
     async def commit(self, writes: Sequence[Write]) -> int:
         answer: asyncio.Future[int] = self._loop.create_future()
-        self._requests.append(Request(writes, answer))
+        self._commits.append(Commit(writes, answer))
         self._take_turn_soon()
         return await answer
 
@@ -90,8 +90,8 @@ class Writer:
         return await result
 
     async def finish(self) -> None:
-        """Finish all requests and jobs, then stop the thread."""
-        while self._busy or self._requests or self._jobs:
+        """Finish all commits and jobs, then stop the thread."""
+        while self._busy or self._commits or self._jobs:
             self._idle.clear()
             await self._idle.wait()
         await asyncio.to_thread(self._worker.stop)
@@ -109,7 +109,7 @@ class Writer:
         if self._jobs:
             job = self._jobs.popleft()
             self._hand_over(partial(job.run, self._connection), partial(self._job_is_done, job))
-        elif self._requests:
+        elif self._commits:
             self._begin_group()
         else:
             self._idle.set()
@@ -126,65 +126,65 @@ class Writer:
             job.result.set_result(result)
         else:
             job.result.set_exception(self._translate(error))
-        # Requests go first, so that a long chain of jobs does not delay them.
-        if self._requests:
+        # Commits go first, so that a long chain of jobs does not delay them.
+        if self._commits:
             self._begin_group()
         else:
             self._take_turn_soon()
 
     def _begin_group(self) -> None:
         """Decide the next group; if it changes anything, let the thread make it durable."""
-        requests = self._next_requests()
+        commits = self._next_commits()
         try:
             log.begin(self._connection)
-            settled = settle([request.writes for request in requests], revision=self._revision, latest=self._latest)
+            settled = settle([commit.writes for commit in commits], revision=self._revision, latest=self._latest)
             log.append(self._connection, settled.rows)
         except Exception as error:
             # An error of SQLite, or a bug of ours: in both cases the waiting commits must fail, not hang.
-            self._fail(requests, error)
+            self._fail(commits, error)
             self._take_turn_soon()
             log.undo(self._connection)
             return
-        group = Group(requests, settled)
+        group = Group(commits, settled)
         if settled.rows:
             self._hand_over(partial(log.commit, self._connection), partial(self._group_is_done, group))
         else:
             log.commit(self._connection)
             self._group_is_done(group, None, None)
 
-    def _next_requests(self) -> list[Request]:
-        taken: list[Request] = []
+    def _next_commits(self) -> list[Commit]:
+        taken: list[Commit] = []
         size = 0
-        while self._requests and len(taken) < MAX_TRANSACTIONS and size < MAX_BYTES:
-            request = self._requests.popleft()
-            taken.append(request)
-            for write in request.writes:
+        while self._commits and len(taken) < MAX_TRANSACTIONS and size < MAX_BYTES:
+            commit = self._commits.popleft()
+            taken.append(commit)
+            for write in commit.writes:
                 size += len(write.value or b"")
         return taken
 
     def _group_is_done(self, group: Group, _: None, error: Exception | None) -> None:
         self._busy = False
         if error is not None:
-            self._fail(group.requests, error)
+            self._fail(group.commits, error)
         else:
             self._revision = group.settled.revision
             # Watches first: when `commit` returns a revision, every watch has that change in its buffer already.
             if group.settled.changes:
                 self._publish(Batch(group.settled.changes, self._revision), group.pages)
-            for request, outcome in zip(group.requests, group.settled.outcomes, strict=True):
-                if request.answer.cancelled():
+            for commit, outcome in zip(group.commits, group.settled.outcomes, strict=True):
+                if commit.answer.cancelled():
                     continue
                 if isinstance(outcome, int):
-                    request.answer.set_result(outcome)
+                    commit.answer.set_result(outcome)
                 else:
-                    request.answer.set_exception(outcome)
+                    commit.answer.set_exception(outcome)
         self._take_turn_soon()
 
-    def _fail(self, requests: list[Request], error: Exception) -> None:
-        for request in requests:
-            if not request.answer.cancelled():
-                # A separate exception for each request, because each waiting task adds its traceback to it.
-                request.answer.set_exception(self._translate(error))
+    def _fail(self, commits: list[Commit], error: Exception) -> None:
+        for commit in commits:
+            if not commit.answer.cancelled():
+                # A separate exception for each commit, because each waiting task adds its traceback to it.
+                commit.answer.set_exception(self._translate(error))
 
     def _translate(self, error: Exception) -> StoreError:
         if isinstance(error, StoreError):

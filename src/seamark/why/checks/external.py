@@ -152,8 +152,8 @@ def _missing(case: Case, target: Key) -> Finding:
         )
     ]
     cause = (
-        f"externalName leads to Service {name} in namespace {namespace}, which does not exist, so nobody gets an"
-        " address by it"
+        f"externalName leads to Service {name} in namespace {namespace}, which does not exist, so the name"
+        " has no address"
     )
     if not close:
         fix = Fix("Make that Service, or correct externalName.")
@@ -204,8 +204,8 @@ def _leftovers(case: Case) -> Iterator[Finding]:
         yield Finding(
             Code.EXTERNAL_NAME_LEFTOVERS,
             Severity.WARNING,
-            f"It is of type ExternalName, which has no endpoints, but {listed(found)} are left over from before; nobody"
-            " updates or deletes them.",
+            f"It is of type ExternalName, which has no endpoints, but {listed(found)} are left over from before; no"
+            " controller updates or deletes them.",
             Fix("Delete them:", commands),
             weight=len(found),
         )

@@ -53,7 +53,7 @@ def _gone(case: Case) -> Iterator[Finding]:
             Code.ENDPOINTS_TARGET_GONE,
             Severity.ERROR if len(dead) == len(case.ready_addresses) else Severity.WARNING,
             f"Hand-made endpoints lead to Pods that are gone ({listed(f'{ip}: {pod}' for ip, pod in dead)}); it has no"
-            " selector, so nobody updates them.",
+            " selector, so no controller updates them.",
             Fix("Give it a selector that picks the Pods, or write their present addresses."),
             weight=len(dead),
         )
@@ -67,7 +67,7 @@ def _nothing(case: Case) -> Finding:
         for key in _NAMES:
             if shape.labels.get(key) == case.name and (chosen is None or len(shape.pods) > count):
                 chosen, count = (key, case.name), len(shape.pods)
-    cause = "It has no selector, so no Pods are looked for, and nobody has written Endpoints or EndpointSlices for it"
+    cause = "It has no selector, so it selects no Pods, and it has no hand-written Endpoints or EndpointSlices either"
     if chosen is not None:
         pair = f"{chosen[0]}={chosen[1]}"
         return Finding(
@@ -119,7 +119,7 @@ def _unoffered(case: Case) -> Iterator[Finding]:
 
 
 def _port_findings(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
-    """Slices whose ports have none of the Service's names; headless Services are found by address alone."""
+    """Slices without any port of the Service.  A headless Service needs none: DNS answers with addresses alone."""
     names = {(port.name, port.protocol) for port in case.service.spec.ports}
     if not names or case.service.headless:
         return
@@ -156,7 +156,7 @@ def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding
         Code.LEFTOVER_SLICES,
         Severity.WARNING,
         f"It has no selector, but {listed(objects)} {'is' if len(objects) == 1 else 'are'} left over from when it had"
-        f" one{sent}; nobody updates or deletes {'it' if len(objects) == 1 else 'them'}.",
+        f" one{sent}; no controller updates or deletes {'it' if len(objects) == 1 else 'them'}.",
         Fix("Delete what is left over (or give the Service its selector back):", tuple(commands)),
         weight=len(objects),
         facts=tuple(f"{each.metadata.name}: {listed(each.all_addresses()) or 'empty'}" for each in leftover[:5]),

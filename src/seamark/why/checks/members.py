@@ -43,7 +43,7 @@ def _young(candidate: Candidate, now: float | None) -> bool:
 
 
 def _wrong_family(candidate: Candidate) -> bool:
-    """Whether it has no address of the family, which is another finding: no other repair would get it listed."""
+    """Whether it has no address of the Service's families, which :func:`_families` reports."""
     return Reason.NO_ADDRESS_OF_FAMILY in candidate.verdict.reasons
 
 
@@ -62,7 +62,7 @@ def _finding(case: Case, code: Code, members: Sequence[Candidate]) -> Finding:
 
 
 def _who(case: Case, members: Sequence[Candidate]) -> str:
-    """The Pods concerned, as the beginning of a sentence that ends with the trouble of the first of them."""
+    """The beginning of the cause: the Pods concerned.  The trouble of the first one follows it."""
     first, total = members[0].pod, len(case.candidates)
     how = "is left out" if first.ready else "is not ready"
     if members[0].trouble is not None and members[0].trouble.code in _PASSING:
@@ -76,7 +76,7 @@ def _who(case: Case, members: Sequence[Candidate]) -> str:
 
 
 def _events(case: Case, candidate: Candidate) -> tuple[str, ...]:
-    """What was last said about the Pod, in its teller's words."""
+    """The two newest Events about the Pod."""
     namespace, name = candidate.pod.key
     told = case.world.events_by_object.get(("Pod", namespace, name), ())
     return tuple(f"event on Pod {name}: {event.reason}: {' '.join(event.message.split())[:300]}" for event in told[:2])

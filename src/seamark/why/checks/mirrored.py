@@ -13,7 +13,7 @@ from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, label, look, merge_patch
 from seamark.why.views import Endpoints, EndpointSlice
 
-_UNREAD = "and nobody reads Endpoints any more: proxies and DNS read EndpointSlices"
+_UNREAD = "and Endpoints alone have no effect: proxies and DNS read EndpointSlices"
 _START = Fix(
     "Start the controllers that mirror Endpoints (kube-controller-manager, or `seamark controllers`), or write"
     " EndpointSlices.",

@@ -86,7 +86,7 @@ class NearMiss(msgspec.Struct, frozen=True):
 
 
 def near_misses(selector: Mapping[str, str], shapes: Iterable[Shape], *, name: str = "") -> list[NearMiss]:
-    """The closest of these, the closest first; ``name`` breaks ties in favour of what is called like it."""
+    """The closest of these, the closest first; of two equally close ones, the one called ``name`` comes first."""
     found = [miss for shape in shapes if (miss := near_miss(selector, shape, name=name)) is not None]
     found.sort(key=lambda miss: (miss.cost, not _called(miss.shape, name), -len(miss.shape.pods), _text(miss.shape)))
     return found[:SHOWN]
@@ -106,7 +106,7 @@ def near_miss(selector: Mapping[str, str], shape: Shape, *, name: str = "") -> N
     if not close and not related and not (len(wrong) == 1 < len(selector)):
         return None
     if all(difference.kind is Kind.INSTANCE for difference in differences) and len(wrong) == len(selector):
-        return None  # the selector asks for nothing else, so nothing is near
+        return None  # no other label of the selector matches
     return NearMiss(shape, differences, sum(difference.cost for difference in differences))
 
 

@@ -63,10 +63,10 @@ def _ended(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
         )
     how = "has succeeded" if status.phase == "Succeeded" else "has failed"
     owner = next((each.kind for each in pod.metadata.owner_references if each.controller), "")
-    whose = f" ({owner})" if owner else ""
+    of_owner = f" ({owner})" if owner else ""
     return Trouble(
         Code.POD_FINISHED,
-        _with(f"phase {status.phase}: it {how} and does not run any more{whose}", status.message or status.reason),
+        _with(f"phase {status.phase}: it {how} and does not run any more{of_owner}", status.message or status.reason),
         "A finished Pod is never an endpoint: run the server in a Deployment, or make the Pod again.",
         look("logs", pod.metadata.name, namespace=pod.metadata.namespace),
     )
@@ -80,7 +80,7 @@ def _terminating(pod: Pod, node: Node | None, now: float | None) -> Trouble | No
     fix = "Wait for its successor to be ready; a Pod on its way out gets no new traffic."
     if pod.metadata.finalizers:
         detail += f", held by the finalizer {', '.join(pod.metadata.finalizers)}"
-        fix = "Find out why whoever owns the finalizer does not remove it."
+        fix = "Find out why the controller that set the finalizer does not remove it."
     elif now is not None and now - times.parse(since) > 120:
         detail += f", overdue since {times.duration(now - times.parse(since))}"
         if node is None or not node.ready:
@@ -98,7 +98,7 @@ def _unscheduled(pod: Pod, node: Node | None, now: float | None) -> Trouble | No
         return Trouble(
             Code.POD_SCHEDULING_GATED,
             f"not scheduled: waits for {gates}",
-            "Whoever set the scheduling gate has to remove it.",
+            "The controller or person that set the scheduling gate has to remove it.",
         )
     if condition is not None and condition.status == "False":
         return Trouble(
@@ -272,7 +272,7 @@ def _gated(pod: Pod, node: Node | None, now: float | None) -> Trouble | None:
             return Trouble(
                 Code.READINESS_GATE_NOT_MET,
                 said,
-                f"Whoever is to set the condition {gate.condition_type} (often a load balancer's controller) must.",
+                f"Look at the controller that sets the condition {gate.condition_type} (often a load balancer's).",
                 _describe(pod),
             )
     return None
@@ -309,7 +309,7 @@ def _unready_somehow(pod: Pod, node: Node | None, now: float | None) -> Trouble 
     if condition is None:
         return Trouble(
             Code.POD_NOT_REPORTED,
-            f"no Ready condition, phase {pod.status.phase or 'unknown'}: nobody has reported on it",
+            f"no Ready condition, phase {pod.status.phase or 'unknown'}: the kubelet has not reported on it",
             f"Check the kubelet on node {pod.spec.node_name or 'unknown'}: it reports what its Pods do.",
         )
     if condition.status == "True":

@@ -38,10 +38,10 @@ def _named(case: Case, position: int, port: ServicePort, members: Sequence[Candi
     lacking = [(each, missing) for each in members if (missing := _unresolved(each, port)) is not None]
     if not lacking:
         return
-    everybody = len(lacking) == len(members)
+    all_lack = len(lacking) == len(members)
     declared = _distinct(lacking[0][1])
-    whose = "no container of its Pods" if everybody else f"no container of {_some(lacking, members)}"
-    cause = f"Port {_called(port)} has targetPort {port.target_port}/{port.protocol}, a name {whose} declares"
+    where = "no container of its Pods" if all_lack else f"no container of {_some(lacking, members)}"
+    cause = f"Port {_called(port)} has targetPort {port.target_port}/{port.protocol}, a name that {where} declares"
     other_protocol = [each for each in declared if each.name == port.target_port]
     code = Code.TARGET_PORT_PROTOCOL_MISMATCH if other_protocol else Code.TARGET_PORT_NAME_NOT_FOUND
     if other_protocol:
@@ -55,8 +55,8 @@ def _named(case: Case, position: int, port: ServicePort, members: Sequence[Candi
     else:
         quoted = " (quoted, a number is a name)" if str(port.target_port).isdigit() else ""
         cause += f"{quoted}; they declare {_ports(declared) if declared else 'no ports at all'}."
-        fix = _by_name(case, position, port, declared) if everybody else _as_the_others(port, lacking)
-    nothing_works = everybody and not any(each.verdict.ports for each in members)
+        fix = _by_name(case, position, port, declared) if all_lack else _as_the_others(port, lacking)
+    nothing_works = all_lack and not any(each.verdict.ports for each in members)
     severity = Severity.ERROR if nothing_works else Severity.WARNING
     yield Finding(code, severity, cause, fix, weight=len(lacking), facts=_inits(lacking))
 
@@ -158,8 +158,8 @@ def _undeclared(case: Case, position: int, port: ServicePort, declared: Sequence
     return Finding(
         Code.TARGET_PORT_NOT_DECLARED,
         Severity.WARNING,
-        f"Port {_called(port)} sends to targetPort {number}{defaulted}, where nobody listens as far as containers"
-        f" declare: they declare {_ports(declared)}.",
+        f"Port {_called(port)} sends to targetPort {number}{defaulted}, which no container declares:"
+        f" they declare {_ports(declared)}.",
         fix,
         facts=facts,
     )

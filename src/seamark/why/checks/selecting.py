@@ -133,24 +133,24 @@ def _near(case: Case, misses: list[NearMiss]) -> Finding:
 def _near_sentence(case: Case, miss: NearMiss) -> str:
     first, who = miss.first, _who(miss.shape)
     has = "has" if len(miss.shape.pods) == 1 else "have"
-    nobody = f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}"
+    no_match = f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}"
     rest = "" if len(miss.differences) == 1 else f" (and {miss.differences[1].key} differs as well)"
     match first.kind:
         case Kind.SPELLING:
-            return f"{nobody}; {who} {has} {first.key}={first.found}, {_letters(first.letters)}{rest}."
+            return f"{no_match}; {who} {has} {first.key}={first.found}, {_letters(first.letters)}{rest}."
         case Kind.KEY_SPELLING:
-            return f"{nobody}; {who} {has} it under the key {first.found_key}, not {first.key}{rest}."
+            return f"{no_match}; {who} {has} it under the key {first.found_key}, not {first.key}{rest}."
         case Kind.OTHER_KEY:
-            return f"{nobody}; {who} {has} that value under another key: {first.found_key}={first.found}{rest}."
+            return f"{no_match}; {who} {has} that value under another key: {first.found_key}={first.found}{rest}."
         case Kind.INSTANCE:
             return (
                 f"The selector pins {first.key}={first.wanted}, which changes with every rollout;"
                 f" {who} {'matches' if has == 'has' else 'match'} the rest{rest}."
             )
         case Kind.MISSING:
-            return f"{nobody}; {who} {has} all of it but the label {first.key} (wanted: {first.wanted})."
+            return f"{no_match}; {who} {has} all of it but the label {first.key} (wanted: {first.wanted})."
     lead = "the rest of it, but " if len(case.service.spec.selector or {}) > 1 else ""
-    return f"{nobody}; {who} {has} {lead}{first.key}={first.found} instead of {first.key}={first.wanted}."
+    return f"{no_match}; {who} {has} {lead}{first.key}={first.found} instead of {first.key}={first.wanted}."
 
 
 def _letters(count: int) -> str:

@@ -31,7 +31,8 @@ def findings(case: Case) -> Iterator[Finding]:
             f"The Service itself is being deleted since {meta.deletion_timestamp}{held}; no new EndpointSlices are made"
             " for it.",
             Fix(
-                "Find out why whoever owns the finalizer does not remove it, and make the Service anew once it is gone."
+                "Find out why the controller that set the finalizer does not remove it, and make the Service anew once"
+                " it is gone."
             ),
         )
     yield from _out_of_range(case)

@@ -101,8 +101,8 @@ def _slices(case: Case, wanted: Content) -> Finding | None:
         return Finding(
             Code.CONTROLLER_NOT_RUNNING,
             Severity.ERROR,
-            f"Nobody has written EndpointSlices for it{age}, though {_should(wanted)}: the EndpointSlice controller is"
-            " not running, or cannot write.",
+            f"No EndpointSlices have been written for it{age}, though {_should(wanted)}: the EndpointSlice controller"
+            " is not running, or cannot write.",
             _START,
         )
     told = slices_content(own).against(wanted)
@@ -144,7 +144,7 @@ def _perhaps_without_node(entries: set[Entry]) -> Finding:
         Severity.WARNING,
         f"{_addresses(entries)} in its Endpoints but not in its EndpointSlices: that is so when a Pod's node does not"
         " exist, and the nodes may not be listed.",
-        Fix("Have somebody who may list nodes look at it.", certain=False),
+        Fix("Ask a user with the right to list nodes to run this.", certain=False),
         weight=len(entries),
     )
 
@@ -175,7 +175,7 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
             yield Finding(
                 Code.ENDPOINTS_STALE,
                 Severity.WARNING,
-                "It has EndpointSlices but no Endpoints, so whoever still reads those finds nothing.",
+                "It has EndpointSlices but no Endpoints, so clients that still read Endpoints find nothing.",
                 _START,
             )
         return
