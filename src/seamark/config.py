@@ -5,13 +5,12 @@ them together.  Everything is checked when it is read, and an unknown key is ref
 mean the default.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -153,12 +152,17 @@ def _expected(type: Any) -> str:
     return {int: "a number", float: "a number", bool: "true or false"}.get(type, "another value")
 
 
-def settings(section: type[Section] = Config, prefix: str = "") -> Iterator[Setting]:
+@cache
+def settings() -> Sequence[Setting]:
     """All settings, in the order of the file."""
+    return tuple(_settings_of(Config))
+
+
+def _settings_of(section: type[Section], prefix: str = "") -> Iterator[Setting]:
     for field in msgspec.structs.fields(section):
         name = f"{prefix}{field.name}"
         if get_origin(field.type) is not Annotated:
-            yield from settings(field.type, f"{name}.")
+            yield from _settings_of(field.type, f"{name}.")
             continue
         type, meta = get_args(field.type)
         flag, _, metavar = meta.extra["flag"].partition(" ")

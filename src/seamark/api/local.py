@@ -6,6 +6,7 @@ Callers' objects, which may be typed, become plain values here; entries are deco
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,7 +25,6 @@ from seamark.api.state.watch import Subscription
 from seamark.api.write import Written
 from seamark.clock import Clock
 from seamark.kinds.kind import Kind
-from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 from seamark.kinds.values import times
 from seamark.store.protocol import StoreError
@@ -71,7 +71,7 @@ class LocalCluster:
             where = self._target("list", resource, namespace)
             found = self._operations.list(where, ListOptions(labels=labels, fields=fields))
             page = found if isinstance(found, Page) else await found
-            decoder = where.kind.shape.form(_new_decoder, where.kind, as_)
+            decoder = _decoder(where.kind, as_)
             return Listing([decoder(entry) for entry in page.entries], page.listing["resourceVersion"])
         except StoreError as error:
             raise unavailable(error) from error
@@ -89,7 +89,7 @@ class LocalCluster:
         where = self._target("watch", resource, namespace)
         options = ListOptions(labels=labels, fields=fields, version=since, watch=True)
         subscription = Subscription(self._operations.watch(where, options))
-        decoder = where.kind.shape.form(_new_decoder, where.kind, as_)
+        decoder = _decoder(where.kind, as_)
         try:
             yield Change("BOOKMARK", None, since)
             async for type, entry in subscription.events():
@@ -205,12 +205,12 @@ def _document(obj: Any) -> tuple[Document, Mapping[str, Any]]:
 def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
     if isinstance(result, Answered):
         return msgspec.convert(result.object, as_)
-    decoder = kind.shape.form(_new_decoder, kind, as_)
-    return decoder(result.entry if isinstance(result, Written) else result)
+    return _decoder(kind, as_)(result.entry if isinstance(result, Written) else result)
 
 
-def _new_decoder(_shape: Shape, kind: Kind, as_: Any) -> Decoder:
-    """What makes the caller's type of an entry; kept with the kind's shape, once per type."""
+@lru_cache(maxsize=1024)  # limited, because kinds come and go
+def _decoder(kind: Kind, as_: Any) -> Decoder:
+    """What makes the caller's type of an entry."""
     if as_ is Receipt:
         return lambda entry: Receipt.of(str(entry.revision))  # nothing has to be decoded for it
     resource = kind.resource

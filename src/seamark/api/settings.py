@@ -1,7 +1,5 @@
 """The settings of the API server, and the addresses and node ports that Services get."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated

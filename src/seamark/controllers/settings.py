@@ -1,8 +1,6 @@
 """The settings of the controllers: discovery, what a cluster of our own has around Services, leader election."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -82,7 +80,7 @@ class SurroundingsSettings(Section, frozen=True):
         if self.keep_events_seconds <= 0:
             raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
 
-    def bare(self) -> SurroundingsSettings:
+    def bare(self) -> Self:
         """For an API server alone: only what keeps its own objects consistent."""
         return msgspec.structs.replace(self, namespace_contents=False, load_balancer_pool=())
 

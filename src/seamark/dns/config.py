@@ -1,7 +1,5 @@
 """The settings of a DNS server.  The defaults are those of CoreDNS and its kubernetes plugin."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Sequence
 from pathlib import Path

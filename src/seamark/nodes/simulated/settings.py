@@ -1,7 +1,5 @@
 """The settings of the simulated nodes: how many, where, how large, how fast."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
 
