@@ -1,4 +1,4 @@
-"""A cheap load generator: requests are bytes made beforehand, and answers are only measured, not parsed."""
+"""A cheap load generator: requests are bytes made beforehand, and answers are only framed, not decoded."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import httptools
 import msgspec
 
 
 class Server(msgspec.Struct):
-    """The server to send load to, and the process whose CPU time to read (0: unknown)."""
+    """The server to send load to, and the processes whose CPU time and memory to read (none: unknown)."""
 
     host: str
     port: int
     tls: ssl.SSLContext | None
     token: str
-    pid: int = 0
+    pids: tuple[int, ...] = ()
 
 
 class Result(msgspec.Struct):
@@ -55,7 +56,7 @@ def seamark_server(directory: Path, verb: str, *options: str, env: Mapping[str, 
                 break
         tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
         token = (directory / "pki" / "admin.token").read_text()
-        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, process.pid)
+        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, (process.pid,))
     finally:
         process.terminate()
         process.wait()
@@ -72,22 +73,22 @@ def python_server(
         assert process.stdout is not None
         port = int(process.stdout.readline())
         tls = ssl.create_default_context(cafile=str(directory / "ca.crt"))
-        yield Server("127.0.0.1", port, tls, "none", process.pid)
+        yield Server("127.0.0.1", port, tls, "none", (process.pid,))
     finally:
         process.terminate()
         process.wait()
 
 
-def cpu_seconds(pid: int) -> float | None:
-    """User and system time of a process so far."""
-    if not pid:
+def cpu_seconds(pids: Sequence[int]) -> float | None:
+    """User and system time of these processes so far."""
+    if not pids:
         return None
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
-def resident_megabytes(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+def resident_megabytes(*pids: int) -> float:
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
@@ -104,8 +105,8 @@ class Client(asyncio.Protocol):
 
     def __init__(self, work: Iterator[bytes], done: asyncio.Future[int]) -> None:
         self._work, self._done = work, done
-        self._buffer = bytearray()
-        self._need = -1
+        self._parser = httptools.HttpResponseParser(self)
+        self._refusal = b""
         self._answered = 0
         self._transport: Any = None
 
@@ -122,29 +123,24 @@ class Client(asyncio.Protocol):
                 self._done.set_result(self._answered)
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if self._need < 0:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return
-            head = bytes(self._buffer[:end])
-            if not head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")):
-                self._fail(head)
-                return
-            at = head.lower().find(b"content-length:")
-            if at < 0:
-                self._fail(b"no content-length: " + head)
-                return
-            self._need = end + 4 + int(head[at + 15 :].split(b"\r\n", 1)[0])
-        if len(self._buffer) >= self._need:
-            del self._buffer[: self._need]
-            self._need = -1
-            self._answered += 1
-            self._next()
+        self._parser.feed_data(data)
 
-    def _fail(self, head: bytes) -> None:
+    # --- called by the parser, whether an answer has a length or comes in chunks ---------------------
+
+    def on_body(self, body: bytes) -> None:
+        if self._parser.get_status_code() >= 300:
+            self._refusal += body
+
+    def on_message_complete(self) -> None:
+        if (code := self._parser.get_status_code()) >= 300:
+            self._fail(RuntimeError(f"unexpected answer: {code} {self._refusal[:400]!r}"))
+            return
+        self._answered += 1
+        self._next()
+
+    def _fail(self, error: Exception) -> None:
         if not self._done.done():
-            self._done.set_exception(RuntimeError(f"unexpected answer: {head[:200]!r} {bytes(self._buffer[-400:])!r}"))
+            self._done.set_exception(error)
         self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -156,7 +152,7 @@ async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Resu
     """Send all requests over a number of connections, as fast as they are answered."""
     loop = asyncio.get_running_loop()
     work = iter(requests)
-    before = cpu_seconds(server.pid)
+    before = cpu_seconds(server.pids)
     began = time.perf_counter()
     futures = []
     for _ in range(clients):
@@ -171,6 +167,6 @@ async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Resu
         )
     answered = sum(await asyncio.gather(*futures))
     seconds = time.perf_counter() - began
-    after = cpu_seconds(server.pid)
+    after = cpu_seconds(server.pids)
     cpu = (after - before) / answered * 1e6 if before is not None and after is not None else None
     return Result(answered / seconds, cpu, seconds)

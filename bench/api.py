@@ -1,7 +1,8 @@
 """The API server under load: create, get, update, list, watch fan-out, over HTTPS with keep-alive clients.
 
-Against a private Seamark, or any API server: ``python -m bench api --kubeconfig FILE``.  For comparison the same run
-measures upper limits: the same HTTP server answering fixed bytes, the same store without HTTP, and both in one process.
+Against a private Seamark, or any API server: ``python -m bench api --kubeconfig FILE --pids PID,PID``.  For comparison
+the same run measures upper limits: the same HTTP server answering fixed bytes, the same store without HTTP, and both in
+one process.  ``--json FILE`` keeps the results; ``python -m bench compare A.json B.json`` shows two runs side by side.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from bench._load import (
     resident_megabytes,
     seamark_server,
 )
+from bench._report import Report
+
+from seamark import __version__
 
 NAMESPACE = "bench"
 
@@ -45,14 +49,8 @@ def pod(name: str) -> bytes:
     )
 
 
-def show(what: str, result: Result, base: Result | None = None) -> None:
-    cpu = f"{result.cpu:7.0f} µs CPU" if result.cpu is not None else " " * 14
-    ratio = f"   {result.rate / base.rate:5.2f} of the ceiling" if base else ""
-    print(f"  {what:<28} {result.rate:9.0f}/s {cpu}{ratio}", flush=True)
-
-
-def of_kubeconfig(path: str) -> Server:
-    """A running server; only tokens are supported, as test clusters use them."""
+def of_kubeconfig(path: str, pids: tuple[int, ...]) -> Server:
+    """A running server, whose processes are ``pids``; its user has a token or a certificate."""
     import base64
 
     import yaml
@@ -71,7 +69,7 @@ def of_kubeconfig(path: str) -> Server:
                     (Path(folder) / name).write_bytes(base64.b64decode(user[f"client-{name}-data"]))
                 tls.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
     parts = urllib.parse.urlsplit(cluster["server"])
-    return Server(parts.hostname or "", parts.port or 443, tls, user.get("token", ""))
+    return Server(parts.hostname or "", parts.port or 443, tls, user.get("token", ""), pids)
 
 
 async def bare_store(size: int, count: int, clients: int) -> Result:
@@ -144,29 +142,31 @@ async def fan_out(server: Server, watchers: int, events: int) -> Result:
         )
         for n in range(1, events + 1)
     ]
-    before, began = cpu_seconds(server.pid), time.perf_counter()
+    before, began = cpu_seconds(server.pids), time.perf_counter()
     await drive(server, changes, 1)
     await asyncio.gather(*seen)
     seconds = time.perf_counter() - began
-    after = cpu_seconds(server.pid)
+    after = cpu_seconds(server.pids)
     delivered = watchers * events
     cpu = (after - before) / delivered * 1e6 if before is not None and after is not None else None
     return Result(delivered / seconds, cpu, seconds)
 
 
-async def measure(server: Server, options: argparse.Namespace, get: Result | None, post: Result | None) -> None:
+async def measure(
+    server: Server, options: argparse.Namespace, report: Report, get: Result | None = None, post: Result | None = None
+) -> None:
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
-    idle = resident_megabytes(server.pid) if server.pid else 0.0
+    idle = resident_megabytes(*server.pids)
     creates = [request(server, "POST", pods, pod(f"p{n}")) for n in range(options.pods)]
-    show(f"create, {options.clients} clients", await drive(server, creates, options.clients), post)
+    report.show(f"create, {options.clients} clients", await drive(server, creates, options.clients), post)
     lone = [request(server, "POST", pods, pod(f"lone{n}")) for n in range(300)]
-    show("create, 1 client", await drive(server, lone, 1))
-    if server.pid:
-        more = resident_megabytes(server.pid) - idle
-        print(f"  resident: idle {idle:.0f} MB, {options.pods} Pods add {more:.0f} MB")
+    report.show("create, 1 client", await drive(server, lone, 1))
+    if server.pids:
+        report.memory("resident, idle", idle)
+        report.memory(f"resident, {options.pods} Pods more", resident_megabytes(*server.pids) - idle)
     reads = [request(server, "GET", f"{pods}/p{n % options.pods}") for n in range(options.requests)]
-    show(f"get, {options.clients} clients", await drive(server, reads, options.clients), get)
+    report.show(f"get, {options.clients} clients", await drive(server, reads, options.clients), get)
     flips = [
         request(
             server,
@@ -177,11 +177,11 @@ async def measure(server: Server, options: argparse.Namespace, get: Result | Non
         )
         for n in range(options.pods)
     ]
-    show(f"patch status, {options.clients} clients", await drive(server, flips, options.clients), post)
+    report.show(f"patch status, {options.clients} clients", await drive(server, flips, options.clients), post)
     lists = await drive(server, [request(server, "GET", pods)] * 10, 1)
-    show(f"list {options.pods} Pods", lists)
+    report.show(f"list {options.pods} Pods", lists)
     fan = await fan_out(server, options.watchers, options.events)
-    show(f"events to {options.watchers} watchers", fan)
+    report.show(f"events to {options.watchers} watchers", fan)
 
 
 async def curve(server: Server, sizes: list[int], clients: int) -> None:
@@ -205,29 +205,38 @@ async def curve(server: Server, sizes: list[int], clients: int) -> None:
 
 
 async def run(options: argparse.Namespace) -> None:
+    report = Report("api", options.kubeconfig or f"seamark {__version__}")
+    try:
+        await _run(options, report)
+    finally:
+        if options.json:
+            report.save(options.json)
+
+
+async def _run(options: argparse.Namespace, report: Report) -> None:
     if options.kubeconfig:
         print(f"API server of {options.kubeconfig}")
-        await measure(of_kubeconfig(options.kubeconfig), options, None, None)
+        await measure(of_kubeconfig(options.kubeconfig, tuple(options.pids)), options, report)
         return
     with tempfile.TemporaryDirectory() as folder:
         print("ceilings")
         with python_server("bench._bare", Path(folder) / "bare", "2000") as bare:
             get = await drive(bare, [request(bare, "GET", "/")] * options.requests, options.clients)
-            show("HTTPS alone, GET", get)
+            report.show("HTTPS alone, GET", get)
             post = await drive(bare, [request(bare, "POST", "/", pod("p"))] * options.requests, options.clients)
-            show("HTTPS alone, POST", post)
+            report.show("HTTPS alone, POST", post)
         store = await bare_store(2000, options.requests, options.clients)
-        show("store alone, commit", store)
+        report.show("store alone, commit", store)
         # A create is one HTTP request and one commit: the sum of their times is a limit, as is both in one process.
-        show("both, times added up", Result(1 / (1 / post.rate + 1 / store.rate), None, 0.0))
+        report.show("both, times added up", Result(1 / (1 / post.rate + 1 / store.rate), None, 0.0))
         with python_server("bench._floor", Path(folder) / "floor") as floor:
             writes = [request(floor, "POST", "/", pod("p"))] * options.requests
             both = await drive(floor, writes, options.clients)
-            show("both in one process", both)
+            report.show("both in one process", both)
         store_option = ["--store", options.store] if options.store else []
         print("Seamark")
         with seamark_server(Path(folder) / "data", "apiserver", *store_option) as server:
-            await measure(server, options, get, both)
+            await measure(server, options, report, get, both)
         if options.curve:
             print("cost over size")
             with seamark_server(Path(folder) / "curve", "apiserver", *store_option) as server:
@@ -238,6 +247,14 @@ async def run(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubeconfig", metavar="FILE", help="measure this API server instead of a Seamark of our own")
+    parser.add_argument(
+        "--pids",
+        type=lambda text: [int(pid) for pid in text.split(",")],
+        default=[],
+        metavar="PID,PID",
+        help="with --kubeconfig: the server's processes, whose CPU time and memory are read",
+    )
+    parser.add_argument("--json", metavar="FILE", help="keep the results, for `bench compare A.json B.json`")
     parser.add_argument("--store", default="", metavar="URL", help="store of our own server")
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=20_000)

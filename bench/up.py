@@ -154,9 +154,9 @@ class Beside(msgspec.Struct):
     etcd: float
 
 
-def started(name: str, began: float, pid: int) -> None:
+def started(name: str, began: float, *pids: int) -> None:
     took = time.perf_counter() - began
-    print(f"  {name:<38} ready after {took * 1e3:5.0f} ms   {resident_megabytes(pid):4.0f} MB", flush=True)
+    print(f"  {name:<38} ready after {took * 1e3:5.0f} ms   {resident_megabytes(*pids):4.0f} MB", flush=True)
 
 
 def beside(folder: Path, count: int, env: dict[str, str]) -> Beside:
@@ -169,7 +169,7 @@ def beside(folder: Path, count: int, env: dict[str, str]) -> Beside:
         pass  # so that its modules are compiled, as installed ones are
     began = time.perf_counter()
     with python_server("bench._floor", folder / "floor", env=env) as server:
-        started("floor: HTTP, TLS and SQLite", began, server.pid)
+        started("floor: HTTP, TLS and SQLite", began, *server.pids)
         floor = uvloop.run(write_all(server, writes))
     print(f"  {writes} durable writes, {IN_FLIGHT} at once    floor {floor:6.2f} s   etcd {etcd:6.2f} s", flush=True)
     return Beside(floor, etcd)
@@ -179,7 +179,7 @@ async def measure(server: Server, count: int, others: Beside) -> None:
     base = f"https://{server.host}:{server.port}"
     headers = {"Authorization": f"Bearer {server.token.strip()}"}
     timeout = aiohttp.ClientTimeout(total=None)
-    idle = resident_megabytes(server.pid)
+    idle = resident_megabytes(*server.pids)
     async with aiohttp.ClientSession(
         base, headers=headers, connector=aiohttp.TCPConnector(ssl=server.tls), timeout=timeout, read_bufsize=2**24
     ) as session:
@@ -196,7 +196,7 @@ async def measure(server: Server, count: int, others: Beside) -> None:
         selector = {"app": "web", "side": "ours"}
         service = {"metadata": {"name": "web"}, "spec": {"selector": selector, "ports": [{"port": 80}]}}
         await session.post("/api/v1/namespaces/default/services", json=service)
-        before, began = cpu_seconds(server.pid), time.perf_counter()
+        before, began = cpu_seconds(server.pids), time.perf_counter()
         deployment = {
             "metadata": {"name": "web"},
             "spec": {"replicas": count, "selector": {"matchLabels": selector}, "template": template},
@@ -205,7 +205,7 @@ async def measure(server: Server, count: int, others: Beside) -> None:
         await seen.until(lambda s: s.ready == count)
         ready = time.perf_counter() - began
         await seen.until(lambda s: s.listed == count)
-        after = cpu_seconds(server.pid)
+        after = cpu_seconds(server.pids)
         print(
             f"  {count} Pods scheduled and Ready  {ready:6.2f} s   {ready / others.floor:5.2f} × the floor's writes"
             f"   {ready / others.etcd:5.2f} × etcd's   {((after or 0) - (before or 0)) / count * 1e6:5.0f} µs CPU each,"
@@ -230,7 +230,7 @@ async def measure(server: Server, count: int, others: Beside) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    print(f"  resident: idle {idle:.0f} MB, now {resident_megabytes(server.pid):.0f} MB with {count} Pods")
+    print(f"  resident: idle {idle:.0f} MB, now {resident_megabytes(*server.pids):.0f} MB with {count} Pods")
 
 
 def main() -> None:
@@ -247,7 +247,7 @@ def main() -> None:
         for state in ("first, compiling", "again"):
             began = time.perf_counter()
             with seamark_server(folder / "data", "up", "--dns-port", "0", "--config", str(settings), env=env) as server:
-                started(f"seamark up, three nodes, {state}", began, server.pid)
+                started(f"seamark up, three nodes, {state}", began, *server.pids)
                 if state == "again":
                     uvloop.run(measure(server, options.pods, others))
 
