@@ -6,6 +6,7 @@ on stderr and an exit code, never a traceback.
 - ``running``: the verbs that run Seamark or parts of it
 - ``objects``: ``get``, ``apply`` and ``delete``
 - ``asking``: ``why``, ``audit`` and ``resolve``
+- ``keeping``: ``backup``, ``restore`` and ``fsck``
 - ``config``: the effective settings, and a ``reference`` of all of them; ``toml_text`` writes TOML
 - ``completion``: completion scripts for shells
 
@@ -49,6 +50,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "why": ("seamark.cli.asking.why", "why a Service has no endpoints, and what to do about it"),
         "audit": ("seamark.cli.asking.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
         "resolve": ("seamark.cli.asking.resolve", "look a name up as a Pod would, and why"),
+    },
+    "keep it": {
+        "backup": ("seamark.cli.keeping.backup", "write its state, certificates and token to one file"),
+        "restore": ("seamark.cli.keeping.restore", "make a data directory from a backup"),
+        "fsck": ("seamark.cli.keeping.fsck", "check the store"),
     },
     "set it up": {
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),

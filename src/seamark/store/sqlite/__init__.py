@@ -12,6 +12,7 @@ How a commit runs: ``writer`` collects the transactions of one turn of the event
 - ``reader``: read-only connections
 - ``worker``: the thread behind a writer or reader
 - ``feed``: watches: the log from a past revision, then live changes
+- ``upkeep``: the file from outside: copies for backups, and a check of its contents
 """
 
 from seamark.store.sqlite.engine import SqliteStore

@@ -1,0 +1,105 @@
+"""The file of a backup: a tar archive with the store, the certificates and tokens, and a checksum of each member.
+
+backup.json    when and by which version it was made, the store's revision, SHA-256 by member
+store.db       the store at one moment
+pki/…          the authority, the server's certificate, the admin's token
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from seamark import __version__
+from seamark.cli.failure import Failure
+
+CONTENTS = "backup.json"
+STORE = "store.db"
+PKI = "pki"
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What an archive holds."""
+
+    made: str
+    version: str
+    revision: int
+    sha256: dict[str, str]
+
+
+def pack(folder: Path, file: Path, *, revision: int) -> Contents:
+    """Write the members in ``folder`` to a new private file, durable when this returns."""
+    members = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = {str(path.relative_to(folder)): _sum(path.read_bytes()) for path in members}
+    contents = Contents(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), __version__, revision, sums)
+    text = msgspec.json.format(msgspec.json.encode(contents)) + b"\n"
+    with _new_file(file) as out, tarfile.open(fileobj=out, mode="w") as tar:
+        info = tarfile.TarInfo(CONTENTS)
+        info.size, info.mode, info.mtime = len(text), 0o600, int(time.time())
+        tar.addfile(info, io.BytesIO(text))
+        for path in members:
+            tar.add(path, str(path.relative_to(folder)), filter=_private)
+    return contents
+
+
+def unpack(file: Path, folder: Path) -> Contents:
+    """Write the members of a backup to ``folder``; ``Failure`` unless it is whole and unchanged."""
+    try:
+        with tarfile.open(file, mode="r:") as tar:
+            members = {member.name: member for member in tar.getmembers() if member.isfile()}
+            contents = msgspec.json.decode(_read(tar, members[CONTENTS]), type=Contents)
+            for name, expected in contents.sha256.items():
+                data = _read(tar, members[name])
+                if _sum(data) != expected:
+                    raise Failure(f"{file} is damaged: {name} is not what was written")
+                _place(folder, name, data)
+    except OSError as error:
+        raise Failure(f"cannot read {file}: {error.strerror or error}") from error
+    except (tarfile.TarError, KeyError, msgspec.DecodeError) as error:
+        raise Failure(f"{file} is not a whole Seamark backup: {error}") from error
+    return contents
+
+
+def _place(folder: Path, name: str, data: bytes) -> None:
+    parts = Path(name).parts
+    # Only the names that `pack` writes: an archive from elsewhere must not reach other places.
+    if name != STORE and not (len(parts) == 2 and parts[0] == PKI and parts[1] not in (".", "..")):
+        raise Failure(f"the backup has a member that no backup has: {name}")
+    path = folder / name
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with _new_file(path) as out:
+        out.write(data)
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[io.BufferedWriter]:
+    """A new file that only its owner may read; durable after the block."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _read(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    opened = tar.extractfile(member)
+    assert opened is not None, "only files are asked for"
+    return opened.read()
+
+
+def _private(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mode = 0o600
+    return info
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
