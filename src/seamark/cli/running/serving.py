@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Callable, Collection
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
@@ -14,11 +16,16 @@ if TYPE_CHECKING:
     from seamark.daemon import Daemon, Part
 
 
+log = logging.getLogger(__name__)
+
+
 def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
     """Run a daemon until it is told to stop."""
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
+    for warning in exposed(config, parts):
+        log.warning("%s", warning)
 
     import uvloop
 
@@ -39,6 +46,24 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
         raise Failure(str(error)) from error
     except ConfigError as error:
         raise Failure(str(error), 2) from error
+
+
+def exposed(config: Config, parts: Collection[Part]) -> Iterator[str]:
+    """A sentence for every part that other machines can reach."""
+    if not _loopback(config.api.host):
+        yield (
+            f"the API server listens on {config.api.host}: other machines can reach it; "
+            "a client needs the admin's token, a token of --token-file or a certificate"
+        )
+    if "dns" in parts and not _loopback(config.dns_host):
+        yield f"DNS listens on {config.dns_host}: other machines can ask it, and it answers all of them"
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def collect_less() -> None:
