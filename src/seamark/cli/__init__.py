@@ -6,7 +6,7 @@ on stderr and an exit code, never a traceback.
 - ``running``: the verbs that run Seamark or parts of it
 - ``objects``: ``get``, ``apply`` and ``delete``
 - ``asking``: ``why``, ``audit`` and ``resolve``
-- ``keeping``: ``backup``, ``restore`` and ``fsck``
+- ``keeping``: ``backup``, ``restore``, ``export`` and ``fsck``
 - ``config``: the effective settings, and a ``reference`` of all of them; ``toml_text`` writes TOML
 - ``completion``: completion scripts for shells
 
@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "keep it": {
         "backup": ("seamark.cli.keeping.backup", "write its state, certificates and token to one file"),
         "restore": ("seamark.cli.keeping.restore", "make a data directory from a backup"),
+        "export": ("seamark.cli.keeping.export", "what people wrote, as manifests that any cluster can apply"),
         "fsck": ("seamark.cli.keeping.fsck", "check the store"),
     },
     "set it up": {

@@ -96,3 +96,37 @@ def test_stores_without_a_file_are_refused(seamark: Command, tmp_path: Path, sto
         assert done.returncode == 1
         assert told in done.stderr
     assert seamark.run("fsck").stderr.strip().endswith(f"there is no store at {seamark.data}/store.db")
+
+
+def test_exported_manifests_make_the_same_elsewhere(seamark: Command, tmp_path: Path) -> None:
+    manifests = """\
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: example/web:1}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, nodePort: 30080}]}
+"""
+    with seamark.up():
+        seamark("apply", "-f", "-", stdin=manifests)
+        exported = seamark("export", "-A")
+        assert exported == seamark("export", "-A")
+        assert [line for line in exported.splitlines() if line.startswith("kind:")] == [
+            "kind: Namespace",
+            "kind: Service",
+            "kind: Deployment",
+        ]
+    elsewhere = Command(tmp_path / "elsewhere")
+    elsewhere.home.mkdir()
+    with elsewhere.up():
+        elsewhere("apply", "-f", "-", stdin=exported)
+        assert elsewhere("export", "-A") == exported
+        assert "30080" in elsewhere("get", "svc", "web", "-n", "shop")

@@ -3,5 +3,6 @@
 - ``stores``: which store file is meant
 - ``archive``: the file of a backup: the store, the certificates, and checksums of both
 - ``backup``, ``restore``: write and read one
+- ``export``: objects as manifests, without what the cluster made or set
 - ``fsck``: check a store
 """

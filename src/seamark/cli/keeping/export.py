@@ -1,0 +1,166 @@
+"""``seamark export``: what people wrote, as manifests that any cluster can apply."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from seamark.cli.clusters import (
+    ENVIRONMENT,
+    WHICH_CLUSTER,
+    add_cluster_options,
+    add_namespace_options,
+    connected,
+    refusal,
+)
+from seamark.cli.parsing import add_switch, verb_parser
+from seamark.cli.terminal import Progress
+from seamark.kinds.wellknown import (
+    ENDPOINTS_CONTROLLER,
+    ENDPOINTS_MANAGED_BY_LABEL,
+    MIRROR_CONTROLLER,
+    SLICE_CONTROLLER,
+    SLICE_MANAGED_BY_LABEL,
+)
+
+if TYPE_CHECKING:
+    from seamark.cli.objects.kinds import ServerKind
+    from seamark.cli.objects.server import Server
+    from seamark.errors import Object
+
+EXAMPLES = """\
+seamark export > shop.yaml               # of the current namespace
+seamark export -A > everything.yaml
+seamark export svc,deployments -l app=web
+seamark apply -f shop.yaml               # or kubectl apply: the same elsewhere
+"""
+
+# Kinds that others need come first.  All other kinds follow, by name.
+ORDER = ("namespaces", "serviceaccounts", "secrets", "configmaps", "services", "endpoints", "endpointslices")
+
+# The objects of these kinds are reports or reservations that every cluster makes for itself.
+MADE_BY_THE_CLUSTER = frozenset(
+    {"events", "leases", "nodes", "ipaddresses", "controllerrevisions", "componentstatuses"}
+)
+
+# These objects are in every cluster: (plural, name).
+IN_EVERY_CLUSTER = frozenset(
+    {("namespaces", name) for name in ("default", "kube-system", "kube-public", "kube-node-lease")}
+    | {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"), ("servicecidrs", "kubernetes")}
+)
+
+# Set by the server; a manifest that names them would be refused, or would fight with the cluster.
+SET_BY_THE_SERVER = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "ownerReferences",
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "export",
+        "Print objects as manifests: without what the cluster itself made or set (status, uids, endpoints, the Pods\n"
+        f"of Deployments, cluster IPs), so that `apply` makes the same elsewhere.\n\n{WHICH_CLUSTER}",
+        examples=EXAMPLES,
+        environment=ENVIRONMENT,
+    )
+    made.add_argument("what", metavar="KIND", nargs="*", help="only these kinds: svc,deployments (default: all)")
+    add_cluster_options(made)
+    add_namespace_options(made)
+    add_switch(made, "-A", "--all-namespaces", help="of every namespace, and what belongs to none")
+    made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="with such labels: app=web,tier!=db")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    return asyncio.run(run(parser().parse_args(arguments)))
+
+
+async def run(options: argparse.Namespace) -> int:
+    from seamark.cli.objects.text import object_text
+    from seamark.errors import ApiError
+
+    async with connected(options) as server:
+        try:
+            with Progress("asking the server …"):
+                known = await server.kinds()
+                asked = [target.kind for target in known.targets(options.what)] if options.what else known.all
+            for kind in in_order(asked, all_namespaces=options.all_namespaces):
+                for manifest in await _manifests(server, kind, options):
+                    print("---")
+                    print(object_text(manifest, "yaml"))
+        except ApiError as error:
+            print(refusal(error).line, file=sys.stderr)
+            return 1
+    return 0
+
+
+async def _manifests(server: Server, kind: ServerKind, options: argparse.Namespace) -> list[Object]:
+    from seamark.cli.objects.get import namespace_for, objects_in, selection
+    from seamark.cli.objects.kinds import Target
+
+    namespace = namespace_for(server, Target(kind), options)
+    made: list[Object] = []
+    with Progress(f"reading {kind.resource.plural} …"):
+        async for page in server.pages(kind.resource, namespace=namespace, query=selection(options)):
+            found = (manifest_of(kind.resource.plural, obj) for obj in objects_in(page, kind))
+            made += [manifest for manifest in found if manifest is not None]
+    return made
+
+
+# --- the decisions, pure ---------------------------------------------------------------------------
+
+
+def in_order(kinds: Iterable[ServerKind], *, all_namespaces: bool) -> list[ServerKind]:
+    """The kinds to export, those that others need first; kinds without namespaces only with all namespaces."""
+    wanted = [
+        kind
+        for kind in kinds
+        if {"list", "create"} <= set(kind.verbs)
+        and kind.resource.plural not in MADE_BY_THE_CLUSTER
+        and (all_namespaces or kind.resource.namespaced)
+    ]
+    place = {plural: number for number, plural in enumerate(ORDER)}
+    return sorted(wanted, key=lambda kind: (place.get(kind.resource.plural, len(ORDER)), kind.resource.plural))
+
+
+def manifest_of(plural: str, obj: Object) -> Object | None:
+    """What a person would have written to have this object; None if the cluster made it."""
+    meta = obj["metadata"]
+    if _made_by_the_cluster(plural, meta):
+        return None
+    kept = {name: value for name, value in meta.items() if name not in SET_BY_THE_SERVER}
+    manifest = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": kept}
+    if plural == "services":
+        manifest["spec"] = _without_addresses(manifest.get("spec") or {})
+    elif plural == "pods":
+        manifest["spec"] = {name: value for name, value in manifest["spec"].items() if name != "nodeName"}
+    elif plural == "namespaces":
+        manifest.pop("spec", None)  # holds only the finalizer that every namespace has
+    return manifest
+
+
+def _made_by_the_cluster(plural: str, meta: Object) -> bool:
+    labels = meta.get("labels") or {}
+    return (
+        "deletionTimestamp" in meta
+        or (plural, meta["name"]) in IN_EVERY_CLUSTER
+        or (meta["name"] == "kubernetes" and meta.get("namespace") == "default")
+        or labels.get(SLICE_MANAGED_BY_LABEL) in (SLICE_CONTROLLER, MIRROR_CONTROLLER)
+        or labels.get(ENDPOINTS_MANAGED_BY_LABEL) == ENDPOINTS_CONTROLLER
+        or any(owner.get("controller") for owner in meta.get("ownerReferences") or ())
+    )
+
+
+def _without_addresses(spec: Object) -> Object:
+    """A Service's spec without the addresses that its cluster gave it; node ports stay, as people rely on them."""
+    given = {"healthCheckNodePort", *(() if spec.get("clusterIP") == "None" else ("clusterIP", "clusterIPs"))}
+    return {name: value for name, value in spec.items() if name not in given}
