@@ -6,7 +6,6 @@ Callers' objects, which may be typed, become plain values here; entries are deco
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -208,9 +207,15 @@ def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
     return _decoder(kind, as_)(result.entry if isinstance(result, Written) else result)
 
 
-@lru_cache(maxsize=1024)  # limited, because kinds come and go
 def _decoder(kind: Kind, as_: Any) -> Decoder:
-    """What makes the caller's type of an entry."""
+    """What makes the caller's type of an entry; made once and kept with the kind."""
+    known = kind.decoders.get(as_)
+    if known is None:
+        known = kind.decoders[as_] = _new_decoder(kind, as_)
+    return known
+
+
+def _new_decoder(kind: Kind, as_: Any) -> Decoder:
     if as_ is Receipt:
         return lambda entry: Receipt.of(str(entry.revision))  # nothing has to be decoded for it
     resource = kind.resource

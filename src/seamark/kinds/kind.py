@@ -86,6 +86,11 @@ class Kind:
         """The fields of a list of its objects; None for a kind that cannot be listed."""
         return shapes.load().get(f"{self.shape_name}List")
 
+    @cached_property
+    def decoders(self) -> dict[Any, Any]:
+        """What readers in this process compiled to decode its objects, by type; kept here, to vanish with the kind."""
+        return {}
+
     def subresource(self, name: str) -> Subresource | None:
         for sub in self.subresources:
             if sub.name == name:
