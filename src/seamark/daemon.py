@@ -117,7 +117,7 @@ class Daemon:
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
-        self.informers = Informers(self.api.cluster(INFORMERS))
+        self.informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
         cluster = self.api.cluster("apiserver")
         fresh = not self.api.cache.of(NAMESPACES).entries
         await bootstrap.make_namespaces(cluster)
@@ -155,7 +155,8 @@ class Daemon:
 
         async def lead() -> None:
             # A new leader lists everything again, to be certain that it sees all that the last leader wrote.
-            await self._manager(Informers(self.api.cluster(INFORMERS)), authority).run()
+            informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
+            await self._manager(informers, authority).run()
 
         return [self._spawn("controllers, while elected", election.run(lead))]
 

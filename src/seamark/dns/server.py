@@ -94,7 +94,7 @@ class DnsServer:
         self.addresses: list[Address] = []
         self.zone = ClusterZone(pod_names=config.zone.endpoint_pod_names)
         self._own_informers = informers is None
-        self._informers = informers or Informers(cluster)
+        self._informers = informers or Informers(cluster, metrics=self.registry)
         keep = partial(ReadyAnswers, self.zone, entries=config.ready_answers, octets=config.ready_octets)
         self._ready_answers = (keep(), keep())
         self.feed = ZoneFeed(

@@ -27,6 +27,7 @@ _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0
 _FINEST = -9  # nothing smaller than a nano
 _LARGEST_BINARY = 2**63 - 1
 _LARGEST_EXPONENT = 2**31 - 1
+MOST = Decimal(10**27)
 _KEPT_DIGITS = 18  # longer numbers are always printed in canonical form
 
 
@@ -136,5 +137,10 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def amount(text: str) -> Decimal:
-    """The amount of a quantity, to compare and add."""
+    """The exact amount of a quantity, only to compare: it may be 1e2147483647, which arithmetic cannot handle."""
     return parse(text).value
+
+
+def measure(text: str) -> Decimal:
+    """The amount of a quantity, at most ``MOST``, to calculate with."""
+    return max(-MOST, min(amount(text), MOST))
