@@ -114,6 +114,7 @@ class Daemon:
             tokens=tokens,
             metrics=self.metrics,
             max_in_flight=self.config.api.max_in_flight,
+            watch_bytes=self.config.api.watch_bytes,
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]

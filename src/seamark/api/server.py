@@ -25,7 +25,7 @@ from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
-from seamark.api.settings import ServiceNetwork
+from seamark.api.settings import WATCH_BYTES, ServiceNetwork
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.write import Writer
@@ -50,6 +50,7 @@ class ApiServer:
         metrics: Registry,
         authorizer: Authorizer | None = None,
         max_in_flight: int = 600,
+        watch_bytes: int = WATCH_BYTES,
         checks: dict[str, Check] | None = None,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock = SYSTEM_CLOCK,
@@ -64,12 +65,15 @@ class ApiServer:
         self._store = store
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
-        self.cache = Cache(store, stored)
+        self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
-        self.watches = Watches(reader)
+        cut = metrics.counter(
+            "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
+        )
+        self.watches = Watches(reader, stalled_bytes=watch_bytes - watch_bytes // 4, cut=cut.add)
         self.operations = Operations(
             kinds=self.kinds,
             cache=self.cache,
@@ -95,6 +99,11 @@ class ApiServer:
         self.listener: Listener | None = None
         self._changing_kinds = asyncio.Lock()
         metrics.measured("seamark_api_watches", "Open watches.", lambda: float(len(self.watches.open)))
+        metrics.measured(
+            "seamark_api_watch_bytes",
+            "Bytes held for watches: recent events, and what clients have not read.",
+            lambda: float(self.cache.room.used + self.watches.stalled_bytes),
+        )
         metrics.measured(
             "seamark_store_revision", "The revision the cache has seen.", lambda: float(self.cache.revision)
         )

@@ -188,7 +188,11 @@ class DnsServer:
         for udp, tcp in pairs:
             self._datagrams.append(UdpListener(udp, self.responder, self._later))
             stream = TcpListener(
-                self.responder, self._later, connections=config.tcp_connections, idle_seconds=config.tcp_idle_seconds
+                self.responder,
+                self._later,
+                connections=config.tcp_connections,
+                per_client=config.tcp_connections_per_client,
+                idle_seconds=config.tcp_idle_seconds,
             )
             self._streams.append(stream)
             await stream.start(tcp)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -537,3 +539,33 @@ async def test_no_statement_scans_the_table(store: SqliteStore) -> None:
 
     steps = await store._between_groups(plans)
     assert not [step for step in steps if re.match("SCAN (log|later|before)|.*TEMP B-TREE", step)]
+
+
+async def test_a_store_is_its_owners_only(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = os.umask(0)
+    try:
+        store = await reopened(path)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm", "store.db.lock"), 0o600)
+        await store.close()
+        path.chmod(0o644)
+        store = await reopened(path)
+        await store.commit([Write("/a", b"1")])
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        assert set(modes.values()) == {0o600}
+        assert "store.db had mode 0644" in caplog.text
+        await store.close()
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("name", ["store.db", "store.db-wal", "store.db-shm", "store.db-journal", "store.db.lock"])
+async def test_a_link_in_the_place_of_a_store_is_refused(path: Path, name: str) -> None:
+    await (await reopened(path)).close()
+    victim = path.with_name("victim")
+    victim.write_text("precious")
+    path.with_name(name).unlink(missing_ok=True)
+    path.with_name(name).symlink_to(victim)
+    with pytest.raises(StoreError, match=f"{re.escape(name)} is a symbolic link"):
+        await reopened(path)
+    assert victim.read_text() == "precious"

@@ -95,13 +95,19 @@ def frame(data: bytes) -> bytes:
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "on_close")
+    __slots__ = ("_connection", "on_close", "on_writable")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.on_close: Callable[[], None] | None = None
+        self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
 
-    def write(self, frames: bytes) -> bool:
+    @property
+    def stalled(self) -> bool:
+        """Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``."""
+        return self._connection.stalled_since is not None
+
+    def write(self, frames: bytes | memoryview) -> bool:
         """False once the reader is gone or so slow that it was cut off."""
         transport = self._connection.transport
         if transport is None or transport.is_closing():
@@ -125,7 +131,7 @@ class Stream:
 
     def finish(self) -> None:
         """End the answer cleanly; the connection can be used again."""
-        self.on_close = None
+        self.on_close = self.on_writable = None
         self._connection.end_stream()
 
 
@@ -238,6 +244,8 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
             if not self.busy:
                 self._next()
+            elif self.stream is not None and self.stream.on_writable is not None:
+                self.stream.on_writable()
 
     async def writable(self) -> None:
         if self._writable is not None:
@@ -326,6 +334,9 @@ class Connection(asyncio.Protocol):
         if isinstance(answer, Streaming):
             self.transport.write(self._head(answer, "Transfer-Encoding: chunked\r\n"))
             self.stream = Stream(self)
+            if self.transport.get_extra_info("ssl_object") is not None:
+                # What the socket's own buffer (64 KiB) does not take stalls the stream: TLS would add 512 KiB to it.
+                self.transport.set_write_buffer_limits(high=1, low=0)
             answer.start(self.stream)
             return
         body = answer.body

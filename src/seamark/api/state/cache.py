@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from sortedcontainers import SortedDict
@@ -20,8 +22,11 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.store.protocol import Batch, Change, Store, Unavailable, prefix_end
 
-# Events kept per kind, so that a watch can start from a recent version without asking the store.
+# Events kept per kind, so that a watch can start from a recent version without asking the store.  While watchers are
+# behind, more are kept for them, as far as the memory for events goes.
 RECENT_EVENTS = 2048
+EVENT_BYTES = 128 * 1024 * 1024
+EVENT_OVERHEAD = 512  # bytes that an event takes beside its JSON
 # Rows per read when the cache loads from the store.
 LOAD_PAGE = 5000
 SLICE = 1024
@@ -32,6 +37,12 @@ PORTS_PREFIX = "/seamark/nodeports/"
 
 def _prefix_of_kind(kind: Kind) -> str:
     return prefix_of(kind.stored_as or kind.resource)
+
+
+def _size(event: Event) -> int:
+    """The bytes that an event takes.  Entries that other events or the cache hold too are counted nevertheless."""
+    before = 0 if event.previous is None else len(event.previous.tail)
+    return EVENT_OVERHEAD + len(event.entry.tail) + before + sum(map(len, event.encoded.values()))
 
 
 class Watcher(Protocol):
@@ -50,14 +61,32 @@ class Watcher(Protocol):
         ...
 
 
-class Collection:
-    """All objects stored under one prefix: those of one kind, which the API may serve in several versions and views."""
+class Room:
+    """The memory for the recent events of all kinds: bytes used, and how many there may be."""
 
-    def __init__(self, prefix: str) -> None:
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
+class Collection:
+    """All objects stored under one prefix: those of one kind, which the API may serve in several versions and views.
+
+    Its recent events are the buffer of all its watchers: one that is behind keeps only the number of the next event it
+    has to read.  Events are numbered from 0; the oldest are dropped.
+    """
+
+    def __init__(self, prefix: str, room: Room) -> None:
         self.prefix = prefix
         self.shown_as: set[Resource] = set()  # the kinds that show its objects
         self.entries: SortedDict[str, Entry] = SortedDict()
-        self.events: deque[Event] = deque(maxlen=RECENT_EVENTS)
+        self.events: deque[Event] = deque()
+        self.events_size = 0  # bytes
+        self.behind = 0  # how many watchers have events to read
+        self._dropped = 0  # the number of the first of ``events``
+        self._room = room
         self.complete_since = 0  # every event after this revision is in ``events``
         self.changed = 0  # revision of the last change
         # Watchers by the (namespace, name) they watch; "" means any.
@@ -125,11 +154,51 @@ class Collection:
             if place in watchers:
                 yield from list(watchers[place])
 
+    # --- recent events -----------------------------------------------------------------------------
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next event will have."""
+        return self._dropped + len(self.events)
+
+    def number_after(self, revision: int) -> int:
+        """The number of the first event after ``revision``, or of the oldest that is kept."""
+        return self._dropped + bisect_right(self.events, revision, key=lambda event: event.entry.revision)
+
+    def numbered_from(self, number: int) -> Iterator[Event] | None:
+        """The events from this number on, or None if some of them are no longer kept."""
+        return islice(self.events, number - self._dropped, None) if number >= self._dropped else None
+
     def since(self, revision: int) -> Iterator[Event] | None:
         """Events after ``revision``, or None if some of them are no longer kept."""
-        if revision < self.complete_since:
-            return None
-        return (event for event in self.events if event.entry.revision > revision)
+        return None if revision < self.complete_since else self.numbered_from(self.number_after(revision))
+
+    def grow(self, size: int) -> None:
+        """Count bytes that an event now takes, for example because it was encoded for a watcher."""
+        self.events_size += size
+        self._room.used += size
+
+    def drop_oldest(self) -> None:
+        event = self.events.popleft()
+        self._dropped += 1
+        self.complete_since = event.entry.revision
+        self.grow(-_size(event))
+
+    def trim(self) -> None:
+        """Drop old events, unless a watcher may still have to read them."""
+        while len(self.events) >= RECENT_EVENTS and not self.behind:
+            self.drop_oldest()
+
+    def leave_room(self) -> None:
+        """Count no longer: the kind is gone, and its events are held only by watchers that still read them."""
+        self._room.used -= self.events_size
+        self._room = Room(0)
+
+    def settle(self, revision: int) -> None:
+        """Keep no events; a watch from before ``revision`` then asks the store."""
+        while self.events:
+            self.drop_oldest()
+        self.complete_since = self.changed = revision
 
     # --- following the log -------------------------------------------------------------------------
 
@@ -151,9 +220,8 @@ class Collection:
             entry = entry_of(path, change.value, change.revision)
             self.entries[path] = entry
             event = Event("MODIFIED" if previous is not None else "ADDED", entry, previous, {})
-        if len(self.events) == self.events.maxlen:
-            self.complete_since = self.events[0].entry.revision
         self.events.append(event)
+        self.grow(_size(event))
         self.changed = change.revision
         return event
 
@@ -166,13 +234,14 @@ def _number(version: str) -> int:
 class Cache:
     """The current objects of every kind, and the tasks that wait for a revision."""
 
-    def __init__(self, store: Store, kinds: Iterable[Kind]) -> None:
+    def __init__(self, store: Store, kinds: Iterable[Kind], *, event_bytes: int = EVENT_BYTES) -> None:
         self._store = store
+        self.room = Room(event_bytes)
         self._by_prefix: dict[str, Collection] = {}
         self._by_resource: dict[tuple[str, str], Collection] = {}
         self._missed: dict[str, list[Change]] = {}  # by prefix: changes to collections that are still being loaded
         for kind in kinds:
-            self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind)))
+            self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind), self.room))
         self.ports: dict[int, int] = {}  # reserved node ports → revision of the reservation
         self.revision = 0
         self.lost: BaseException | None = None  # the error that ended following the log, if it ended
@@ -207,7 +276,7 @@ class Cache:
 
     async def _read(self, prefix: str) -> Collection:
         """A new collection with all the objects under the prefix, and every change during the load."""
-        collection = Collection(prefix)
+        collection = Collection(prefix, self.room)
         missed = self._missed[prefix] = []
         try:
             revision = await self._store.revision()
@@ -232,6 +301,7 @@ class Cache:
             del self._by_resource[place]
         if not collection.shown_as:
             del self._by_prefix[collection.prefix]
+            collection.leave_room()
         collection.end_watches()
 
     # --- following the store -----------------------------------------------------------------------
@@ -254,8 +324,7 @@ class Cache:
     def settle(self) -> None:
         """Drop the kept events; a watch from an older version then asks the store."""
         for collection in self._by_prefix.values():
-            collection.events.clear()
-            collection.complete_since = collection.changed = self.revision
+            collection.settle(self.revision)
 
     async def _pages(self, start: str, end: str, revision: int) -> Any:
         while True:
@@ -286,10 +355,15 @@ class Cache:
     def apply(self, batch: Batch) -> None:
         """Apply a batch of the log: offer its events to the watchers, then flush each of them once."""
         touched: dict[Watcher, None] = {}
+        trimmed: set[Collection] = set()
         for change in batch.changes:
             cut = change.key.find("/", change.key.find("/", 1) + 1) + 1
             collection = self._by_prefix.get(change.key[:cut])
             if collection is not None:
+                if collection not in trimmed:
+                    # Before the batch: its own events must be there when watchers are flushed.
+                    trimmed.add(collection)
+                    collection.trim()
                 event = collection.step(change)
                 if event is not None:
                     for watcher in collection.interested(event.entry):
@@ -306,10 +380,20 @@ class Cache:
         self.revision = max(self.revision, batch.revision)
         for watcher in touched:
             watcher.flush(self.revision)
+        if self.room.used > self.room.limit:
+            self._make_room()
         if self._waiting and self._waiting[0][0] <= self.revision:
             # In the next turn of the event loop, so that watchers run before the writer goes on.  Otherwise controllers
             # in the same process would fall behind under load.
             asyncio.get_running_loop().call_soon(self._release)
+
+    def _make_room(self) -> None:
+        """Drop the oldest events of the kinds that have most of them; watchers that need them have to begin again."""
+        while self.room.used > self.room.limit:
+            largest = max(self._by_prefix.values(), key=lambda each: each.events_size)
+            if not largest.events:
+                return
+            largest.drop_oldest()
 
     def _release(self) -> None:
         """Wake the tasks that waited for a revision that has been applied now."""

@@ -5,12 +5,14 @@ A file is only written to after two checks: it is a Seamark store, and its forma
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from seamark.private_files import open_private
 from seamark.store.protocol import StoreError, Unavailable
 
 APPLICATION_ID = 0x5EA3A4C0  # marks a Seamark store in the file's header; `file` and sqlite3 show it
@@ -56,7 +58,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._path = Path(f"{path}.lock")
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
         try:
@@ -92,6 +94,7 @@ def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIG
     """Create the store if the file is new, else check and migrate its format."""
     if path.is_dir():
         raise StoreError(f"cannot open the store {path}: it is a directory")
+    _keep_private(path)
     try:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
@@ -103,6 +106,17 @@ def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIG
         if error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_NOTADB:
             raise StoreError(f"{path} is not a Seamark store") from error
         raise StoreError(f"cannot open the store {path}: {error}") from error
+
+
+def _keep_private(path: Path) -> None:
+    """Create the file for its owner only, before SQLite does; SQLite gives its other files the mode of this one."""
+    try:
+        os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+        for suffix in ("-wal", "-shm", "-journal"):
+            with contextlib.suppress(FileNotFoundError):
+                os.close(open_private(Path(f"{path}{suffix}"), os.O_RDWR))
+    except OSError as error:
+        raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
