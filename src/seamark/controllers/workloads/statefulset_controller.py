@@ -81,7 +81,8 @@ class StatefulSetController(WorkloadController[StatefulSet]):
         update = await self._update_revision(key, stateful_set, history)
         if update is None:
             return
-        current = next((r for r in history if r.metadata.name == stateful_set.status.current_revision), update)
+        named = stateful_set.status.current_revision
+        current = next((r for r in history if r.metadata.name == named and restored(r)), update)
         revisions = Revisions(current.metadata.name, update.metadata.name)
         failure = None
         if await self._keeper.settled(key):
