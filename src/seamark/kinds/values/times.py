@@ -122,6 +122,15 @@ def _zone(zone: str) -> timezone:
     return timezone(-offset if zone[0] == "-" else offset)
 
 
+def later(timestamp: str, seconds: int) -> str:
+    """The time so many seconds after another one, any number that fits into 64 bits.
+
+    As in Go, whose durations are 64-bit numbers of nanoseconds that wrap around, it is at most 292 years away.
+    """
+    nanoseconds = (seconds * 10**9 + (1 << 63)) % (1 << 64) - (1 << 63)
+    return text(parse(timestamp) + nanoseconds // 10**9)
+
+
 def age(now: float, timestamp: str | None) -> str:
     """How long ago a timestamp is, as ``kubectl get`` shows it; ``<unknown>`` without a timestamp."""
     return duration(now - parse(timestamp)) if timestamp else "<unknown>"
