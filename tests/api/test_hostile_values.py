@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 from served import Served
 
-from seamark.kinds.values import times
+from seamark.api.http.url import check_timeout
+from seamark.errors import BadRequest
+from seamark.kinds.pod import environment
+from seamark.kinds.values import numbers, quantity, times
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -144,3 +148,35 @@ async def test_places_in_lists(api: Served, index: str) -> None:
 async def test_selectors(api: Served, selector: str) -> None:
     answer = await api.ask("GET", PODS, query=f"labelSelector={selector.replace('>', '%3E').replace('<', '%3C')}")
     assert answer.status in (200, 400), answer
+
+
+@pytest.mark.parametrize("digit", ["1", "1.", ".", "1s", "-"])
+def test_texts_that_do_not_match_take_linear_time(digit: str) -> None:
+    """The attack: each of these took seconds for a few thousand characters, and hours for a request's three million.
+
+    If the time grows with the square again, this test does not end.
+    """
+    text = digit * 1_000_000
+    for tail in ("", "x", "\0", "ms!", "['", "']"):
+        with contextlib.suppress(BadRequest):
+            check_timeout({"timeout": [text + tail]})
+        for parse in (quantity._pattern.fullmatch, times.parse_duration, numbers.integer):
+            with contextlib.suppress(ValueError):
+                parse(text + tail)
+    assert environment._subscripted("['" * 500_000 + "x") == ("['" * 500_000 + "x", None)
+
+
+@pytest.mark.parametrize(
+    ("field", "parts"),
+    [
+        ("metadata.labels['a']", ("metadata.labels", "a")),
+        ("['']", ("", "")),
+        ("a['b']['c']", ("a['b']", "c")),
+        ("a['b'c']", ("a", "b'c")),
+        ("[']", ("[']", None)),
+        ("a['b'] ", ("a['b'] ", None)),
+        ("a['b\n']", ("a", "b\n")),
+    ],
+)
+def test_the_key_at_the_end_of_a_field(field: str, parts: tuple[str, str | None]) -> None:
+    assert environment._subscripted(field) == parts
