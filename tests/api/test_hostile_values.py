@@ -160,7 +160,7 @@ def test_texts_that_do_not_match_take_linear_time(digit: str) -> None:
     for tail in ("", "x", "\0", "ms!", "['", "']"):
         with contextlib.suppress(BadRequest):
             check_timeout({"timeout": [text + tail]})
-        for parse in (quantity._pattern.fullmatch, times.parse_duration, numbers.integer):
+        for parse in (quantity._pattern.fullmatch, times.parse_duration, numbers.int64):
             with contextlib.suppress(ValueError):
                 parse(text + tail)
     assert environment._subscripted("['" * 500_000 + "x") == ("['" * 500_000 + "x", None)
@@ -180,3 +180,8 @@ def test_texts_that_do_not_match_take_linear_time(digit: str) -> None:
 )
 def test_the_key_at_the_end_of_a_field(field: str, parts: tuple[str, str | None]) -> None:
     assert environment._subscripted(field) == parts
+
+
+@pytest.mark.parametrize("cost", ["0", "-1", "+5", str(2**31 - 1), str(-(2**31))])
+async def test_a_deletion_cost_that_is_a_number(api: Served, cost: str) -> None:
+    await api.post(PODS, pod(annotations={COST: cost}))
