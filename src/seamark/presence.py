@@ -134,7 +134,7 @@ def find(directory: Path) -> Presence | None:
     lock.  ``pid`` is 0 if the holder is not visible, for example because it runs in another container.
     """
     try:
-        running = os.open(directory / RUNNING, os.O_RDONLY | os.O_NOFOLLOW)
+        running = open_private(directory / RUNNING, os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError as error:

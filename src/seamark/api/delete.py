@@ -122,14 +122,14 @@ def _mark(kind: Kind, obj: Object, grace: int, now: str) -> None:
     meta = obj["metadata"]
     if meta.get("generation"):
         meta["generation"] += 1
-    meta["deletionTimestamp"] = times.text(times.parse(now) + grace)
+    meta["deletionTimestamp"] = times.later(now, grace)
     meta["deletionGracePeriodSeconds"] = grace
     kind.begin_deletion(obj)
 
 
 def _shorten(meta: Object, grace: int, asked: int) -> None:
     """Let a deletion under way end sooner, counted from when it began."""
-    meta["deletionTimestamp"] = times.text(times.parse(meta["deletionTimestamp"]) - grace + asked)
+    meta["deletionTimestamp"] = times.later(times.later(meta["deletionTimestamp"], -grace), asked)
     meta["deletionGracePeriodSeconds"] = asked
 
 

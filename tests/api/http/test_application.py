@@ -214,6 +214,17 @@ class Listening(logging.Handler):
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(requests(), min_size=10, max_size=30))
 def test_no_request_breaks_anything(sent):
+    _send_all(sent)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(requests(), min_size=10, max_size=50))
+def test_no_request_of_many_breaks_anything(sent):
+    _send_all(sent)
+
+
+def _send_all(sent):
     async def main():
         async with served() as api:
             listening = Listening()

@@ -79,6 +79,9 @@ def read(body: bytes) -> tuple[Any, list[str]]:
         raise YamlFault("error converting YAML to JSON: yaml: exceeded max depth") from error
     except ValueError as error:
         raise YamlFault(f"error converting YAML to JSON: yaml: {error}") from error
+    except (AttributeError, LookupError, TypeError, ArithmeticError) as error:
+        # PyYAML's constructors raise these, for example for `!!bool z`.
+        raise YamlFault("error converting YAML to JSON: yaml: cannot decode a value as its tag says") from error
     _check(value)
     warnings = [f"yaml: unmarshal errors:\n  {sentence}" for sentence in loader.repeated]
     return value, warnings

@@ -16,7 +16,8 @@ import msgspec
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
 _SPLIT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
-_pattern = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
+# Possessive (``*+``), so that the time for a text that does not match is linear.
+_pattern = re.compile(r"([+-]?)(\d*+)(?:\.(\d*+))?([eEinumkKMGTP]*+[-+]?\d*+)", re.ASCII)
 _exponent = re.compile(r"[eE]([-+]?\d+)", re.ASCII)
 
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
