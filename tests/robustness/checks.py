@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 import linear
+import msgspec
 from history import NEVER, Delivered, History, Operation, Seen, Watch
 from linear import Step
 
@@ -122,10 +121,12 @@ def steps_by_key(history: History) -> Mapping[str, list[Step]]:
             versions.setdefault(each.key, {})[each.token] = each.version
         elif each.token not in versions.get(each.key, {}):
             steps[each.key].append(Step(-1, NEVER, "write", optional=True))
-    for key, seen_versions in versions.items():
-        known = {step.version for step in steps[key] if step.kind == "write"}
+    for key, own in steps.items():
         # Versions whose writer is not in the history: it is the rule ``written`` that complains about those.
-        steps[key] += [Step(-1, NEVER, "write", v) for v in sorted(set(seen_versions.values()) - known)]
+        seen_versions = set(versions.get(key, {}).values()) - {step.version for step in own if step.kind == "write"}
+        own += [Step(-1, NEVER, "write", version) for version in sorted(seen_versions)]
+        asked = {step.expected for step in own} - {step.version for step in own if step.kind == "write"} - {0}
+        own += [Step(-1, NEVER, "write", version, optional=True) for version in sorted(asked)]
     return steps
 
 

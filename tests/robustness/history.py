@@ -1,8 +1,8 @@
 """What clients did and saw, in the order in which it began and ended for them.
 
-All clients of a run live in one process and share one counter, so "this ended before that began" is a fact, however many
-servers they talk to.  Every write carries a *token* of its own in the annotation ``last``: whoever reads the object later
-knows which write made it.
+All clients of a run live in one process and share one counter, so "this ended before that began" is a fact, however
+many servers they talk to.  Every write carries a *token* of its own in the annotation ``last``, by which a later read
+tells which write it sees.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Delivery = Literal["LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One state of an object, as a client got it.  ``key`` is ``configmaps/a``; ``claims`` must be the object's alone."""
+    """One state of an object, as a client got it.  ``key`` is ``configmaps/a``; ``claims`` are what it holds alone."""
 
     key: str
     version: int

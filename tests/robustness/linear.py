@@ -1,10 +1,10 @@
 """Is there an order of all operations on one key that explains every answer?
 
-Each operation must take effect at one moment between its beginning and its end; a write without an answer may take effect
-at any later moment, or never.  The key is a register that is absent, or holds a version; versions only grow.
+Each operation must take effect at one moment between its beginning and its end; a write without an answer may take
+effect at any later moment, or never.  The key is a register that is absent, or holds a version; versions only grow.
 
-The search is Wing and Gong's with a memory of what was tried.  Versions make it short: they tell the order of all writes
-whose version somebody saw, so that only writes without an answer and deletions leave a choice.
+The search is Wing and Gong's with a memory of what was tried.  Versions make it short: they tell the order of all
+writes whose version a client saw, so that only writes without an answer and deletions leave a choice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 class Step(NamedTuple):
     """One operation on the key, as far as the order is concerned.
 
-    ``version`` is the one a write made or a read saw (0: unknown to all, or absent).  ``needs`` is what must be true just
+    ``version`` is the one a write made or a read saw (0: never seen, or absent).  ``needs`` is what must be true just
     before: ``absent``, ``present``, ``changed`` (not at ``expected``) or nothing.
     """
 
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 class State(NamedTuple):
     present: bool = False
-    version: int = 0  # 0 while present: a version that nobody saw
+    version: int = 0  # 0 while present: a version that no client saw
     highest: int = 0
 
 
@@ -76,13 +76,18 @@ def stuck(steps: Sequence[Step]) -> Sequence[Step] | None:
         if left.bit_count() < best.bit_count():
             best = left
         lowest = min((steps[i].version for i in _bits(left) if steps[i].version), default=0)
-        # The last one pushed is tried first: steps that must happen come before those that may.
+        alike: set[tuple[object, ...]] = set()
         for i in sorted(candidates, key=lambda i: not steps[i].optional):
-            step = steps[i]
-            if step.version > lowest > 0:
-                continue  # something older is still to be written or read
-            if (state_after := after(step, state)) is not None and step.kind in ("write", "delete"):
-                open_.append((remaining & ~(1 << i), state_after))
+            # The last one pushed is tried first: steps that must happen come before those that may.
+            step, following = steps[i], after(steps[i], state)
+            if following is None or following == state or step.version > lowest > 0:
+                continue  # it cannot be, or is in vain, or something older is still to be written or read
+            if step.optional:
+                # Of steps that may happen at any later time and do the same, it is enough to try one.
+                if (does := step[2:-1]) in alike:
+                    continue
+                alike.add(does)
+            open_.append((remaining & ~(1 << i), following))
     return [steps[i] for i in _bits(best)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from in_process import Lagging, Servers
@@ -13,6 +13,7 @@ from seamark.kinds.resource import CONFIGMAPS, IP_ADDRESSES
 from seamark.store.protocol import Write
 
 RARELY = 0.02
+Everybody = Callable[[Entry], Iterator[Watcher]]
 
 
 class LosesWrites(Lagging):
@@ -42,24 +43,21 @@ class AllocatesTwice(Lagging):
 
 def skip_events(site: Servers) -> None:
     """Let every cache forget now and then to tell a watcher of a change."""
-    for server in site.servers:
-        collection = server.cache.of(CONFIGMAPS)
-        everybody, chance = collection.interested, site.chance
-
-        def most(entry: Entry, everybody=everybody) -> Iterator[Watcher]:  # type: ignore[no-untyped-def]
-            return (watcher for watcher in everybody(entry) if chance.random() >= RARELY)
-
-        collection.interested = most  # type: ignore[method-assign]
+    _tell(site, lambda: 0 if site.chance.random() < RARELY else 1)
 
 
 def repeat_events(site: Servers) -> None:
     """Let every cache tell a watcher now and then of a change twice."""
+    _tell(site, lambda: 2 if site.chance.random() < RARELY else 1)
+
+
+def _tell(site: Servers, times: Callable[[], int]) -> None:
+    """Let every cache offer each change so many times to each watcher."""
     for server in site.servers:
         collection = server.cache.of(CONFIGMAPS)
-        everybody, chance = collection.interested, site.chance
 
-        def often(entry: Entry, everybody=everybody) -> Iterator[Watcher]:  # type: ignore[no-untyped-def]
+        def interested(entry: Entry, everybody: Everybody = collection.interested) -> Iterator[Watcher]:
             for watcher in everybody(entry):
-                yield from [watcher] * (2 if chance.random() < RARELY else 1)
+                yield from [watcher] * times()
 
-        collection.interested = often  # type: ignore[method-assign]
+        collection.interested = interested  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ CLIENTS = 5
 # Seeds of the short runs.  A seed decides what each client tries and which faults come; the machine decides how fast.
 SEEDS = (1, 2, 3)
 
-# What may fail during a run: a coroutine that is started with it and cancelled, repaired, when the clients have finished.
+# What may fail during a run: a coroutine that is started with it, and cancelled when the clients have finished.
 Faults = Callable[[Recorder, random.Random], Coroutine[Any, Any, None]]
 
 

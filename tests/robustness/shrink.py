@@ -1,7 +1,7 @@
 """Make a history that breaks a rule as short as it can be, so that a person can read it.
 
-Only what cannot break a rule by its absence is removed: whole keys, the end of a run, the beginning of a watch (a list of
-what was there takes its place), and operations (the checks still know that a write happened, but not when:
+Only what cannot break a rule by its absence is removed: whole keys, the end of a run, the beginning of a watch (a list
+of what was there takes its place), and operations (the checks still know that a write happened, but not when:
 ``History.forgotten``).  So what is left breaks the rule as the whole did.
 """
 
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from msgspec.structs import replace
-
 from checks import RULES, Violation, told_states, violations
 from history import NEVER, Delivered, History, Operation, Watch
+from msgspec.structs import replace
 
 
 def shortest(history: History, violation: Violation) -> History:
