@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
-from history import LAST, Operation, Recorder, Seen, Verb
+from history import LAST, Recorder, Seen, Verb
 
 from seamark import errors
 from seamark.access.cluster import Cluster
@@ -25,7 +25,7 @@ NODE_PORTS = (30000, 30005)
 
 VERBS: Mapping[str, Mapping[Verb, int]] = {
     "configmaps/": {"create": 4, "update": 6, "patch": 4, "apply": 3, "delete": 2, "get": 6, "list": 2},
-    "services/": {"create": 9, "update": 2, "patch": 5, "delete": 7, "get": 2, "list": 2},
+    "services/": {"create": 12, "update": 2, "patch": 3, "delete": 12, "get": 2, "list": 2},
 }
 
 
@@ -71,8 +71,15 @@ class Client:
             (verb,) = self._chance.choices(list(verbs), list(verbs.values()))
             await self.perform(verb, resource + ("" if verb == "list" else self._chance.choice(NAMES)))
 
-    async def perform(self, verb: Verb, key: str) -> Operation | None:
-        """One operation, recorded; None if no server was there to take it."""
+    async def insist(self, key: str, *verbs: Verb) -> int:
+        """Try the verbs in turn until one is done; returns the version."""
+        while True:
+            for verb in verbs:
+                if done := await self.perform(verb, key):
+                    return done
+
+    async def perform(self, verb: Verb, key: str) -> int:
+        """One operation, recorded; returns the version in the answer, 0 if there is none."""
         prefix, _, name = key.partition("/")
         resource, cluster = RESOURCES[f"{prefix}/"], self._site.cluster()
         where: dict[str, Any] = {"namespace": NAMESPACE}
@@ -108,7 +115,7 @@ class Client:
                 call = cluster.list(resource, **where)
         return await self._recorded(verb, key, call, facts)
 
-    async def _recorded(self, verb: Verb, key: str, call: Awaitable[Any], facts: Object) -> Operation | None:
+    async def _recorded(self, verb: Verb, key: str, call: Awaitable[Any], facts: Object) -> int:
         operation = self._recorder.begin(self.name, verb, key, **facts)
         try:
             answer = await self._patiently(call)
@@ -116,30 +123,29 @@ class Client:
             if never_sent(error):
                 self._recorder.never_sent(operation)
                 await self._site.reachable()
-                return None
+                return 0
             outcome = "unknown" if error.uncertain else "refused"
             self._recorder.end(operation, outcome, reason=error.reason)
             if error.uncertain:
                 await self._site.reachable()
             if error.code in (404, 409):
                 self._known.pop(key, None)
-            return None
+            return 0
         except asyncio.CancelledError:
             if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # a coroutine runs in a task
                 raise
             self._recorder.end(operation, "unknown", reason="gave up")
-            return None
+            return 0
         prefix = key[: key.index("/") + 1]
         if verb == "list":
-            seen = tuple(seen_of(prefix, item) for item in answer.items)
-            self._recorder.end(operation, "done", version=int(answer.version), seen=seen)
+            version, seen = int(answer.version), [seen_of(prefix, item) for item in answer.items]
         elif verb == "delete":
-            self._recorder.end(operation, "done")
+            version, seen = 0, []
         else:
             self._known[key] = answer
-            found = seen_of(prefix, answer)
-            self._recorder.end(operation, "done", version=found.version, seen=(found,))
-        return operation
+            version, seen = int(answer["metadata"]["resourceVersion"]), [seen_of(prefix, answer)]
+        self._recorder.end(operation, "done", version=version, seen=tuple(seen))
+        return version
 
     async def _patiently(self, call: Awaitable[Any]) -> Any:
         """The answer, unless the client gives up after some turns of the event loop; CancelledError if it does."""
@@ -162,10 +168,10 @@ class Client:
         if resource is not SERVICES:
             return obj
         port: Object = {"port": 80}
-        obj["spec"] = {"type": self._chance.choice(("ClusterIP", "NodePort")), "ports": [port]}
+        obj["spec"] = {"type": self._chance.choice(("ClusterIP", "NodePort", "NodePort")), "ports": [port]}
         if obj["spec"]["type"] == "NodePort" and self._chance.random() < 0.7:
             port["nodePort"] = self._chance.choice(NODE_PORTS)
-        if self._chance.random() < 0.5:
+        if self._chance.random() < 0.3:
             obj["spec"]["clusterIP"] = self._chance.choice(ADDRESSES)
         return obj
 
@@ -190,6 +196,11 @@ class Watcher:
         self._site = site
         self._recorder = recorder
         self._chance = chance
+
+    def begin(self, version: int) -> None:
+        """Begin at a version at which nothing was there."""
+        self.version = version
+        self._recorder.deliver(self.name, self.resource, "LISTED", version)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -225,13 +236,22 @@ class Watcher:
 async def settle(site: Site, recorder: Recorder, watchers: Sequence[Watcher]) -> None:
     """Write until every watcher has been told of a write made after all others, and read everything once more."""
     last = Client("last", site, recorder, random.Random(0), gives_up=0)
-    reached: dict[str, int] = {}
-    while len(reached) < len(RESOURCES):
-        for resource in RESOURCES:
-            if await last.perform("create", resource + END) or await last.perform("patch", resource + END):
-                reached[resource] = int(last._known[resource + END]["metadata"]["resourceVersion"])
-    while any(watcher.version < reached[watcher.resource] for watcher in watchers):
-        await asyncio.sleep(0.01)
     for resource in RESOURCES:
-        while await last.perform("list", resource) is None:
-            pass
+        goal = await last.insist(resource + END, "create", "patch")
+        while any(watcher.version < goal for watcher in watchers if watcher.resource == resource):
+            # Another one each time, for a watcher that was not told of the first.
+            await last.insist(resource + END, "create", "patch")
+            await asyncio.sleep(0.01)
+        await last.insist(resource, "list")
+        await _replay(site, recorder, resource, goal)
+
+
+async def _replay(site: Site, recorder: Recorder, resource: str, goal: int) -> None:
+    """Watch once more from before the first write, so that the past is told as it was told when it happened."""
+    replay = Watcher(f"replay-{resource[:-1]}", resource, site, recorder, random.Random(0))
+    replay.begin(recorder.beginning)
+    watching = asyncio.create_task(replay.run())
+    while replay.version < goal and not watching.done():
+        await asyncio.sleep(0.01)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)

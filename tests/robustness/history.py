@@ -121,6 +121,7 @@ class Recorder:
     """Writes a history down while it happens."""
 
     def __init__(self) -> None:
+        self.beginning = 0  # a version before every write
         self._order = 0
         self._numbers = 0
         self._operations: dict[int, Operation] = {}

@@ -16,7 +16,7 @@ from seamark.api.settings import ServiceNetwork
 from seamark.clock import SYSTEM_CLOCK, Clock, SystemClock
 from seamark.kinds.resource import NAMESPACES
 from seamark.metrics import Registry
-from seamark.store.protocol import Batch, Page, Store, Write
+from seamark.store.protocol import Batch, Page, Store, Unavailable, Write
 
 NETWORK = ServiceNetwork(ranges=(RANGE,), node_ports=NODE_PORTS)
 LONGEST_LAG = 40  # turns of the event loop
@@ -56,6 +56,19 @@ class Lagging:
         await self.store.compact(revision)
 
 
+class Faltering(Lagging):
+    """A way to the store that breaks now and then, before a commit or after it."""
+
+    async def commit(self, writes: Sequence[Write]) -> int:
+        fate = self.chance.random()
+        if fate < 0.05:
+            raise Unavailable("broken before the commit")
+        revision = await self.store.commit(writes)
+        if fate < 0.1:
+            raise Unavailable("broken after the commit")
+        return revision
+
+
 class JumpingClock(SystemClock):
     """The machine's clock as if somebody set it again and again, days ahead or back."""
 
@@ -90,19 +103,27 @@ async def servers(
 ) -> AsyncIterator[Servers]:
     """A server for each view of the store."""
     await store.open()
+    await _prepare(store)
     made = [ApiServer(view, network=NETWORK, tokens={}, metrics=Registry(), clock=clock) for view in views]
     following = []
     try:
         for server in made:
             await server.load()
             following.append(asyncio.create_task(server.follow()))
-        await bootstrap.make_ranges(made[0].cluster("bootstrap"), NETWORK)
-        await made[0].cluster("bootstrap").create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        for server in made:
-            await server.cache.freshen()
         yield Servers(made, chance)
     finally:
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
         await store.close()
+
+
+async def _prepare(store: Store) -> None:
+    """Make what the clients need, by a server that goes again."""
+    server = ApiServer(store, network=NETWORK, tokens={}, metrics=Registry())
+    await server.load()
+    following = asyncio.create_task(server.follow())
+    await bootstrap.make_ranges(server.cluster("bootstrap"), NETWORK)
+    await server.cluster("bootstrap").create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)

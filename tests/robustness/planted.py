@@ -12,7 +12,7 @@ from seamark.api.state.entries import Entry, prefix_of
 from seamark.kinds.resource import CONFIGMAPS, IP_ADDRESSES
 from seamark.store.protocol import Write
 
-RARELY = 0.02
+RARELY = 0.05
 Everybody = Callable[[Entry], Iterator[Watcher]]
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from checks import violations
-from clients import RESOURCES, Client, Site, Watcher, settle
+from clients import NAMESPACE, RESOURCES, Client, Site, Watcher, settle
 from history import History, Recorder
 from shrink import report
+
+from seamark.kinds.resource import CONFIGMAPS
 
 CLIENTS = 5
 # Seeds of the short runs.  A seed decides what each client tries and which faults come; the machine decides how fast.
@@ -22,7 +24,7 @@ Faults = Callable[[Recorder, random.Random], Coroutine[Any, Any, None]]
 
 
 async def run(
-    site: Site, seed: int, *, operations: int = 60, gives_up: float = 0.05, faults: Faults | None = None
+    site: Site, seed: int, *, operations: int = 150, gives_up: float = 0.05, faults: Faults | None = None
 ) -> History:
     """The history of ``CLIENTS`` clients, each with so many operations, and two watchers of each resource."""
     recorder, chance = Recorder(), random.Random(seed)
@@ -36,6 +38,7 @@ async def run(
         for number in range(2)
     ]
     clients = [Client(f"c{number}", site, recorder, child(), gives_up=gives_up) for number in range(CLIENTS)]
+    recorder.beginning = int((await site.cluster().list(CONFIGMAPS, namespace=NAMESPACE)).version)
     watching = [asyncio.create_task(watcher.run()) for watcher in watchers]
     failing = asyncio.create_task(faults(recorder, child())) if faults is not None else None
     try:
