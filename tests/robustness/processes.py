@@ -42,6 +42,11 @@ class Machine:
         if server is not None:
             await asyncio.to_thread(server.kill)
 
+    def check(self) -> None:
+        """Complain if the server has ended by itself."""
+        server = self._server
+        assert server is None or server.process.poll() is None, f"the server ended:\n{server.log}"
+
     @property
     def pid(self) -> int:
         assert self._server is not None
@@ -72,6 +77,7 @@ class Processes:
     async def reachable(self) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
         for machine in self.machines:
+            machine.check()
             await machine.up.wait()
 
     async def close(self) -> None:
