@@ -31,6 +31,7 @@ from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
+from seamark.errors import ApiError
 from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
@@ -363,7 +364,7 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
         except BaseExceptionGroup as group:
             # Report the first cause, not the exception group around it: the cause is what helps the user.
             cause = first_cause(group)
-            if isinstance(cause, StoreError):
+            if isinstance(cause, StoreError | ApiError | DirectoryError):  # store or disk failed during the start
                 raise StartError(str(cause)) from group
             names = getattr(cause, "__notes__", ())  # the name of the part that failed, see `note_name`
             if not names or not isinstance(cause, Exception):

@@ -74,12 +74,16 @@ class Presence(msgspec.Struct, frozen=True):
 class Hold:
     """A data directory held by this process."""
 
-    def __init__(self, running: int) -> None:
+    def __init__(self, directory: Path, running: int) -> None:
+        self._directory = directory
         self._running = running
 
     def tell(self, presence: Presence) -> None:
-        """Write down what runs here, for :func:`find`."""
-        self._write(msgspec.json.encode(presence) + b"\n")
+        """Write down what runs here, for :func:`find`; raises :class:`DirectoryError`, for example on a full disk."""
+        try:
+            self._write(msgspec.json.encode(presence) + b"\n")
+        except OSError as error:
+            raise _unusable(self._directory, error) from error
 
     def _write(self, content: bytes) -> None:
         os.ftruncate(self._running, 0)
@@ -105,7 +109,7 @@ def hold(directory: Path) -> Iterator[Hold]:
         except OSError as error:
             raise _unusable(directory, error) from error
         fcntl.lockf(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = Hold(running)
+        held = Hold(directory, running)
         held.tell(Presence(os.getpid()))
         try:
             yield held

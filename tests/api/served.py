@@ -201,9 +201,9 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(*, url: str = "memory:", **more: Any) -> AsyncIterator[Served]:
+async def served(*, url: str = "memory:", store: Store | None = None, **more: Any) -> AsyncIterator[Served]:
     """A server over a new store, with the initial namespaces."""
-    store = open_store(url)
+    store = store or open_store(url)
     await store.open()
     metrics = Registry()
     api = ApiServer(store, network=NETWORK, tokens=TOKENS, metrics=metrics, **more)

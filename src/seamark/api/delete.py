@@ -100,7 +100,7 @@ class Deleter:
         key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
         release = self._reservations.release(kind, obj)
         revision = await self._store.commit([Write(key, None, entry.revision), *release])
-        await self._cache.reach(revision)
+        await self._cache.show(revision)
         if kind.graceful:
             # The answer is the object with the mark, under the mark's version.
             return Deleted(entry, gone=True)

@@ -60,9 +60,8 @@ class ApiServer:
         chance = chance or random.Random()
         authorizer = authorizer or GroupAuthorizer()
         authenticator = Authenticator(tokens, authorizer)
-        store = MeteredStore(store, metrics)
+        store = self._store = MeteredStore(store, metrics, clock=clock)
         self._network = network
-        self._store = store
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
@@ -114,7 +113,7 @@ class ApiServer:
         )
 
     def _check_store(self) -> str | None:
-        return None if self.cache.lost is None else f"the store was lost: {self.cache.lost}"
+        return self._store.trouble or (None if self.cache.lost is None else str(self.cache.lost))
 
     # --- kinds that come and go --------------------------------------------------------------------
 
@@ -160,8 +159,15 @@ class ApiServer:
         await self.cache.load()
 
     async def follow(self) -> None:
-        """Keep the cache current; ends only with an error or when the store closes."""
-        await self.cache.follow()
+        """Keep the cache current, also when the store goes away and returns.
+
+        Ends when the store is closed, and with an error if the store was replaced by an older state of it.
+        """
+        mending = asyncio.create_task(self._store.mend(), name="mend the store")
+        try:
+            await self.cache.follow()
+        finally:
+            mending.cancel()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
         self.listener = Listener(self.application, tls=tls)

@@ -22,16 +22,16 @@ from seamark.api.http.documents import Documents
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.url import check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
-from seamark.api.operations import Operations, unavailable
+from seamark.api.operations import Operations
+from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
 from seamark.metrics import Distribution, Registry, Value
-from seamark.store.protocol import StoreError
+from seamark.store.protocol import StoreError, Unavailable
 
 log = logging.getLogger("seamark.api")
 
 # Bodies below this are not worth compressing (Kubernetes' own threshold).
 GZIP_FROM = 128 * 1024
-RETRY_SECONDS = 1
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 # User agents at a terminal or in a browser: a person reads the answer, so its JSON is indented.
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
@@ -201,7 +201,9 @@ def not_found_page() -> Response:
 def refusal(error: Exception, request: Request) -> Response:
     """The one place where an error becomes a ``Status``."""
     if isinstance(error, StoreError):
-        log.warning("%s %s: %s", request.method, unquote_plus(request.path), error)
+        # A store that is away is told once, by :class:`~seamark.store.metered.MeteredStore`, not with every request.
+        level = logging.DEBUG if isinstance(error, Unavailable) else logging.WARNING
+        log.log(level, "%s %s: %s", request.method, unquote_plus(request.path), error)
         error = unavailable(error)
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)

@@ -17,8 +17,9 @@ from seamark import errors
 from seamark.api.http.protocol import Stream, Streaming, frame
 from seamark.api.http.render import Renderer
 from seamark.api.state.entries import Entry, Event
+from seamark.api.state.failures import unwatchable
 from seamark.api.state.read import Reader
-from seamark.api.state.watch import Watching, failure, seen
+from seamark.api.state.watch import Watching, seen
 from seamark.errors import Object
 from seamark.kinds.language import decode
 from seamark.kinds.language.shape import Shape
@@ -177,7 +178,7 @@ class Watch:
                 if not await self._send(piece):
                     return
         except StoreError as error:
-            self._fail(failure(error))
+            self._fail(unwatchable(error))
             return
         except errors.ApiError as error:
             self._fail(error)

@@ -7,12 +7,14 @@ runs, :meth:`Cache.add` reads its objects first; :meth:`Cache.remove` ends its w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
+import logging
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 from sortedcontainers import SortedDict
 
@@ -20,7 +22,9 @@ from seamark.api.state.entries import Entry, Event, entry_of, prefix_of, restamp
 from seamark.errors import NotFound
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.store.protocol import Batch, Change, Store, Unavailable, prefix_end
+from seamark.store.protocol import Batch, Change, Compacted, Future, Row, Store, StoreError, Unavailable, prefix_end
+
+log = logging.getLogger(__name__)
 
 # Events kept per kind, so that a watch can start from a recent version without asking the store.  While watchers are
 # behind, more are kept for them, as far as the memory for events goes.
@@ -31,6 +35,8 @@ EVENT_OVERHEAD = 512  # bytes that an event takes beside its JSON
 LOAD_PAGE = 5000
 SLICE = 1024
 MAX_GIVEN_UP = 1024
+# How long to wait before a store that went away is followed again.
+RETRY_SECONDS = 0.5
 
 PORTS_PREFIX = "/seamark/nodeports/"
 
@@ -181,7 +187,7 @@ class Collection:
     def drop_oldest(self) -> None:
         event = self.events.popleft()
         self._dropped += 1
-        self.complete_since = event.entry.revision
+        self.complete_since = max(self.complete_since, event.entry.revision)
         self.grow(-_size(event))
 
     def trim(self) -> None:
@@ -198,13 +204,17 @@ class Collection:
         """Keep no events; a watch from before ``revision`` then asks the store."""
         while self.events:
             self.drop_oldest()
+        self.begin_at(revision)
+
+    def begin_at(self, revision: int) -> None:
+        """Let reads and watches from before ``revision`` ask the store; watchers still get the events they wait for."""
         self.complete_since = self.changed = revision
 
     # --- following the log -------------------------------------------------------------------------
 
-    def load(self, rows: Iterable[tuple[str, bytes, int]]) -> None:
-        for key, value, revision in rows:
-            entry = entry_of(key[len(self.prefix) :], value, revision)
+    def load(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            entry = entry_of(row.key[len(self.prefix) :], row.value, row.revision)
             self.entries[entry.path] = entry
 
     def step(self, change: Change) -> Event | None:
@@ -244,7 +254,9 @@ class Cache:
             self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind), self.room))
         self.ports: dict[int, int] = {}  # reserved node ports → revision of the reservation
         self.revision = 0
-        self.lost: BaseException | None = None  # the error that ended following the log, if it ended
+        self.lost: BaseException | None = None  # why the log is not followed, while that is so
+        self._ended = False  # it will not be followed again
+        self._reloads = 0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._sequence = 0
 
@@ -276,14 +288,18 @@ class Cache:
 
     async def _read(self, prefix: str) -> Collection:
         """A new collection with all the objects under the prefix, and every change during the load."""
-        collection = Collection(prefix, self.room)
-        missed = self._missed[prefix] = []
-        try:
-            revision = await self._store.revision()
-            await self._fill(collection, revision)
-            await self.reach(revision)
-        finally:
-            del self._missed[prefix]
+        while True:
+            collection = Collection(prefix, self.room)
+            missed = self._missed[prefix] = []
+            reloads = self._reloads
+            try:
+                revision = await self._store.revision()
+                await self._fill(collection, revision)
+                await self.reach(revision)
+            finally:
+                del self._missed[prefix]
+            if reloads == self._reloads:  # otherwise changes may be missing in ``missed``
+                break
         for change in missed:
             if change.revision > revision:
                 collection.step(change)
@@ -312,45 +328,97 @@ class Cache:
         for collection in self._by_prefix.values():
             await self._fill(collection, revision)
         async for rows in self._pages(PORTS_PREFIX, prefix_end(PORTS_PREFIX), revision):
-            for key, _, at in rows:
-                self.ports[int(key[len(PORTS_PREFIX) :])] = at
+            for row in rows:
+                self.ports[int(row.key[len(PORTS_PREFIX) :])] = row.revision
         self.revision = revision
 
     async def _fill(self, collection: Collection, revision: int) -> None:
         async for rows in self._pages(collection.prefix, prefix_end(collection.prefix), revision):
             collection.load(rows)
-        collection.complete_since = collection.changed = revision
+        collection.begin_at(revision)
 
     def settle(self) -> None:
         """Drop the kept events; a watch from an older version then asks the store."""
         for collection in self._by_prefix.values():
             collection.settle(self.revision)
 
-    async def _pages(self, start: str, end: str, revision: int) -> Any:
+    async def _pages(self, start: str, end: str, revision: int) -> AsyncIterator[Sequence[Row]]:
         while True:
             page = await self._store.read(start, end, revision=revision, limit=LOAD_PAGE)
-            yield [(row.key, row.value, row.revision) for row in page.rows]
+            yield page.rows
             if not page.more:
                 return
             start = page.rows[-1].key + "\0"
 
     async def follow(self) -> None:
-        """Apply the store's changes until it closes; then every task that waits for a revision gets an error."""
+        """Apply the store's changes until it is closed.
+
+        If the store goes away, every task that waits for a revision gets an error, watchers wait, and following goes on
+        from the last revision when the store returns.  An error ends it only if the store is no longer the same: its
+        revision went back.
+        """
+        compacted = False
         try:
-            async for batch in self._store.watch("/", self.revision):
-                self.apply(batch)
-            self.lost = Unavailable("the store was closed")
+            while True:
+                try:
+                    if self.lost is not None:
+                        await self._store.revision()  # raises while the store is away
+                        log.warning("the store is followed again, from revision %d", self.revision)
+                        self.lost = None
+                    if compacted:
+                        await self._reload()
+                        compacted = False
+                    async for batch in self._store.watch("/", self.revision):
+                        self.apply(batch)
+                    self._ended = True
+                    self._lose(Unavailable("it was closed"))
+                    return
+                except Compacted:
+                    compacted = True
+                except Future:
+                    raise
+                except StoreError as error:
+                    if self.lost is None:
+                        log.warning("the store is not followed, what is known is kept: %s", error)
+                    self._lose(error)
+                    await asyncio.sleep(RETRY_SECONDS)
         except BaseException as error:
-            self.lost = error
+            self._ended = True
+            self._lose(error)
             raise
-        finally:
-            for _, _, future in self._waiting:
-                if not future.done():
-                    future.set_exception(self._behind())
-            self._waiting.clear()
+
+    def _lose(self, error: BaseException) -> None:
+        """Give the error to every task that waits for a revision."""
+        self.lost = error
+        waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                future.set_exception(self._behind())
 
     def _behind(self) -> Unavailable:
-        return Unavailable(f"the store is no longer followed: {self.lost or type(self.lost).__name__}")
+        return Unavailable(f"the store is not followed: {self.lost or type(self.lost).__name__}")
+
+    async def _reload(self) -> None:
+        """Read everything again and tell the watchers what is different; the history in between was compacted."""
+        revision = await self._store.revision()
+        changes: list[Change] = []
+        known: dict[str, int] = {f"{PORTS_PREFIX}{port}": at for port, at in self.ports.items()}
+        for prefix, collection in self._by_prefix.items():
+            known |= {prefix + path: entry.revision for path, entry in collection.entries.items()}
+        for prefix in (*self._by_prefix, PORTS_PREFIX):
+            async for rows in self._pages(prefix, prefix_end(prefix), revision):
+                for row in rows:
+                    before = known.pop(row.key, None)
+                    if before is not None and before < row.created:  # another object: the first was deleted
+                        changes.append(Change(row.key, None, None, row.created - 1))
+                    if before != row.revision:
+                        changes.append(Change(row.key, row.value, None, row.revision))
+        changes += [Change(key, None, None, revision) for key in known]
+        changes.sort(key=lambda change: change.revision)
+        self._reloads += 1
+        self.apply(Batch(changes, revision))
+        for collection in self._by_prefix.values():
+            collection.begin_at(revision)
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch of the log: offer its events to the watchers, then flush each of them once."""
@@ -407,13 +475,13 @@ class Cache:
     @property
     def always_fresh(self) -> bool:
         """Whether reading from memory sees every acknowledged write, because no other server writes to the store."""
-        return not self._store.shared
+        return self.lost is None and not self._store.shared
 
     async def reach(self, revision: int) -> None:
-        """Wait until the cache has applied ``revision``; raises Unavailable if the store is no longer followed."""
+        """Wait until the cache has applied ``revision``; raises Unavailable if the next attempt to follow fails."""
         if self.revision >= revision:
             return
-        if self.lost is not None:
+        if self._ended:
             raise self._behind()
         self._sequence += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -426,15 +494,20 @@ class Cache:
                 self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]
                 heapq.heapify(self._waiting)
 
+    async def show(self, revision: int) -> None:
+        """After a commit, wait until the cache has it; not while the store is away, because the write has happened."""
+        with contextlib.suppress(Unavailable):
+            await self.reach(revision)
+
     async def written(self, resource: Resource, path: str, value: bytes, revision: int) -> Entry:
         """The entry of a write that was just committed: the cached one, or a new one if that has changed since."""
-        await self.reach(revision)
+        await self.show(revision)
         entry = self.of(resource).get(path)
         return entry if entry is not None and entry.revision == revision else entry_of(path, value, revision)
 
     async def freshen(self) -> None:
         """Wait until this cache has every write that any server acknowledged before this call."""
-        if self._store.shared:
+        if not self.always_fresh:
             await self.reach(await self._store.revision())
 
     async def find(self, resource: Resource, path: str, version: str = "") -> Entry | None:

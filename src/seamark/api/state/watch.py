@@ -16,8 +16,9 @@ from seamark import errors
 from seamark.api.call import ListOptions
 from seamark.api.state.cache import Cache, Collection
 from seamark.api.state.entries import Entry, Event, entry_of, restamped
+from seamark.api.state.failures import unwatchable
 from seamark.api.state.select import Selection
-from seamark.store.protocol import Change, Compacted, Store, StoreError
+from seamark.store.protocol import Change, Store, StoreError
 
 # How many events a reader in this process takes from the recent ones at a time.
 AT_ONCE = 256
@@ -71,13 +72,6 @@ def seen(event: Event, selection: Selection) -> tuple[str, Entry] | None:
     if before and event.previous is not None:
         return "DELETED", restamped(event.previous, event.entry.revision)
     return None
-
-
-def failure(error: StoreError) -> errors.ApiError:
-    """What a watcher is told when its past cannot be read."""
-    if isinstance(error, Compacted):
-        return errors.Expired(f"too old resource version: {error.asked} ({error.oldest})")
-    return errors.InternalError(str(error))
 
 
 def _event_of(change: Change, prefix: str) -> Event:
@@ -148,7 +142,7 @@ class Subscription:
             async for step in self._past():
                 yield step
         except StoreError as error:
-            raise failure(error) from error
+            raise unwatchable(error) from error
         after = max(self._now, watching.since or 0)
         while True:
             while self._behind:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seamark.private_files import open_private
-from seamark.store.protocol import StoreError, Unavailable
+from seamark.store.protocol import StoreError, Unavailable, Uncertain
 
 APPLICATION_ID = 0x5EA3A4C0  # marks a Seamark store in the file's header; `file` and sqlite3 show it
 
@@ -38,14 +38,26 @@ PAGE_SIZE = 8192  # measured: a tenth cheaper than 4096 for objects of a kilobyt
 CACHE_KILOBYTES = 16 << 10  # per connection; the operating system caches the rest of the file
 
 # Errors that may pass: the disk cannot take the write now.  All others mean that something is wrong with the file.
-PASSING_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}
+PASSING_CODES = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_NOMEM,
+}
+# The write is in the file, but the disk did not confirm it: after a crash it may be there or not.
+UNCERTAIN_CODES = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 PRIMARY_CODE = 0xFF  # SQLite's extended codes keep the primary one in the low byte
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
     """The store error for a SQLite error."""
-    code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
-    kind = Unavailable if code in PASSING_CODES else StoreError
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in UNCERTAIN_CODES:
+        return Uncertain(f"{path}: {error}")
+    kind = Unavailable if code & PRIMARY_CODE in PASSING_CODES else StoreError
     return kind(f"{path}: {error}")
 
 
@@ -67,8 +79,9 @@ class FileLock:
             holder = os.read(self._descriptor, 32).decode(errors="replace").strip()
             os.close(self._descriptor)
             raise StoreError(f"the store {path} is in use by process {holder or 'unknown'}") from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # the number only helps people; a full disk does not keep us from reading
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         os.close(self._descriptor)
