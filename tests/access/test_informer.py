@@ -433,3 +433,38 @@ async def test_a_defect_does_not_end_an_informer(caplog):
         await informer.synced.wait()
         assert informer.keys() == ["default/a"]
     assert "pods: an event could not be handled" in caplog.text
+
+
+async def test_a_change_that_an_index_could_not_take_is_told_after_the_next_list():
+    cluster, clock = SmallCluster(), HastyClock()
+    cluster.put("a", color="red")
+    informer, told, broken = informer_of(cluster, clock), Replay(), []
+
+    def by_color(pod):
+        if broken and pod.color == "green":
+            raise broken.pop()
+        return colors(pod)
+
+    index = informer.index("color", by_color)
+    informer.on_change(told)
+    async with running(informer):
+        await caught_up(informer, cluster)
+        broken.append(RuntimeError("a defect"))
+        cluster.put("a", color="green")
+        await until(lambda: not broken)
+        await caught_up(informer, cluster)
+        assert told.objects["a"].color == "green"
+        assert index.keys("green") == ["default/a"]
+        assert index.keys("red") == []
+
+
+async def test_a_handler_that_is_forgotten_is_called_no_longer():
+    cluster, clock = SmallCluster(), HastyClock()
+    informer, first, second = informer_of(cluster, clock), Replay(), Replay()
+    informer.on_change(first)
+    informer.on_change(second)
+    informer.forget(first)
+    async with running(informer):
+        cluster.put("a")
+        await caught_up(informer, cluster)
+    assert (first.calls, list(second.objects)) == ([], ["a"])

@@ -161,6 +161,10 @@ class Informer(Generic[T]):
         self.replay(handler, failed)
         self._handlers.append((handler, failed))
 
+    def forget(self, handler: Handler[T]) -> None:
+        """Call ``handler`` no longer."""
+        self._handlers = [each for each in self._handlers if each[0] != handler]
+
     def replay(self, handler: Handler[T], failed: Failed) -> None:
         """Call ``handler`` for every object, as if it were new."""
         for key, obj in list(self._objects.items()):
@@ -301,12 +305,13 @@ class Informer(Generic[T]):
         self._tell(key, old, new)
 
     def _tell(self, key: Key, old: T | None, new: T | None) -> None:
+        # The indexes first: if one fails, the object is still the old one, and listing again reports the change again.
+        for index in self._indexes.values():
+            index.change(key, old, new)
         if new is None:
             del self._objects[key]
         else:
             self._objects[key] = new
-        for index in self._indexes.values():
-            index.change(key, old, new)
         for handler, failed in self._handlers:
             try:
                 handler(key, old, new)

@@ -97,6 +97,14 @@ class Informers:
         return self._group is not None
 
     @property
+    def problem(self) -> str | None:
+        """Why one of them cannot follow the server; None if all can."""
+        for informer in self._informers.values():
+            if informer.last_error is not None:
+                return f"{informer.resource.qualified}: {informer.last_error}"
+        return None
+
+    @property
     def connected(self) -> bool:
         """Whether every informer is connected."""
         return all(informer.connected for informer in self._informers.values())

@@ -19,7 +19,7 @@ from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
-from seamark.api.http.documents import Check, Documents
+from seamark.api.http.documents import Documents, Readiness
 from seamark.api.http.listener import Listener
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
@@ -51,11 +51,12 @@ class ApiServer:
         authorizer: Authorizer | None = None,
         max_in_flight: int = 600,
         watch_bytes: int = WATCH_BYTES,
-        checks: dict[str, Check] | None = None,
+        readiness: Readiness = dict,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
     ) -> None:
+        """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server."""
         stored = tuple(kinds)
         chance = chance or random.Random()
         authorizer = authorizer or GroupAuthorizer()
@@ -84,7 +85,9 @@ class ApiServer:
             authorizer=authorizer,
             user_of_token=authenticator.user_of_token,
         )
-        documents = Documents(kinds=self.kinds, metrics=metrics, checks={"store": self._check_store, **(checks or {})})
+        documents = Documents(
+            kinds=self.kinds, metrics=metrics, checks={"store": self._check_store}, readiness=readiness
+        )
         self.application = Application(
             operations=self.operations,
             verbs=Verbs(self.operations, self.watches),
