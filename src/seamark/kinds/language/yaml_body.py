@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-# The most values in a document, those that aliases and merge keys repeat included.  No object of Kubernetes has as many.
+# The most values in a document, with those that aliases and merge keys repeat.  No object of Kubernetes has as many.
 MOST_VALUES = 100_000
 # Deeper values would be too deep for functions that call themselves, and libyaml's time grows with depth times length.
 DEEPEST = 500
