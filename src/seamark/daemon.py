@@ -115,6 +115,7 @@ class Daemon:
             metrics=self.metrics,
             max_in_flight=self.config.api.max_in_flight,
             watch_bytes=self.config.api.watch_bytes,
+            max_connections=self.config.api.max_connections,
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]

@@ -51,6 +51,7 @@ class ApiServer:
         authorizer: Authorizer | None = None,
         max_in_flight: int = 600,
         watch_bytes: int = WATCH_BYTES,
+        max_connections: int = 10_000,
         checks: dict[str, Check] | None = None,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock = SYSTEM_CLOCK,
@@ -62,6 +63,7 @@ class ApiServer:
         authenticator = Authenticator(tokens, authorizer)
         store = MeteredStore(store, metrics)
         self._network = network
+        self._max_connections = max_connections
         self._store = store
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
@@ -164,7 +166,9 @@ class ApiServer:
         await self.cache.follow()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
-        self.listener = Listener(self.application, tls=tls)
+        self.listener = Listener(
+            self.application, tls=tls, admit=self.application.admit, max_connections=self._max_connections
+        )
         await self.listener.open(host, port)
         return self.listener
 
