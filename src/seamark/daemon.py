@@ -118,6 +118,7 @@ class Daemon:
             max_in_flight=self.config.api.max_in_flight,
             watch_bytes=self.config.api.watch_bytes,
             readiness=self.supervisor.problems,
+            max_connections=self.config.api.max_connections,
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]

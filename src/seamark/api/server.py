@@ -52,6 +52,7 @@ class ApiServer:
         max_in_flight: int = 600,
         watch_bytes: int = WATCH_BYTES,
         readiness: Readiness = dict,
+        max_connections: int = 10_000,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
@@ -63,6 +64,7 @@ class ApiServer:
         authenticator = Authenticator(tokens, authorizer)
         store = self._store = MeteredStore(store, metrics, clock=clock)
         self._network = network
+        self._max_connections = max_connections
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
@@ -173,7 +175,9 @@ class ApiServer:
             mending.cancel()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
-        self.listener = Listener(self.application, tls=tls)
+        self.listener = Listener(
+            self.application, tls=tls, admit=self.application.admit, max_connections=self._max_connections
+        )
         await self.listener.open(host, port)
         return self.listener
 

@@ -32,6 +32,13 @@ class ApiSettings(Section, frozen=True):
             "that the slowest are cut off."
         ),
     ] = WATCH_BYTES
+    max_connections: Annotated[
+        int,
+        setting(
+            "Connections at once, at most 3/4 of the files that the process may open (`ulimit -n`); beyond that, the "
+            "one that was idle the longest is closed for a new one."
+        ),
+    ] = 10_000
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -40,6 +47,8 @@ class ApiSettings(Section, frozen=True):
             raise ValueError(f"watch_bytes {self.watch_bytes}: at least {SMALLEST_WATCH_BYTES} are needed")
         if self.plain_http and self.host not in LOOPBACK:
             raise ValueError("plain_http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
+        if self.max_connections < 1:
+            raise ValueError(f"max_connections {self.max_connections}: must be at least 1")
 
 
 def _port_range(words: Sequence[str]) -> tuple[int, int]:
