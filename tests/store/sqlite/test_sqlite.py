@@ -237,7 +237,13 @@ async def main():
         await store.commit([Write("/b", b"x" * (4 << 20))])
     except Unavailable as error:
         print("refused", error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    try:
+        await store.check()
+    except Unavailable as error:
+        print("checked", error)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    await store.check()
     assert await store.commit([Write("/c", b"x" * (4 << 20))]) == kept + 1
     print([row.key for row in (await store.read("/", "0")).rows])
     await store.close()
@@ -249,8 +255,9 @@ asyncio.run(main())
 def test_the_system_refusing_to_write_any_further(path: Path) -> None:
     child = subprocess.run([sys.executable, "-c", DISK_FULL, str(path)], capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
-    refused, rows = child.stdout.splitlines()
+    refused, checked, rows = child.stdout.splitlines()
     assert refused.startswith(f"refused {path}: ")
+    assert checked.startswith(f"checked {path}: ")
     assert rows == "['/a', '/c']"
 
 

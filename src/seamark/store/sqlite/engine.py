@@ -101,6 +101,7 @@ class SqliteStore:
 
     async def check(self) -> None:
         opened = self._require_open()
+        await self._between_groups(log.checkpoint)  # the write-ahead log can start over, which may be all it takes
         if (left := shutil.disk_usage(opened.path).free) < MAX_BYTES:  # a small write can fit where others do not
             raise Unavailable(f"{opened.path}: only {left} bytes are left on the disk")
         await self._between_groups(log.rewrite)

@@ -70,7 +70,9 @@ def append(connection: sqlite3.Connection, rows: Sequence[LogRow]) -> None:
 def rewrite(connection: sqlite3.Connection) -> None:
     """Write what is there already, to find out whether the disk takes writes."""
     with transaction(connection):
-        connection.execute("UPDATE state SET swept = swept")
+        # There and back, because SQLite does not write a page that an update leaves as it was.
+        connection.execute("UPDATE state SET swept = swept + 1")
+        connection.execute("UPDATE state SET swept = swept - 1")
 
 
 # --- reading ---------------------------------------------------------------------------------------
