@@ -136,7 +136,7 @@ class Daemon:
         background.append(self._keep(self._informing(INFORMERS, self.informers)))
         if "dns" in self.components:
             background.append(self._keep(self._answer_names()))  # first, because its port may be taken
-        background.append(self._control(authority.ca_pem.decode(), shared=store.shared))
+        background += self._control(authority.ca_pem.decode(), shared=store.shared)
         for name in ("dns", "nodes"):
             if (part := self.supervisor.parts.get(name)) is not None:
                 await part.settled.wait()
@@ -146,11 +146,13 @@ class Daemon:
         """A part that runs informers.  An informer retries by itself, so its last error is shown as the part's."""
         return self.supervisor.part(name, at_once(informers.run), lambda: informers.problem)
 
-    def _control(self, authority: str, *, shared: bool) -> asyncio.Task[None]:
+    def _control(self, authority: str, *, shared: bool) -> list[asyncio.Task[None]]:
         """Start the controllers.  Of several servers on a shared store, only the elected leader runs them."""
+        if not self.components & {"controllers", "discovery"}:
+            return []
         settings = self.config.election
         if not shared or not settings.enabled:
-            return self._spawn("controllers", self.supervisor.run(*self._controllers(self.informers, authority)))
+            return [self._spawn("controllers", self.supervisor.run(*self._controllers(self.informers, authority)))]
         identity = settings.identity or f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}"
 
         async def lead() -> None:
@@ -173,7 +175,7 @@ class Daemon:
             )
             await election.run(lead)
 
-        return self._keep(self.supervisor.part("election", at_once(stand)))
+        return [self._keep(self.supervisor.part("election", at_once(stand)))]
 
     def _controllers(self, informers: Informers, authority: str) -> list[Part]:
         """The discovery, workload and housekeeping controllers, in parts that fail and start again on their own."""
