@@ -86,12 +86,11 @@ class Servers:
     """A site (see :class:`clients.Site`) of API servers in this process."""
 
     def __init__(self, servers: Sequence[ApiServer], chance: random.Random) -> None:
-        self.servers = servers
-        self._clusters = [server.cluster("robust") for server in servers]
+        self.clusters: Sequence[Cluster] = [server.cluster("robust") for server in servers]
         self.chance = chance
 
     def cluster(self) -> Cluster:
-        return self.chance.choice(self._clusters)
+        return self.chance.choice(self.clusters)
 
     async def reachable(self) -> None:
         await asyncio.sleep(0)

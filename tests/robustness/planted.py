@@ -1,19 +1,21 @@
-"""Bugs put into a store or a cache on purpose, to show that the suite finds them."""
+"""Bugs put into a store or a server on purpose, to show that the suite finds them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import msgspec
 from in_process import Lagging, Servers
 
-from seamark.api.state.cache import PORTS_PREFIX, Watcher
-from seamark.api.state.entries import Entry, prefix_of
-from seamark.kinds.resource import CONFIGMAPS, IP_ADDRESSES
+from seamark.access.cluster import Change, Cluster
+from seamark.api.state.cache import PORTS_PREFIX
+from seamark.api.state.entries import prefix_of
+from seamark.errors import Object
+from seamark.kinds.resource import CONFIGMAPS, IP_ADDRESSES, Resource
 from seamark.store.protocol import Write
 
 RARELY = 0.05
-Everybody = Callable[[Entry], Iterator[Watcher]]
 
 
 class LosesWrites(Lagging):
@@ -41,23 +43,26 @@ class AllocatesTwice(Lagging):
         )
 
 
+class Telling:
+    """A server whose watches tell each change so many times; all else is as it was."""
+
+    def __init__(self, cluster: Cluster, times: Callable[[], int]) -> None:
+        self._cluster, self._times = cluster, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def watch(self, resource: Resource, **options: Any) -> AsyncIterator[Change[Object]]:
+        async for change in self._cluster.watch(resource, **options):
+            for _ in range(1 if change.type == "BOOKMARK" else self._times()):
+                yield change
+
+
 def skip_events(site: Servers) -> None:
-    """Let every cache forget now and then to tell a watcher of a change."""
-    _tell(site, lambda: 0 if site.chance.random() < RARELY else 1)
+    """Let every server forget now and then to tell a watcher of a change."""
+    site.clusters = [Telling(each, lambda: 0 if site.chance.random() < RARELY else 1) for each in site.clusters]
 
 
 def repeat_events(site: Servers) -> None:
-    """Let every cache tell a watcher now and then of a change twice."""
-    _tell(site, lambda: 2 if site.chance.random() < RARELY else 1)
-
-
-def _tell(site: Servers, times: Callable[[], int]) -> None:
-    """Let every cache offer each change so many times to each watcher."""
-    for server in site.servers:
-        collection = server.cache.of(CONFIGMAPS)
-
-        def interested(entry: Entry, everybody: Everybody = collection.interested) -> Iterator[Watcher]:
-            for watcher in everybody(entry):
-                yield from [watcher] * times()
-
-        collection.interested = interested  # type: ignore[method-assign]
+    """Let every server tell a watcher now and then of a change twice."""
+    site.clusters = [Telling(each, lambda: 2 if site.chance.random() < RARELY else 1) for each in site.clusters]
