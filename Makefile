@@ -56,7 +56,7 @@ shapes: $(WHEELS)/.ready ## make the descriptions of all kinds anew (tools/shape
 bench: $(STAMP) ## benchmarks: ratios against a peer or a baseline
 	$(BIN)/python -m bench $(ARGS)
 
-soak: $(STAMP) ## long runs: a thousand kills in the middle of writes
+soak: $(STAMP) ## long runs: kills in the middle of writes, random requests, hours of random clients and faults
 	$(BIN)/pytest -m soak $(ARGS)
 
 fuzz: $(STAMP) ## throw bytes at the DNS wire format for a minute (coverage-guided)

@@ -73,6 +73,11 @@ class Member:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
 
 class EtcdCluster:
     """Members of one etcd cluster; ``extra`` are further flags for each."""

@@ -83,3 +83,13 @@ def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
         with pytest.raises(DirectoryError, match="Permission denied"), hold(tmp_path):
             pass
         tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("name", ["lock", "running.json"])
+def test_a_link_in_the_place_of_our_files_is_refused(tmp_path: Path, name: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / name).symlink_to(victim)
+    with pytest.raises(DirectoryError, match=f"{name} is a symbolic link"), hold(tmp_path):
+        pass
+    assert victim.read_text() == "precious"

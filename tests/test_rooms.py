@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent
 SOURCE = Path(seamark.__file__).parent
 MOST_MODULES = 20
 # Folders that belong to no package: recordings, manifests, fuzzing, and tests of a whole Seamark.
-APART = {"conformance", "deploy", "fuzz", "journeys"}
+APART = {"conformance", "deploy", "fuzz", "journeys", "robustness"}
 
 FOLDERS = sorted({file.parent.relative_to(TESTS) for file in TESTS.rglob("*.py")})
 MIRRORS = [folder for folder in FOLDERS if folder.parts and folder.parts[0] not in APART]

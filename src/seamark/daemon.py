@@ -1,6 +1,7 @@
 """The composition root: builds the parts, starts them, supervises them and stops them.
 
-Every long-lived part is a named task of one task group: if one fails, all stop and the daemon fails with its error.
+A part that fails is started again by the :mod:`~seamark.runtime.supervisor`, and the others go on.  Only following the
+store is essential: if that fails, what the API serves may be wrong, so all stop and the daemon fails with the error.
 Each part is given what it needs when it is built, and nothing else.
 """
 
@@ -17,10 +18,12 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from seamark import __version__
+from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
@@ -31,17 +34,16 @@ from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
+from seamark.errors import ApiError
 from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
-from seamark.runtime.manager import Manager, first_cause, note_name
+from seamark.runtime.manager import Manager
+from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, first_cause, note_name
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
-
-if TYPE_CHECKING:
-    from seamark.dns.server import DnsServer
 
 log = logging.getLogger("seamark")
 
@@ -50,9 +52,9 @@ STOP_SECONDS = 5.0
 # The user name with which the shared informers read.
 INFORMERS = "informers"
 
-# What runs beside the API server.
-Part = Literal["controllers", "surroundings", "discovery", "dns", "nodes"]
-EVERYTHING: tuple[Part, ...] = ("controllers", "surroundings", "discovery", "dns", "nodes")
+# What can run beside the API server.
+Component = Literal["controllers", "surroundings", "discovery", "dns", "nodes"]
+EVERYTHING: tuple[Component, ...] = ("controllers", "surroundings", "discovery", "dns", "nodes")
 
 
 class StartError(Exception):
@@ -60,23 +62,23 @@ class StartError(Exception):
 
 
 class PartFailed(Exception):
-    """A part failed unexpectedly, so everything stopped; the message is one line with the part and the error."""
+    """An essential part failed, so everything stopped; the message is one line with the part and the error."""
 
 
 class Daemon:
     """One running Seamark."""
 
-    def __init__(self, config: Config, parts: Collection[Part]) -> None:
+    def __init__(self, config: Config, components: Collection[Component]) -> None:
         self.config = config
-        self.parts = frozenset(parts)
+        self.components = frozenset(components)
         self.metrics = Registry()
+        self.supervisor = Supervisor(metrics=self.metrics)
         self.data_dir = Path(config.data_dir)
         self.api: ApiServer
         self.informers: Informers  # shared by all parts of this process
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
-        self.dns: DnsServer | None = None
-        self.nodes_ready: asyncio.Event | None = None  # set once the simulated nodes are ready
+        self.dns_addresses: list[tuple[str, int]] = []
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
 
@@ -114,10 +116,13 @@ class Daemon:
             tokens=tokens,
             metrics=self.metrics,
             max_in_flight=self.config.api.max_in_flight,
+            watch_bytes=self.config.api.watch_bytes,
+            readiness=self.supervisor.problems,
+            max_connections=self.config.api.max_connections,
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
-        self.informers = Informers(self.api.cluster(INFORMERS))
+        self.informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
         cluster = self.api.cluster("apiserver")
         fresh = not self.api.cache.of(NAMESPACES).entries
         await bootstrap.make_namespaces(cluster)
@@ -128,87 +133,120 @@ class Daemon:
             self.api.cache.settle()
         background += await self._listen(authority)
         background += self._serve(cluster)
-        background.append(self._spawn("informers", self.informers.run()))
-        if "dns" in self.parts:
-            background.append(await self._answer_names())  # first, because its port may be taken
-        background += self._control(authority.ca_pem.decode(), shared=store.shared)
-        if self.dns is not None:
-            await self.dns.synced()
-        if self.nodes_ready is not None:
-            await self.nodes_ready.wait()
+        background.append(self._keep(self._informing(INFORMERS, self.informers)))
+        if "dns" in self.components:
+            background.append(self._keep(self._answer_names()))  # first, because its port may be taken
+        background.append(self._control(authority.ca_pem.decode(), shared=store.shared))
+        for name in ("dns", "nodes"):
+            if (part := self.supervisor.parts.get(name)) is not None:
+                await part.settled.wait()
         return background
 
-    def _control(self, authority: str, *, shared: bool) -> list[asyncio.Task[None]]:
+    def _informing(self, name: str, informers: Informers) -> Part:
+        """A part that runs informers.  An informer retries by itself, so its last error is shown as the part's."""
+        return self.supervisor.part(name, at_once(informers.run), lambda: informers.problem)
+
+    def _control(self, authority: str, *, shared: bool) -> asyncio.Task[None]:
         """Start the controllers.  Of several servers on a shared store, only the elected leader runs them."""
-        if not self.parts & {"controllers", "discovery"}:
-            return []
         settings = self.config.election
         if not shared or not settings.enabled:
-            return [self._spawn("controllers", self._manager(self.informers, authority).run())]
-        election = LeaderElection(
-            self.api.cluster("leader-election"),
-            namespace=settings.namespace,
-            name=settings.name,
-            identity=settings.identity or f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}",
-            timing=settings.timing,
-        )
+            return self._spawn("controllers", self.supervisor.run(*self._controllers(self.informers, authority)))
+        identity = settings.identity or f"{_host_name()}_{os.getpid()}_{secrets.token_hex(4)}"
 
         async def lead() -> None:
             # A new leader lists everything again, to be certain that it sees all that the last leader wrote.
-            await self._manager(Informers(self.api.cluster(INFORMERS)), authority).run()
+            informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
+            async with asyncio.TaskGroup() as tasks:
+                informing = tasks.create_task(self._informing("leader-informers", informers).run())
+                try:
+                    await self.supervisor.run(*self._controllers(informers, authority))
+                finally:
+                    informing.cancel()  # after the controllers, which may still handle a key
 
-        return [self._spawn("controllers, while elected", election.run(lead))]
+        async def stand() -> None:
+            election = LeaderElection(
+                self.api.cluster("leader-election"),
+                namespace=settings.namespace,
+                name=settings.name,
+                identity=identity,
+                timing=settings.timing,
+            )
+            await election.run(lead)
 
-    def _manager(self, informers: Informers, authority: str) -> Manager:
-        """The discovery, workload and housekeeping controllers of this cluster."""
-        manager = Manager(informers, metrics=self.metrics)
-        if "controllers" in self.parts:
+        return self._keep(self.supervisor.part("election", at_once(stand)))
+
+    def _controllers(self, informers: Informers, authority: str) -> list[Part]:
+        """The discovery, workload and housekeeping controllers, in parts that fail and start again on their own."""
+        parts: list[Part] = []
+        if "controllers" in self.components:
             around = self.config.surroundings
-            if "surroundings" not in self.parts:
+            if "surroundings" not in self.components:
                 around = around.bare()
-            add_housekeeping(manager, self.api.cluster, around, authority=authority)
-            repair = "portallocator-repair-controller"
-            recorder = manager.recorder(self.api.cluster(repair), repair)
-            manager.beside("repair of node ports", self.api.port_repair(recorder).run)
-        if "discovery" in self.parts:
+            add = partial(add_housekeeping, cluster_for=self.api.cluster, settings=around, authority=authority)
+            parts.append(self._managed("controllers", informers, add))
+            parts.append(self.supervisor.part("node-ports", at_once(self._repair_ports)))
+        if "discovery" in self.components:
             from seamark.controllers.discovery.discovery import add_discovery
 
             settings = self.config.discovery
             cluster = self.api.cluster("endpoint-controllers")
-            add_discovery(manager, cluster, which=settings.controllers, settings=settings)
-        if "nodes" in self.parts:
-            self._add_nodes(manager)
-        if "controllers" in self.parts:
-            add_cleaning(manager, self.api.cluster, self.api.kinds)  # last, to share the informers of the others
-        return manager
+            discovery = partial(add_discovery, cluster=cluster, which=settings.controllers, settings=settings)
+            parts.append(self._managed("discovery", informers, discovery))
+        if "nodes" in self.components and (self.config.nodes.count or self.api.cache.of(NODES).entries):
+            parts.append(self._managed("nodes", informers, self._add_nodes))
+        if "controllers" in self.components:
+            # Last, to share the informers of the others.
+            clean = partial(add_cleaning, cluster_for=self.api.cluster, kinds=self.api.kinds)
+            parts.append(self._managed("cleaning", informers, clean))
+        return parts
 
-    def _add_nodes(self, manager: Manager) -> None:
-        settings = self.config.nodes
-        if not settings.count and not self.api.cache.of(NODES).entries:
-            return
+    def _managed(self, name: str, informers: Informers, add: Callable[[Manager], asyncio.Event | None]) -> Part:
+        """A part that runs controllers.  ``add`` adds them to a manager, and may return when they are ready."""
 
+        async def manage(started: Started) -> None:
+            manager = Manager(informers, metrics=self.metrics)
+            ready = add(manager) or manager.ready
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(manager.work(), name=name)
+                await ready.wait()
+                started()
+
+        return self.supervisor.part(name, manage)
+
+    def _add_nodes(self, manager: Manager) -> asyncio.Event | None:
         from seamark.nodes.simulated.simulation import add_nodes
 
-        simulation = add_nodes(manager, self.api.cluster("nodes"), settings)
-        if simulation is not None:
-            self.nodes_ready = simulation.ready
+        simulation = add_nodes(manager, self.api.cluster("nodes"), self.config.nodes)
+        return None if simulation is None else simulation.ready
 
-    async def _answer_names(self) -> asyncio.Task[None]:
-        """Start the DNS server, which reads this cluster's state."""
+    async def _repair_ports(self) -> None:
+        name = "portallocator-repair-controller"
+        recorder = EventRecorder(self.api.cluster(name), component=name)
+        try:
+            await self.api.port_repair(recorder).run()
+        finally:
+            await recorder.stop()
+
+    def _answer_names(self) -> Part:
+        """The DNS server, which reads this cluster's state.  Its sockets are opened here, for its first start."""
         from seamark.dns.server import DnsServer, ListenError, bind
 
         config = self.config.dns
         try:
-            pairs = bind(config.listen)
+            opened = [bind(config.listen)]
         except ListenError as error:
             raise StartError(f"{error}; choose another with {_which(error.__cause__, 'dns')}") from error
-        self.dns = DnsServer(config, self.api.cluster("dns"), informers=self.informers, registry=self.metrics)
-        return self._spawn("DNS", self._serve_names(self.dns, pairs))
+        self.dns_addresses = [udp.getsockname()[:2] for udp, _ in opened[0]]
 
-    @staticmethod
-    async def _serve_names(dns: DnsServer, pairs: Any) -> None:
-        async with dns.running(pairs):
-            await asyncio.Event().wait()
+        async def answer(started: Started) -> None:
+            pairs = opened.pop() if opened else bind([_shown(host, port) for host, port in self.dns_addresses])
+            dns = DnsServer(config, self.api.cluster("dns"), informers=self.informers, registry=self.metrics)
+            async with dns.running(pairs):
+                await dns.synced()
+                started()
+                await asyncio.Event().wait()
+
+        return self.supervisor.part("dns", answer)
 
     async def _listen(self, authority: Authority) -> list[asyncio.Task[None]]:
         host, port = self.config.api.host, self.config.api.port
@@ -231,15 +269,19 @@ class Daemon:
             write_private(self.kubeconfig_path, text.encode())
         if tls is None:
             return []
-        return [self._spawn("renew the certificate", authority.keep_fresh(tls, self._server_names()))]
+        renew = partial(authority.keep_fresh, tls, self._server_names())
+        return [self._keep(self.supervisor.part("certificate", at_once(renew)))]
 
     def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
         listener = self.api.listener
         assert listener is not None
         address = self.config.api.advertise or bootstrap.advertised_address(self.config.api.host)
         port = listener.address[1]
-        own = bootstrap.keep_own_service(cluster, self.config.network, address, port)
-        return [self._spawn("sweep idle connections", listener.sweep()), self._spawn("keep default/kubernetes", own)]
+        own = partial(bootstrap.keep_own_service, cluster, self.config.network, address, port)
+        return [
+            self._keep(self.supervisor.part("connections", at_once(listener.sweep))),
+            self._keep(self.supervisor.part("own-service", at_once(own))),
+        ]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
         """Stop in reverse order, so that a part stops before those that it writes to."""
@@ -254,6 +296,9 @@ class Daemon:
         task = self._tasks.create_task(work, name=name)
         task.add_done_callback(note_name)
         return task
+
+    def _keep(self, part: Part) -> asyncio.Task[None]:
+        return self._spawn(part.name, part.run())
 
     # --- waiting -----------------------------------------------------------------------------------
 
@@ -271,13 +316,13 @@ class Daemon:
             version=__version__,
             started=started,
             ready=True,
-            parts=tuple(sorted(self.parts)),
+            parts=tuple(sorted(self.components)),
             api=self.url,
             kubeconfig=str(self.kubeconfig_path.absolute()),
-            dns=tuple(_shown(host, port) for host, port in self.dns.addresses) if self.dns is not None else (),
+            dns=tuple(_shown(host, port) for host, port in self.dns_addresses),
             cluster_domain=self.config.cluster_domain,
             store=self.config.store_url,
-            nodes=self.config.nodes.count if "nodes" in self.parts else 0,
+            nodes=self.config.nodes.count if "nodes" in self.components else 0,
             log=self.config.log.file,
         )
 
@@ -349,9 +394,9 @@ def _nameable(name: str) -> bool:
     return True
 
 
-async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
+async def run(config: Config, components: Collection[Component], ready: Callable[[Daemon], Awaitable[None]]) -> None:
     """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up."""
-    daemon = Daemon(config, parts)
+    daemon = Daemon(config, components)
     with _signals(daemon) as is_up:
         try:
             async with daemon.running():
@@ -361,7 +406,7 @@ async def run(config: Config, parts: Collection[Part], ready: Callable[[Daemon],
         except BaseExceptionGroup as group:
             # Report the first cause, not the exception group around it: the cause is what helps the user.
             cause = first_cause(group)
-            if isinstance(cause, StoreError):
+            if isinstance(cause, StoreError | ApiError | DirectoryError):  # store or disk failed during the start
                 raise StartError(str(cause)) from group
             names = getattr(cause, "__notes__", ())  # the name of the part that failed, see `note_name`
             if not names or not isinstance(cause, Exception):

@@ -117,6 +117,10 @@ class Registry:
         """A gauge whose value ``read`` computes when the metrics are scraped; replaces one of the same labels."""
         self._family(name, help, "gauge", labels).children[tuple(values)] = Measured(read)
 
+    def forget(self, name: str, *values: str) -> None:
+        """Show these labels of a metric no longer."""
+        self._families[name].children.pop(values, None)
+
     def _child(
         self,
         name: str,

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import msgspec
 
+from seamark.private_files import make_private_directory, open_private
+
 LOCK = "lock"
 RUNNING = "running.json"
 
@@ -72,12 +74,16 @@ class Presence(msgspec.Struct, frozen=True):
 class Hold:
     """A data directory held by this process."""
 
-    def __init__(self, running: int) -> None:
+    def __init__(self, directory: Path, running: int) -> None:
+        self._directory = directory
         self._running = running
 
     def tell(self, presence: Presence) -> None:
-        """Write down what runs here, for :func:`find`."""
-        self._write(msgspec.json.encode(presence) + b"\n")
+        """Write down what runs here, for :func:`find`; raises :class:`DirectoryError`, for example on a full disk."""
+        try:
+            self._write(msgspec.json.encode(presence) + b"\n")
+        except OSError as error:
+            raise _unusable(self._directory, error) from error
 
     def _write(self, content: bytes) -> None:
         os.ftruncate(self._running, 0)
@@ -88,19 +94,22 @@ class Hold:
 def hold(directory: Path) -> Iterator[Hold]:
     """Lock the directory for the block; creates it if it is missing."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        make_private_directory(directory)
+        lock = open_private(directory / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise DirectoryError(f"cannot use the data directory {directory}: {error.strerror}; see --data-dir") from error
+        raise _unusable(directory, error) from error
     running = -1
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise DirectoryError(_taken(directory)) from None
-        running = os.open(directory / RUNNING, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            running = open_private(directory / RUNNING, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise _unusable(directory, error) from error
         fcntl.lockf(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = Hold(running)
+        held = Hold(directory, running)
         held.tell(Presence(os.getpid()))
         try:
             yield held
@@ -110,6 +119,10 @@ def hold(directory: Path) -> Iterator[Hold]:
         if running >= 0:
             os.close(running)
         os.close(lock)
+
+
+def _unusable(directory: Path, error: OSError) -> DirectoryError:
+    return DirectoryError(f"cannot use the data directory {directory}: {error.strerror}; see --data-dir")
 
 
 def _taken(directory: Path) -> str:
@@ -125,7 +138,7 @@ def find(directory: Path) -> Presence | None:
     lock.  ``pid`` is 0 if the holder is not visible, for example because it runs in another container.
     """
     try:
-        running = os.open(directory / RUNNING, os.O_RDONLY)
+        running = open_private(directory / RUNNING, os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError as error:

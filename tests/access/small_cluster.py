@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Change, Listing
+from seamark.access.cluster import Change, Listing, Unreadable
 from seamark.kinds.values.selectors import parse_labels
 
 
@@ -70,7 +70,9 @@ class SmallCluster:
             raise self.failures.pop(0)
         selector = parse_labels(labels)
         items = [o for o in self.objects.values() if selector.matches(o["metadata"].get("labels", {}))]
-        return Listing([msgspec.convert(obj, as_) for obj in items], str(self.version))
+        found = [(decoded(obj, as_), strange(obj, as_)) for obj in items]
+        version = str(self.version)
+        return Listing([obj for obj, no in found if no is None], version, [no for _, no in found if no is not None])
 
     async def watch(self, resource, *, since, namespace="", labels="", fields="", as_=dict):
         await asyncio.sleep(0)
@@ -94,9 +96,26 @@ class SmallCluster:
                 if self._cut is not None:
                     break
                 at = version
-                yield Change(type_, None if type_ == "BOOKMARK" else msgspec.convert(obj, as_), str(version))
+                if type_ == "BOOKMARK":
+                    yield Change(type_, None, str(version))
+                else:
+                    yield Change(type_, decoded(obj, as_), str(version), strange(obj, as_))
             if self._cut == "end":
                 return
             if self._cut is not None:
                 raise self._cut
             await news.wait()
+
+
+def decoded(obj, as_):
+    """The object in this view; None if the view cannot hold it."""
+    return msgspec.convert(obj, as_) if strange(obj, as_) is None else None
+
+
+def strange(obj, as_):
+    """The reason why the view cannot hold the object; None if it can."""
+    try:
+        msgspec.convert(obj, as_)
+    except msgspec.ValidationError as error:
+        return Unreadable.of(msgspec.json.encode(obj), error)
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -90,6 +90,47 @@ def deployment(name: str) -> dict[str, Any]:
 
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "11111111-2222-4333-8444-555555555555"}
+
+
+# --- objects that the caller's type cannot hold -----------------------------------------------------
+
+
+class Named(msgspec.Struct):
+    name: str
+
+
+class Numbers(msgspec.Struct):
+    """A ConfigMap, if all its data are the text of numbers with one digit."""
+
+    metadata: Named
+    data: dict[str, Literal["1", "2"]] = {}
+
+
+@probe
+async def objects_that_the_type_cannot_hold(cluster: Cluster, ns: str) -> Any:
+    begin = (await cluster.list(CONFIGMAPS, namespace=ns)).version
+    for name, value in (("a", "1"), ("b", "one"), ("c", "2")):
+        await cluster.create(
+            CONFIGMAPS,
+            {**config_map(name, data={"n": value}), "metadata": {"name": name, "labels": {"x": name}}},
+            namespace=ns,
+        )
+    listing = await cluster.list(CONFIGMAPS, namespace=ns, as_=Numbers)
+    changes: list[Any] = []
+    stream = cluster.watch(CONFIGMAPS, since=begin, namespace=ns, as_=Numbers)
+    async for change in stream:
+        if change.type != "BOOKMARK":
+            changes.append((change.type, change.object, change.unreadable and change.unreadable.reason))
+        if len(changes) == 3:
+            break
+    await stream.aclose()  # type: ignore[attr-defined]  # an async generator, which has it
+    assert [each.metadata.name for each in listing.items] == ["a", "c"]
+    assert [each.metadata.labels for each in listing.unreadable] == [{"x": "b"}]
+    return [
+        await tried(cluster.get(CONFIGMAPS, "a", namespace=ns, as_=Numbers)),
+        [(each.metadata.name, each.metadata.namespace, each.reason) for each in listing.unreadable],
+        changes,
+    ]
 
 
 # --- where things are -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from seamark import errors
 from seamark.access.informer import Informer, key_of, split_key
 from seamark.access.informers import Informers
 from seamark.kinds.resource import PODS
+from seamark.metrics import Registry
 from virtual_time import HastyClock
 
 
@@ -343,3 +344,127 @@ async def test_readers_of_the_same_share_one_informer():
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert not informers.connected
+
+
+# --- objects that the view cannot hold --------------------------------------------------------------
+
+
+async def test_an_object_that_cannot_be_decoded_is_absent_and_the_others_are_not(caplog):
+    cluster, told = SmallCluster(), Replay()
+    cluster.put("good", color="red")
+    cluster.put("bad", size="large")
+    informer = informer_of(cluster, HastyClock())
+    informer.on_change(told)
+    async with running(informer):
+        await informer.synced.wait()
+        assert sorted(informer.keys()) == ["default/good"]
+        assert sorted(informer.unreadable) == ["default/bad"]
+        cluster.put("good", color="blue")
+        await caught_up(informer, cluster)
+        assert informer.get("good", "default").color == "blue"
+    assert [(old and old.color, new.color) for old, new in told.calls] == [(None, "red"), ("red", "blue")]
+    said = [record.message for record in caplog.records]
+    assert said == [
+        "pods: default/bad is left out, because it cannot be read as Pod: Expected `int`, got `str` - at `$.size`"
+    ]
+
+
+async def test_an_object_that_turns_strange_is_told_as_deleted_and_comes_back_when_mended(caplog):
+    cluster, told = SmallCluster(), Replay()
+    cluster.put("a", color="red")
+    informer = informer_of(cluster, HastyClock())
+    informer.on_change(told)
+    async with running(informer):
+        await informer.synced.wait()
+        cluster.put("a", size="large")
+        cluster.put("a", size="larger")  # strange in the same way: logged once
+        await caught_up(informer, cluster)
+        assert (informer.keys(), list(informer.unreadable)) == ([], ["default/a"])
+        cluster.put("a", size=3)
+        await caught_up(informer, cluster)
+        assert (informer.get("a", "default").size, informer.unreadable) == (3, {})
+        cluster.put("a", size="large")
+        cluster.remove("a")
+        await caught_up(informer, cluster)
+        assert (informer.keys(), informer.unreadable) == ([], {})
+    steps = [(old and old.size, new and new.size) for old, new in told.calls]
+    assert steps == [(None, 0), (0, None), (None, 3), (3, None)]
+    assert len(caplog.records) == 2
+
+
+async def test_a_list_after_a_lost_connection_forgets_strange_objects_that_are_gone(caplog):
+    cluster = SmallCluster()
+    for name in ("stays", "goes", "mends"):
+        cluster.put(name, size="large")
+    informer = informer_of(cluster, HastyClock())
+    async with running(informer):
+        await informer.synced.wait()
+        cluster.cut(errors.InternalError("lost"))
+        cluster.remove("goes")
+        cluster.put("mends", size=1)
+        cluster.compact()
+        await until(lambda: cluster.lists == 2)
+        await caught_up(informer, cluster)
+        assert (list(informer.unreadable), informer.keys()) == (["default/stays"], ["default/mends"])
+    assert len([record for record in caplog.records if "left out" in record.message]) == 3
+
+
+async def test_the_objects_left_out_are_counted_once_for_all_views():
+    class Tiny(msgspec.Struct, frozen=True):
+        metadata: Metadata
+        size: int = 0
+
+    cluster, metrics = SmallCluster(), Registry()
+    cluster.put("bad", size="large")
+    informers = Informers(cluster, metrics=metrics)
+    informers.of(PODS, as_=Pod)
+    informers.of(PODS, as_=Tiny)
+    async with running(informers):
+        await informers.synced()
+        assert 'seamark_undecodable_objects{resource="pods"} 1' in metrics.text()
+
+
+async def test_a_defect_does_not_end_an_informer(caplog):
+    cluster, clock = SmallCluster(), HastyClock()
+    cluster.failures.append(RuntimeError("a defect"))
+    cluster.put("a")
+    informer = informer_of(cluster, clock)
+    async with running(informer):
+        await informer.synced.wait()
+        assert informer.keys() == ["default/a"]
+    assert "pods: an event could not be handled" in caplog.text
+
+
+async def test_a_change_that_an_index_could_not_take_is_told_after_the_next_list():
+    cluster, clock = SmallCluster(), HastyClock()
+    cluster.put("a", color="red")
+    informer, told, broken = informer_of(cluster, clock), Replay(), []
+
+    def by_color(pod):
+        if broken and pod.color == "green":
+            raise broken.pop()
+        return colors(pod)
+
+    index = informer.index("color", by_color)
+    informer.on_change(told)
+    async with running(informer):
+        await caught_up(informer, cluster)
+        broken.append(RuntimeError("a defect"))
+        cluster.put("a", color="green")
+        await until(lambda: not broken)
+        await caught_up(informer, cluster)
+        assert told.objects["a"].color == "green"
+        assert index.keys("green") == ["default/a"]
+        assert index.keys("red") == []
+
+
+async def test_a_handler_that_is_forgotten_is_called_no_longer():
+    cluster, clock = SmallCluster(), HastyClock()
+    informer, first, second = informer_of(cluster, clock), Replay(), Replay()
+    informer.on_change(first)
+    informer.on_change(second)
+    informer.forget(first)
+    async with running(informer):
+        cluster.put("a")
+        await caught_up(informer, cluster)
+    assert (first.calls, list(second.objects)) == ([], ["a"])

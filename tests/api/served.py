@@ -58,17 +58,31 @@ class Lines:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self.on_close: Any = None
+        self.on_writable: Any = None
+        self.stalled = False
+        self.write_stalls = False  # whether every write fills the client's buffers
         self.finished = self.aborted = False
         self._news = asyncio.Event()
+        self._read = asyncio.Event()
 
     def write(self, frames: bytes) -> bool:
-        self.frames.append(frames)
+        self.frames.append(bytes(frames))
+        self.stalled = self.stalled or self.write_stalls
         self._news.set()
         return not self.aborted
 
     async def drain(self) -> bool:
+        while self.stalled:
+            self._read.clear()
+            await self._read.wait()
         await asyncio.sleep(0)
         return not self.aborted
+
+    def read_again(self) -> None:
+        """The client takes all that was written so far."""
+        self.stalled = False
+        self._read.set()
+        self.on_writable()
 
     def abort(self) -> None:
         self.aborted = True
@@ -84,6 +98,8 @@ class Lines:
         found, rest = [], b"".join(self.frames)
         while rest:
             size, _, rest = rest.partition(b"\r\n")
+            if len(rest) < int(size, 16) + 2:
+                break  # the rest of it is yet to come
             found.append(json.loads(rest[: int(size, 16)]))
             rest = rest[int(size, 16) + 2 :]
         return found
@@ -185,9 +201,9 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(*, url: str = "memory:", **more: Any) -> AsyncIterator[Served]:
+async def served(*, url: str = "memory:", store: Store | None = None, **more: Any) -> AsyncIterator[Served]:
     """A server over a new store, with the initial namespaces."""
-    store = open_store(url)
+    store = store or open_store(url)
     await store.open()
     metrics = Registry()
     api = ApiServer(store, network=NETWORK, tokens=TOKENS, metrics=metrics, **more)

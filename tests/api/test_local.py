@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from served import served
 
 from seamark.access.cluster import Change
 from seamark.errors import Conflict, Expired, Invalid, NotFound
@@ -104,6 +105,24 @@ async def test_a_forgotten_version_is_expired(api, cluster):
     with pytest.raises(Expired):
         async for _ in cluster.watch(CONFIGMAPS, since="1"):
             pass
+
+
+async def test_a_reader_that_lets_too_much_wait_begins_again():
+    async with served(watch_bytes=4 * 100_000) as api:
+        cluster = api.api.cluster("tester")
+        stream = cluster.watch(CONFIGMAPS, since=str(api.api.cache.revision))
+        await anext(stream)
+        for number in range(40):
+            await cluster.create(CONFIGMAPS, {"metadata": {"name": f"a{number}"}}, namespace="default")
+        first = [(await anext(stream)).object["metadata"]["name"] for _ in range(40)]
+        assert first == [f"a{number}" for number in range(40)]
+        for number in range(40):
+            body = {"metadata": {"name": f"b{number}"}, "data": {"k": "x" * 10_000}}
+            await cluster.create(CONFIGMAPS, body, namespace="default")
+        assert api.api.cache.room.used <= 100_000
+        with pytest.raises(Expired):
+            await anext(stream)
+        assert api.api.cache.of(CONFIGMAPS).behind == 0
 
 
 async def test_deleting_many(cluster):

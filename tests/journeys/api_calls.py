@@ -32,11 +32,11 @@ def call(
     tls = ssl.create_default_context(cafile=str(server.ca)) if server.url.startswith("https") else None
     try:
         with urllib.request.urlopen(asked, context=tls) as answer:
-            return answer.status, json.loads(answer.read() or b"null")
+            status, text = answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
-            text = error.read()
-        return error.code, json.loads(text) if text.startswith(b"{") else text.decode()
+            status, text = error.code, error.read()
+    return status, json.loads(text) if text.startswith(b"{") else text.decode()
 
 
 def watched(server: Seamark, path: str, *, until: Callable[[list[Any]], bool]) -> list[Any]:

@@ -175,3 +175,18 @@ async def test_what_is_watched_later_is_connected_at_once():
     informer.drop("a", 3)
     await scene.clock.advance(0)
     assert colors.names == {}, "what is no longer watched is not told again"
+
+
+async def test_what_is_closed_is_told_nothing_more_and_not_rebuilt():
+    informer = HandFed(thing("a", 2, color="red"))
+    colors, others = Colors(informer), Colors(informer, name="others")
+    scene, another = Scene(colors), Scene(others)
+    scene.following.connect()
+    another.following.connect()
+    fail_once(colors, "remove")
+    informer.drop("a", 3)
+    scene.following.close()
+    await scene.clock.advance(TRUSTED_AFTER)
+    informer.show(thing("b", 4, color="blue"))
+    assert colors.names == {"default/a": "red"}
+    assert others.names == {"default/b": "blue"}, "other readers of the informer go on"

@@ -12,7 +12,8 @@ from seamark.kinds.resource import PODS, SERVICES
 from seamark.metrics import Registry
 from seamark.runtime.controller import Controller
 from seamark.runtime.following import Derived
-from seamark.runtime.manager import Manager, first_cause
+from seamark.runtime.manager import Manager
+from seamark.runtime.supervisor import first_cause
 from turns import turns as settle
 from virtual_time import VirtualClock
 
@@ -172,3 +173,30 @@ async def test_at_the_end_states_stop_following_what_is_no_informer(cluster, man
     async with managed(manager):
         assert not state.closed
     assert state.closed
+
+
+async def test_a_manager_that_failed_leaves_shared_informers_as_they_were(cluster):
+    informers = Informers(cluster)
+    cluster.listed.set()
+    running = asyncio.create_task(informers.run())
+    for _ in range(3):
+        manager = Manager(informers, clock=VirtualClock())
+        controller, broken = Recorder(manager), asyncio.Event()
+
+        async def die(broken=broken):
+            await broken.wait()
+            raise ValueError("it broke")
+
+        manager.add(controller)
+        manager.beside("the culprit", die)
+        working = asyncio.create_task(manager.work())
+        await manager.ready.wait()
+        await manager.quiet()
+        assert controller.handled == ["default/a", "default/b"], "each is told everything"
+        broken.set()
+        with pytest.raises(BaseExceptionGroup):
+            await working
+        assert informers.of(PODS, as_=Thing)._handlers == []
+    assert cluster.lists == [PODS]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -17,6 +17,7 @@ from seamark.store.protocol import (
     Row,
     Store,
     StoreError,
+    Unavailable,
     Write,
     prefix_end,
 )
@@ -47,6 +48,16 @@ async def test_a_fresh_store_has_a_revision_that_can_be_read_and_watched(store: 
     watch = store.watch("/", start)
     revision = await store.commit([Write("/a", b"1")])
     assert await changes_until(watch, revision) == [Change("/a", b"1", None, revision)]
+
+
+async def test_a_check_changes_nothing(store: Store) -> None:
+    before = await store.commit([Write("/a", b"1")])
+    await store.check()
+    assert await store.revision() == before
+    assert await store.commit([Write("/a", b"2")]) == before + 1
+    await store.close()
+    with pytest.raises(Unavailable):
+        await store.check()
 
 
 async def test_each_transaction_takes_the_next_revision(store: Store) -> None:

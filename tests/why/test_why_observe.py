@@ -3,10 +3,12 @@
 import collections
 
 import catalogue_cases
+import msgspec
 import pytest
 from catalogue_clusters import NOW, build, clock
 
 from seamark import errors
+from seamark.access.cluster import Identity, Unreadable
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.why.look import look_at_all, look_at_pod, look_at_service
 from seamark.why.observe import CannotLook
@@ -156,3 +158,25 @@ async def test_a_pod_that_is_not_ready():
 async def test_a_pod_that_is_not_there():
     report = await pod_report("pod-crash-loop", "web-2")
     assert report.cause.code.value == "PodNotFound"
+
+
+class Strange(Reading):
+    """A cluster with a Pod and a Service that cannot be decoded."""
+
+    async def list(self, resource, **more):
+        listing = await super().list(resource, **more)
+        if resource not in (PODS, SERVICES):
+            return listing
+        odd = [
+            Unreadable(Identity(name, "shop"), "Expected `int`, got `str` - at `$.spec`") for name in ("odd", "odder")
+        ]
+        return msgspec.structs.replace(listing, unreadable=odd)
+
+
+async def test_objects_that_cannot_be_decoded_are_named():
+    case = catalogue_cases.load(catalogue_cases.HERE / "healthy-plain.yaml")
+    report = await look_at_service(Strange(await build(case)), case.key, clock=clock())
+    reason = "Expected `int`, got `str` - at `$.spec`"
+    for plural in ("pods", "services"):
+        assert f"left out, because it cannot be decoded: {plural} shop/odd and 1 more: {reason}" in report.notes
+    assert not report.findings

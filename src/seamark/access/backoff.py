@@ -1,9 +1,18 @@
-"""Delays between retries: each is longer than the one before, and random, so that clients do not retry together."""
+"""Delays between retries: each is longer than the one before, and random, so that clients do not retry together.
+
+:func:`patiently` retries what a server refuses only for the moment.
+"""
 
 from __future__ import annotations
 
+import logging
 import random as _random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+
+from seamark.clock import Clock
+from seamark.errors import ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
+
+log = logging.getLogger(__name__)
 
 Random = Callable[[], float]  # a number from 0 up to 1, as random.random gives
 
@@ -29,3 +38,14 @@ class Backoff:
     def reset(self) -> None:
         """Start again with the shortest delay, after a success."""
         self._next = self._base
+
+
+async def patiently(work: Callable[[], Awaitable[None]], *, clock: Clock) -> None:
+    """Do ``work``, again and again while the server cannot do it now; ``work`` must not mind being done twice."""
+    backoff = Backoff(base=0.25, cap=5.0)
+    while True:
+        try:
+            return await work()
+        except (ServiceUnavailable, Timeout, ServerTimeout, TooManyRequests) as error:
+            log.warning("trying again: %s", error)
+            await clock.sleep(backoff.next())

@@ -6,6 +6,9 @@ Controllers, DNS, nodes and ``why`` use only this protocol, so they run against 
 Objects are decoded into the type given as ``as_``: ``dict`` by default, or a ``msgspec.Struct`` that names only the
 fields its reader needs, decoded straight from the wire.  Such a struct must accept ``null`` for lists and maps that Go
 writes without ``omitempty`` (``endpoints`` of an EndpointSlice).  Errors are those of :mod:`seamark.errors`.
+
+A list or a watch passes over an object that the type cannot hold, and says so: one strange object must not hide all
+others from a reader.
 """
 
 from __future__ import annotations
@@ -26,19 +29,53 @@ PatchType = Literal["json", "merge", "strategic", "apply"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
+class Identity(msgspec.Struct, frozen=True, rename="camel"):
+    """The metadata that every object has, in any view."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """An object that the requested type cannot hold, and the reason."""
+
+    metadata: Identity
+    reason: str
+
+    @classmethod
+    def of(cls, encoded: bytes | msgspec.Raw, error: Exception) -> Self:
+        """Decode the metadata of an object that raised this error; raises ``DecodeError`` if that fails, too."""
+        return cls(_identified.decode(encoded).metadata, str(error))
+
+
+class _Identified(msgspec.Struct):
+    metadata: Identity
+
+
+_identified = msgspec.json.Decoder(_Identified)
+
+
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A complete list, and the resourceVersion to watch from."""
+    """A complete list, and the resourceVersion to watch from; ``unreadable`` objects are not among the items."""
 
     items: Sequence[T]
     version: str
+    unreadable: Sequence[Unreadable] = ()
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
-    """One watch event.  In a BOOKMARK only ``version`` is meaningful; ``object`` may be None."""
+    """One watch event.  In a BOOKMARK only ``version`` is meaningful; ``object`` may be None.
+
+    ``object`` is also None if it is ``unreadable``.
+    """
 
     type: ChangeType
     object: T | None
     version: str
+    unreadable: Unreadable | None = None
 
 
 class _ReceiptMetadata(msgspec.Struct, frozen=True, rename="camel"):

@@ -3,6 +3,7 @@
 A reader names the type it needs (``as_``, a frozen ``msgspec.Struct`` of a few fields with ``metadata``), and the
 informer keeps only these fields.  Handlers are called in the order of the changes, with the key and the old and new
 object: ``(key, None, new)``, ``(key, old, new)``, ``(key, old, None)``.  A change to other fields is not reported.
+An object that the type cannot hold is left out as if it did not exist, and logged once; ``unreadable`` has these.
 
 When the connection is lost the informer keeps its objects, reports the loss (``connected``, ``lag``), and resumes from
 the last version it saw.  When the server no longer has that version, the informer lists again and reports the
@@ -18,9 +19,18 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from seamark.access.backoff import Backoff, Random
-from seamark.access.cluster import Change, Cluster
+from seamark.access.cluster import Change, Cluster, Unreadable
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.errors import ApiError, Expired, Gone, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
+from seamark.errors import (
+    ApiError,
+    Expired,
+    Gone,
+    InternalError,
+    ServerTimeout,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
 from seamark.kinds.resource import Resource
 
 T = TypeVar("T")
@@ -107,6 +117,7 @@ class Informer(Generic[T]):
         self.connected = False
         self.last_version = ""
         self.last_error: ApiError | None = None
+        self.unreadable: dict[Key, Unreadable] = {}
         self._cluster = cluster
         self._as = as_
         self._query = {"namespace": namespace, "labels": labels, "fields": fields}
@@ -150,6 +161,10 @@ class Informer(Generic[T]):
         self.replay(handler, failed)
         self._handlers.append((handler, failed))
 
+    def forget(self, handler: Handler[T]) -> None:
+        """Call ``handler`` no longer."""
+        self._handlers = [each for each in self._handlers if each[0] != handler]
+
     def replay(self, handler: Handler[T], failed: Failed) -> None:
         """Call ``handler`` for every object, as if it were new."""
         for key, obj in list(self._objects.items()):
@@ -192,6 +207,10 @@ class Informer(Generic[T]):
                 except ApiError as raised:
                     error = raised
                     self._lost(raised)
+                except Exception as raised:
+                    # A defect: starting over may help, and ending would leave every reader with old objects for good.
+                    log.error("%s: an event could not be handled", self.resource.qualified, exc_info=raised)
+                    self._lost(InternalError(f"{type(raised).__name__}: {raised}"))
                 delay = 0.0
                 if self._progress or self._clock.monotonic() - began >= _LONG_WATCH:
                     self._backoff.reset()
@@ -218,6 +237,11 @@ class Informer(Generic[T]):
                 await asyncio.sleep(0)
         for key in gone:
             self._take(key, None)
+        left_out = {_key_of(each): each for each in listing.unreadable}
+        for key in self.unreadable.keys() - left_out:
+            del self.unreadable[key]
+        for each in left_out.values():
+            self._leave_out(each)
         self.last_version = listing.version
         self._heard()
         self.synced.set()
@@ -239,7 +263,27 @@ class Informer(Generic[T]):
         obj = change.object
         self.last_version = change.version
         if change.type != "BOOKMARK" and obj is not None:
-            self._take(self._key(obj), None if change.type == "DELETED" else obj)
+            key = self._key(obj)
+            if self.unreadable:
+                self.unreadable.pop(key, None)
+            self._take(key, None if change.type == "DELETED" else obj)
+        elif change.unreadable is not None:
+            if change.type == "DELETED":
+                key = _key_of(change.unreadable)
+                self.unreadable.pop(key, None)
+                self._take(key, None)
+            else:
+                self._leave_out(change.unreadable)
+
+    def _leave_out(self, strange: Unreadable) -> None:
+        """Treat an object that cannot be decoded as absent, and log it unless that was done before."""
+        key = _key_of(strange)
+        known = self.unreadable.get(key)
+        if known is None or (known.metadata.uid, known.reason) != (strange.metadata.uid, strange.reason):
+            what, where = self._as.__name__, self.resource.qualified
+            log.warning("%s: %s is left out, because it cannot be read as %s: %s", where, key, what, strange.reason)
+        self.unreadable[key] = strange
+        self._take(key, None)
 
     def _same_version(self, key: Key, new: T) -> bool:
         old = self._objects.get(key)
@@ -261,12 +305,13 @@ class Informer(Generic[T]):
         self._tell(key, old, new)
 
     def _tell(self, key: Key, old: T | None, new: T | None) -> None:
+        # The indexes first: if one fails, the object is still the old one, and listing again reports the change again.
+        for index in self._indexes.values():
+            index.change(key, old, new)
         if new is None:
             del self._objects[key]
         else:
             self._objects[key] = new
-        for index in self._indexes.values():
-            index.change(key, old, new)
         for handler, failed in self._handlers:
             try:
                 handler(key, old, new)
@@ -301,6 +346,10 @@ class Informer(Generic[T]):
         if self.last_error is None or self.last_error.message != error.message:
             log.warning("%s: cannot follow the server, keeping what is known: %s", self.resource.qualified, error)
         self.last_error = error
+
+
+def _key_of(strange: Unreadable) -> Key:
+    return key_of(strange.metadata.namespace, strange.metadata.name)
 
 
 def _reader_of_metadata(as_: type[Any]) -> Callable[[Any, str], str]:

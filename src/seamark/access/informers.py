@@ -8,10 +8,11 @@ from typing import Any, TypeVar, overload
 
 from seamark.access.backoff import Random
 from seamark.access.cluster import Cluster
-from seamark.access.informer import Informer
+from seamark.access.informer import Informer, Key
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
+from seamark.metrics import Registry
 
 T = TypeVar("T")
 
@@ -25,9 +26,11 @@ class Informers:
         *,
         clock: Clock = SYSTEM_CLOCK,
         random: Random = _random.random,
+        metrics: Registry | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._metrics = metrics or Registry()
         self._random = random
         self._informers: dict[tuple[Resource, str, str, str, type], Informer[Any]] = {}
         self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}  # of the informers that run
@@ -58,6 +61,13 @@ class Informers:
                 clock=self._clock,
                 random=self._random,
             )
+            self._metrics.measured(
+                "seamark_undecodable_objects",
+                "Objects of the API server that readers in this process cannot decode, so that they are left out.",
+                lambda: float(len(self.unreadable(resource))),
+                resource.qualified,
+                labels=("resource",),
+            )
             if self._group is not None:
                 self._start(informer)
         return informer
@@ -87,6 +97,14 @@ class Informers:
         return self._group is not None
 
     @property
+    def problem(self) -> str | None:
+        """Why one of them cannot follow the server; None if all can."""
+        for informer in self._informers.values():
+            if informer.last_error is not None:
+                return f"{informer.resource.qualified}: {informer.last_error}"
+        return None
+
+    @property
     def connected(self) -> bool:
         """Whether every informer is connected."""
         return all(informer.connected for informer in self._informers.values())
@@ -95,6 +113,10 @@ class Informers:
     def lag(self) -> float:
         """The longest time that one of them has been disconnected."""
         return max((informer.lag for informer in self._informers.values()), default=0.0)
+
+    def unreadable(self, resource: Resource) -> set[Key]:
+        """The objects of a resource that some of its informers cannot decode."""
+        return {key for each in self._informers.values() if each.resource == resource for key in each.unreadable}
 
     async def synced(self) -> None:
         """Return once all informers requested so far have listed their objects."""

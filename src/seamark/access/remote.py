@@ -17,7 +17,7 @@ import msgspec
 
 from seamark import errors
 from seamark.access.backoff import Random
-from seamark.access.cluster import Change, Listing, PatchType, Propagation
+from seamark.access.cluster import Change, Listing, PatchType, Propagation, Unreadable
 from seamark.access.kubeconfig import Connection
 from seamark.access.ratelimit import RateLimit
 from seamark.access.transport import Request, Transport
@@ -71,6 +71,7 @@ class _Decoders(Generic[T]):
 
 _event = msgspec.json.Decoder(_Event)
 _versioned = msgspec.json.Decoder(_Versioned)
+_raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])
 
 
 class RemoteCluster:
@@ -113,30 +114,36 @@ class RemoteCluster:
     ) -> Listing[Any]:
         selection = _selection(labels, fields)
         path = resource.path(namespace=namespace)
-        page = await self._page(path, (*selection, ("limit", str(PAGE))), as_)
+        page, unreadable = await self._page(path, (*selection, ("limit", str(PAGE))), as_)
         items, version = page.items or [], page.metadata.resource_version
         try:
             while page.metadata.continue_:
                 more = (*selection, ("limit", str(PAGE)), ("continue", page.metadata.continue_))
-                page = await self._page(path, more, as_)
+                page, strange = await self._page(path, more, as_)
                 items += page.items or ()
+                unreadable += strange
         except (errors.Expired, errors.Gone):
             # Paging took longer than the server keeps the version; a list without pages cannot expire.
-            page = await self._page(path, selection, as_)
+            page, unreadable = await self._page(path, selection, as_)
             items, version = page.items or [], page.metadata.resource_version
         if as_ is dict:
             # Items of a list have no kind and apiVersion, but readers of whole objects expect them.
             for item in items:
                 item.setdefault("kind", resource.kind)
                 item.setdefault("apiVersion", resource.api_version)
-        return Listing(items, version)
+        return Listing(items, version, unreadable)
 
-    async def _page(self, path: str, query: tuple[tuple[str, str], ...], as_: type[T]) -> _Page[T]:
+    async def _page(
+        self, path: str, query: tuple[tuple[str, str], ...], as_: type[T]
+    ) -> tuple[_Page[T], builtins.list[Unreadable]]:
+        """One page, and the objects of it that the type cannot hold."""
         body = await self._transport.send(Request("GET", path, query))
         decoders = self._of(as_)
         with self._understanding(path, f"a list of {decoders.name}"):
-            page: _Page[T] = decoders.page.decode(body)
-            return page
+            try:
+                return decoders.page.decode(body), []
+            except msgspec.ValidationError:
+                return _one_by_one(body, decoders.one)
 
     async def watch(
         self,
@@ -166,7 +173,7 @@ class RemoteCluster:
                 for line in lines:
                     try:
                         change = _change(line, decoders.one)
-                    except msgspec.DecodeError as error:
+                    except (msgspec.DecodeError, RecursionError) as error:
                         raise self._nonsense(path, decoders.name, error) from error
                     yield change
         finally:
@@ -279,10 +286,10 @@ class RemoteCluster:
     def _understanding(self, path: str, what: str) -> Iterator[None]:
         try:
             yield
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise self._nonsense(path, what, error) from error
 
-    def _nonsense(self, path: str, what: str, error: msgspec.DecodeError) -> errors.InternalError:
+    def _nonsense(self, path: str, what: str, error: Exception) -> errors.InternalError:
         return errors.InternalError(f"{self.connection.server} answered {path} with what is not {what}: {error}")
 
 
@@ -297,11 +304,27 @@ def _metadata_of(obj: Any, name: str) -> str:
     return str(getattr(getattr(obj, "metadata", None), name, None) or "")
 
 
+def _one_by_one(body: bytes, decoder: msgspec.json.Decoder[T]) -> tuple[_Page[T], list[Unreadable]]:
+    raw = _raw_page.decode(body)
+    items: list[T] = []
+    unreadable: list[Unreadable] = []
+    for item in raw.items or ():
+        try:
+            items.append(decoder.decode(item))
+        except msgspec.ValidationError as error:
+            unreadable.append(Unreadable.of(item, error))
+    return _Page(raw.metadata, items), unreadable
+
+
 def _change(line: bytes, decoder: msgspec.json.Decoder[T]) -> Change[T]:
     event = _event.decode(line)
     match event.type:
         case "ADDED" | "MODIFIED" | "DELETED":
-            obj = decoder.decode(event.object)
+            try:
+                obj = decoder.decode(event.object)
+            except msgspec.ValidationError as error:
+                unreadable = Unreadable.of(event.object, error)
+                return Change(event.type, None, unreadable.metadata.resource_version, unreadable)
             return Change(event.type, obj, _version(obj) or _versioned.decode(event.object).metadata.resource_version)
         case "BOOKMARK":
             return Change("BOOKMARK", None, _versioned.decode(event.object).metadata.resource_version)

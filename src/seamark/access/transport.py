@@ -92,6 +92,15 @@ class Transport:
             with self._foreign_errors(request):
                 return await response.read()
 
+    async def ask(self, request: Request) -> tuple[int, bytes]:
+        """Send a request once; the code and the body of the answer, also if it is no success."""
+        response = await self._once(request, await self.connection.credentials.current(), READ_TIMEOUT)
+        try:
+            with self._foreign_errors(request):
+                return response.status, await response.read()
+        finally:
+            response.release()
+
     async def stream(self, request: Request, *, lifetime: float) -> AsyncIterator[list[bytes]]:
         """The lines of a long answer, in lists of lines that arrived together.
 

@@ -31,15 +31,15 @@ def read_token_file(path: Path) -> dict[str, User]:
 
 
 @lru_cache(maxsize=1024)
-def _of_certificate(der: bytes) -> User:
-    """The user a client certificate names: CN is the name, each O a group."""
+def _of_certificate(der: bytes) -> User | None:
+    """The user a client certificate names: CN is the name, each O a group.  None if it has no name."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     subject = x509.load_der_x509_certificate(der).subject
     names = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    return User(names[0] if names else "", (*groups, AUTHENTICATED))
+    return User(names[-1], (*groups, AUTHENTICATED)) if names and names[-1] else None
 
 
 def _digest(token: str) -> bytes:
@@ -72,9 +72,7 @@ class Authenticator:
             if user is None:
                 raise errors.Unauthorized
             return user
-        if certificate is not None:
-            return _of_certificate(certificate)
-        return ANONYMOUS
+        return (certificate is not None and _of_certificate(certificate)) or ANONYMOUS
 
 
 def acting_as(user: User, headers: Mapping[str, str], authorizer: Authorizer) -> User:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.private_files import check_private, make_private_directory
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -58,7 +59,9 @@ class Authority:
 
     def prepare(self, names: Sequence[str]) -> None:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(self._directory)
+        for path in (self._token_path, self._ca_key_path, self.server_key_path, self.ca_path, self.server_path):
+            check_private(path)
         if not self._token_path.exists():
             write_private(self._token_path, secrets.token_hex(32).encode())
         if not (self.ca_path.exists() and self._ca_key_path.exists()):

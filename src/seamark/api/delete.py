@@ -100,7 +100,7 @@ class Deleter:
         key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
         release = self._reservations.release(kind, obj)
         revision = await self._store.commit([Write(key, None, entry.revision), *release])
-        await self._cache.reach(revision)
+        await self._cache.show(revision)
         if kind.graceful:
             # The answer is the object with the mark, under the mark's version.
             return Deleted(entry, gone=True)
@@ -122,14 +122,14 @@ def _mark(kind: Kind, obj: Object, grace: int, now: str) -> None:
     meta = obj["metadata"]
     if meta.get("generation"):
         meta["generation"] += 1
-    meta["deletionTimestamp"] = times.text(times.parse(now) + grace)
+    meta["deletionTimestamp"] = times.later(now, grace)
     meta["deletionGracePeriodSeconds"] = grace
     kind.begin_deletion(obj)
 
 
 def _shorten(meta: Object, grace: int, asked: int) -> None:
     """Let a deletion under way end sooner, counted from when it began."""
-    meta["deletionTimestamp"] = times.text(times.parse(meta["deletionTimestamp"]) - grace + asked)
+    meta["deletionTimestamp"] = times.later(times.later(meta["deletionTimestamp"], -grace), asked)
     meta["deletionGracePeriodSeconds"] = asked
 
 

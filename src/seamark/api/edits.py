@@ -68,7 +68,10 @@ def applied(
 
     def make(live: Object | None) -> Object:
         merged = apply.apply(config, live, kind=kind, part=part, manager=manager, force=force, now=now)
-        return decode.conform(merged, kind.shape)[0]
+        try:
+            return decode.conform(merged, kind.shape)[0]
+        except decode.DecodeError as error:
+            raise errors.BadRequest(f"failed to convert new object to proper version: {error}") from error
 
     return make
 

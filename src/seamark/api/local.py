@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Change, Listing, PatchType, Propagation, Receipt
+from seamark.access.cluster import Change, Listing, PatchType, Propagation, Receipt, Unreadable
 from seamark.api import intake
 from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOptions, check_verb, target
 from seamark.api.edits import shown
 from seamark.api.intake import Document
-from seamark.api.operations import FOUND, Answered, Operations, unavailable
+from seamark.api.operations import FOUND, Answered, Operations
 from seamark.api.state.entries import Entry
+from seamark.api.state.failures import unavailable
 from seamark.api.state.read import Page
 from seamark.api.state.watch import Subscription
 from seamark.api.write import Written
@@ -70,8 +71,7 @@ class LocalCluster:
             where = self._target("list", resource, namespace)
             found = self._operations.list(where, ListOptions(labels=labels, fields=fields))
             page = found if isinstance(found, Page) else await found
-            decoder = _decoder(where.kind, as_)
-            return Listing([decoder(entry) for entry in page.entries], page.listing["resourceVersion"])
+            return _listing(page, _decoder(where.kind, as_))
         except StoreError as error:
             raise unavailable(error) from error
 
@@ -92,7 +92,12 @@ class LocalCluster:
         try:
             yield Change("BOOKMARK", None, since)
             async for type, entry in subscription.events():
-                yield Change(type, decoder(entry), str(entry.revision))  # type: ignore[arg-type]  # ADDED …
+                change: Change[Any]
+                try:
+                    change = Change(type, decoder(entry), str(entry.revision))  # type: ignore[arg-type]  # ADDED …
+                except msgspec.DecodeError as error:
+                    change = Change(type, None, str(entry.revision), _unreadable(entry, error))  # type: ignore[arg-type]
+                yield change
         finally:
             subscription.stop()
 
@@ -204,7 +209,30 @@ def _document(obj: Any) -> tuple[Document, Mapping[str, Any]]:
 def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
     if isinstance(result, Answered):
         return msgspec.convert(result.object, as_)
-    return _decoder(kind, as_)(result.entry if isinstance(result, Written) else result)
+    entry = result.entry if isinstance(result, Written) else result
+    try:
+        return _decoder(kind, as_)(entry)
+    except msgspec.DecodeError as error:
+        name = getattr(as_, "__name__", str(as_))
+        raise errors.InternalError(f"{kind.resource.qualified} {entry.path} is not {name}: {error}") from error
+
+
+def _listing(page: Page, decoder: Decoder) -> Listing[Any]:
+    version = page.listing["resourceVersion"]
+    try:
+        return Listing([decoder(entry) for entry in page.entries], version)
+    except msgspec.DecodeError:
+        items, unreadable = [], []
+        for entry in page.entries:
+            try:
+                items.append(decoder(entry))
+            except msgspec.DecodeError as error:
+                unreadable.append(_unreadable(entry, error))
+        return Listing(items, version, unreadable)
+
+
+def _unreadable(entry: Entry, error: Exception) -> Unreadable:
+    return Unreadable.of(b"{" + entry.tail, error)
 
 
 def _decoder(kind: Kind, as_: Any) -> Decoder:
@@ -216,19 +244,16 @@ def _decoder(kind: Kind, as_: Any) -> Decoder:
 
 
 def _new_decoder(kind: Kind, as_: Any) -> Decoder:
+    """Raises ``msgspec.DecodeError`` for an entry that the type cannot hold."""
     if as_ is Receipt:
         return lambda entry: Receipt.of(str(entry.revision))  # nothing has to be decoded for it
     resource = kind.resource
-    name = getattr(as_, "__name__", str(as_))
     head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
     decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
 
     def decode(entry: Entry) -> Any:
-        try:
-            if kind.stored_as is not None:
-                return msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
-            return decoder.decode(head + entry.tail)
-        except msgspec.DecodeError as error:
-            raise errors.InternalError(f"{resource.qualified} {entry.path} is not {name}: {error}") from error
+        if kind.stored_as is not None:
+            return msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
+        return decoder.decode(head + entry.tail)
 
     return decode

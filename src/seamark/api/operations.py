@@ -34,7 +34,7 @@ from seamark.kinds.subresource import Action, Part, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
 from seamark.kinds.values.refusals import conflict, other_uid
-from seamark.store.protocol import Store, StoreError
+from seamark.store.protocol import Store
 
 
 class Answered(msgspec.Struct):
@@ -57,11 +57,6 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
     if code is not None:
         status["code"] = code
     return status
-
-
-def unavailable(error: StoreError) -> errors.ServiceUnavailable:
-    """The error that callers get when the store fails."""
-    return errors.ServiceUnavailable(str(error), details={}, retry_after=1)
 
 
 class Operations:

@@ -19,13 +19,13 @@ from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
-from seamark.api.http.documents import Check, Documents
+from seamark.api.http.documents import Documents, Readiness
 from seamark.api.http.listener import Listener
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
-from seamark.api.settings import ServiceNetwork
+from seamark.api.settings import WATCH_BYTES, ServiceNetwork
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.write import Writer
@@ -50,26 +50,32 @@ class ApiServer:
         metrics: Registry,
         authorizer: Authorizer | None = None,
         max_in_flight: int = 600,
-        checks: dict[str, Check] | None = None,
+        watch_bytes: int = WATCH_BYTES,
+        readiness: Readiness = dict,
+        max_connections: int = 10_000,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
     ) -> None:
+        """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server."""
         stored = tuple(kinds)
         chance = chance or random.Random()
         authorizer = authorizer or GroupAuthorizer()
         authenticator = Authenticator(tokens, authorizer)
-        store = MeteredStore(store, metrics)
+        store = self._store = MeteredStore(store, metrics, clock=clock)
         self._network = network
-        self._store = store
+        self._max_connections = max_connections
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
-        self.cache = Cache(store, stored)
+        self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
-        self.watches = Watches(reader)
+        cut = metrics.counter(
+            "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
+        )
+        self.watches = Watches(reader, stalled_bytes=watch_bytes - watch_bytes // 4, cut=cut.add)
         self.operations = Operations(
             kinds=self.kinds,
             cache=self.cache,
@@ -81,7 +87,9 @@ class ApiServer:
             authorizer=authorizer,
             user_of_token=authenticator.user_of_token,
         )
-        documents = Documents(kinds=self.kinds, metrics=metrics, checks={"store": self._check_store, **(checks or {})})
+        documents = Documents(
+            kinds=self.kinds, metrics=metrics, checks={"store": self._check_store}, readiness=readiness
+        )
         self.application = Application(
             operations=self.operations,
             verbs=Verbs(self.operations, self.watches),
@@ -96,6 +104,11 @@ class ApiServer:
         self._changing_kinds = asyncio.Lock()
         metrics.measured("seamark_api_watches", "Open watches.", lambda: float(len(self.watches.open)))
         metrics.measured(
+            "seamark_api_watch_bytes",
+            "Bytes held for watches: recent events, and what clients have not read.",
+            lambda: float(self.cache.room.used + self.watches.stalled_bytes),
+        )
+        metrics.measured(
             "seamark_store_revision", "The revision the cache has seen.", lambda: float(self.cache.revision)
         )
         metrics.measured(
@@ -105,7 +118,7 @@ class ApiServer:
         )
 
     def _check_store(self) -> str | None:
-        return None if self.cache.lost is None else f"the store was lost: {self.cache.lost}"
+        return self._store.trouble or (None if self.cache.lost is None else str(self.cache.lost))
 
     # --- kinds that come and go --------------------------------------------------------------------
 
@@ -151,11 +164,20 @@ class ApiServer:
         await self.cache.load()
 
     async def follow(self) -> None:
-        """Keep the cache current; ends only with an error or when the store closes."""
-        await self.cache.follow()
+        """Keep the cache current, also when the store goes away and returns.
+
+        Ends when the store is closed, and with an error if the store was replaced by an older state of it.
+        """
+        mending = asyncio.create_task(self._store.mend(), name="mend the store")
+        try:
+            await self.cache.follow()
+        finally:
+            mending.cancel()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
-        self.listener = Listener(self.application, tls=tls)
+        self.listener = Listener(
+            self.application, tls=tls, admit=self.application.admit, max_connections=self._max_connections
+        )
         await self.listener.open(host, port)
         return self.listener
 

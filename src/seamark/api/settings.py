@@ -8,6 +8,8 @@ from seamark.settings import Section, setting
 
 SMALLEST_RANGE = 8  # addresses
 SHORTEST_IPV6_PREFIX = 64
+WATCH_BYTES = 512 * 1024 * 1024
+SMALLEST_WATCH_BYTES = 16 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -23,12 +25,30 @@ class ApiSettings(Section, frozen=True):
         setting("The address in the Endpoints of `default/kubernetes`; empty: the one listened on, or the machine's."),
     ] = ""
     max_in_flight: Annotated[int, setting("Requests in progress at once; further ones are told to retry.")] = 600
+    watch_bytes: Annotated[
+        int,
+        setting(
+            "Memory for watches in all: a quarter for recent events, the rest for clients that do not read; beyond "
+            "that the slowest are cut off."
+        ),
+    ] = WATCH_BYTES
+    max_connections: Annotated[
+        int,
+        setting(
+            "Connections at once, at most 3/4 of the files that the process may open (`ulimit -n`); beyond that, the "
+            "one that was idle the longest is closed for a new one."
+        ),
+    ] = 10_000
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port {self.port}: a port is between 0 and 65535")
+        if self.watch_bytes < SMALLEST_WATCH_BYTES:
+            raise ValueError(f"watch_bytes {self.watch_bytes}: at least {SMALLEST_WATCH_BYTES} are needed")
         if self.plain_http and self.host not in LOOPBACK:
             raise ValueError("plain_http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
+        if self.max_connections < 1:
+            raise ValueError(f"max_connections {self.max_connections}: must be at least 1")
 
 
 def _port_range(words: Sequence[str]) -> tuple[int, int]:

@@ -271,7 +271,7 @@ class Writer:
         if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds") and not kind.held(new):
             release = self._reservations.release(kind, new)
             revision = await self._store.commit([Write(key, None, entry.revision), *release])
-            await self._cache.reach(revision)
+            await self._cache.show(revision)
             return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)
         value = stored(inner)
         revision = await self._store.commit([Write(key, value, entry.revision), *writes])

@@ -17,10 +17,8 @@ def set_up(settings: LogSettings) -> None:
     """Log as the settings say; ``Failure`` if the file cannot be written."""
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     if settings.file:
-        from logging.handlers import WatchedFileHandler
-
         try:
-            handler = WatchedFileHandler(settings.file)  # which logrotate may move away at any time
+            handler = _private_file_handler(settings.file)
         except OSError as error:
             raise Failure(f"cannot write the log file {settings.file}: {error.strerror}") from error
     if settings.format == "json":
@@ -29,6 +27,20 @@ def set_up(settings: LogSettings) -> None:
         stamp = "%Y-%m-%d %H:%M:%S" if settings.file else "%H:%M:%S"
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", stamp))
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
+
+
+def _private_file_handler(path: str) -> logging.Handler:
+    """Writes to a file that only its owner may read, and that logrotate may move away at any time."""
+    from logging.handlers import WatchedFileHandler
+    from typing import TextIO
+
+    from seamark.private_files import open_log
+
+    class PrivateFileHandler(WatchedFileHandler):
+        def _open(self) -> TextIO:  # type: ignore[override]  # always a text file, as the base class opens one too
+            return open(self.baseFilename, "a", encoding="utf-8", opener=open_log)
+
+    return PrivateFileHandler(path)
 
 
 class JsonFormatter(logging.Formatter):

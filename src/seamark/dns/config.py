@@ -190,8 +190,12 @@ class DnsConfig(Section, frozen=True):
     ] = "synced"
     lost_after: Annotated[float, setting("Seconds; see `ready_policy`.", "--lost-after SECONDS")] = 60.0
     tcp_connections: Annotated[
-        int, setting("How many TCP connections there may be at once.", "--tcp-connections N")
+        int,
+        setting("TCP connections at once; a new one takes the place of the one idle longest.", "--tcp-connections N"),
     ] = 1000
+    tcp_connections_per_client: Annotated[
+        int, setting("The same for one client's address.", "--tcp-connections-per-client N")
+    ] = 200
     tcp_idle_seconds: Annotated[
         float, setting("Seconds after which a silent TCP connection is closed.", "--tcp-idle SECONDS")
     ] = 10.0
@@ -201,6 +205,8 @@ class DnsConfig(Section, frozen=True):
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise ValueError(f"at least one worker is needed, not {self.workers}")
+        if min(self.tcp_connections, self.tcp_connections_per_client) < 1:
+            raise ValueError("at least one TCP connection is needed, in all and per client")
         if not self.listen:
             raise ValueError("nowhere to listen: name at least one HOST:PORT")
         for text in (*self.listen, *([self.status] if self.status else [])):

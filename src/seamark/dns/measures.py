@@ -22,7 +22,10 @@ class Measures:
         self.failed = registry.counter("seamark_dns_failures_total", "Queries that a mistake of ours left unanswered.")
         self.unsent = registry.counter("seamark_dns_unsent_total", "Replies the system would not take.")
         self.refused_connections = registry.counter(
-            "seamark_dns_tcp_connections_refused_total", "TCP connections closed because there were too many."
+            "seamark_dns_tcp_connections_refused_total", "New TCP connections closed because there were too many."
+        )
+        self.displaced_connections = registry.counter(
+            "seamark_dns_tcp_connections_displaced_total", "Idle TCP connections closed to make room for a new one."
         )
         self._durations = {
             proto: registry.histogram(

@@ -7,8 +7,9 @@ import errno
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
+from itertools import chain
 
 from seamark.access.cluster import Cluster
 from seamark.access.informers import Informers
@@ -27,6 +28,7 @@ from seamark.dns.zone.feed import ZoneFeed
 from seamark.dns.zone.state import ClusterZone, Touched
 from seamark.dns.zone.static import StaticRecords
 from seamark.metrics import Registry
+from seamark.runtime.workers import Expected
 from seamark.settings import parse_listen
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ _ATTEMPTS_AT_A_FREE_PORT = 20
 Pair = tuple[socket.socket, socket.socket]  # UDP and TCP at one address
 
 
-class ListenError(Exception):
+class ListenError(Expected):
     """An address cannot be listened on; the text says which and why, in one line."""
 
 
@@ -94,7 +96,7 @@ class DnsServer:
         self.addresses: list[Address] = []
         self.zone = ClusterZone(pod_names=config.zone.endpoint_pod_names)
         self._own_informers = informers is None
-        self._informers = informers or Informers(cluster)
+        self._informers = informers or Informers(cluster, metrics=self.registry)
         keep = partial(ReadyAnswers, self.zone, entries=config.ready_answers, octets=config.ready_octets)
         self._ready_answers = (keep(), keep())
         self.feed = ZoneFeed(
@@ -108,6 +110,7 @@ class DnsServer:
         )
         self._static = StaticRecords(config.hosts)
         self.listening = asyncio.Event()
+        self._failure: asyncio.Future[None]  # done when a socket has failed
         self._background: set[asyncio.Future[None]] = set()
         self._datagrams: list[UdpListener] = []
         self._streams: list[TcpListener] = []
@@ -118,24 +121,30 @@ class DnsServer:
     async def running(self, pairs: Sequence[Pair] | None = None) -> AsyncIterator[DnsServer]:
         """Serve inside the block, on these sockets or on those that the configuration names."""
         pairs = bind(self.config.listen) if pairs is None else pairs
-        self.addresses = [udp.getsockname()[:2] for udp, _ in pairs]
-        forwarder = Forwarder(self.config.forward, self.registry, own_addresses=self.addresses)
-        self.responder = self._responder(forwarder)
-        async with asyncio.TaskGroup() as tasks:
-            working = [
-                tasks.create_task(self.feed.run(), name="follow the cluster"),
-                tasks.create_task(self._listen(pairs), name="listen once there is something to say"),
-            ]
-            if self._own_informers:
-                working.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
-            try:
-                await listen_status(self.status, self.config.status)
-                yield self
-            finally:
-                for task in [*working, *self._background]:
-                    task.cancel()
-                await self._stop_listening(pairs)
-                await forwarder.close()
+        self._failure = asyncio.get_running_loop().create_future()
+        with ExitStack() as sockets:
+            for sock in chain.from_iterable(pairs):
+                sockets.enter_context(sock)
+            self.addresses = [udp.getsockname()[:2] for udp, _ in pairs]
+            forwarder = Forwarder(self.config.forward, self.registry, own_addresses=self.addresses)
+            self.responder = self._responder(forwarder)
+            async with asyncio.TaskGroup() as tasks:
+                working = [
+                    tasks.create_task(self.feed.run(), name="follow the cluster"),
+                    tasks.create_task(self._listen(pairs), name="listen once there is something to say"),
+                    tasks.create_task(self._fail(), name="notice a socket that failed"),
+                ]
+                if self._own_informers:
+                    working.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
+                try:
+                    await listen_status(self.status, self.config.status)
+                    yield self
+                finally:
+                    for task in [*working, *self._background]:
+                        task.cancel()
+                    self.feed.stop()
+                    await self._stop_listening()
+                    await forwarder.close()
 
     async def synced(self) -> None:
         """Return once the cluster's state is known and the server answers from it."""
@@ -186,21 +195,31 @@ class DnsServer:
             log.warning("the cluster's state is not known yet: answering SERVFAIL until it is")
         config = self.config
         for udp, tcp in pairs:
-            self._datagrams.append(UdpListener(udp, self.responder, self._later))
+            self._datagrams.append(UdpListener(udp, self.responder, self._later, failed=self._failed))
             stream = TcpListener(
-                self.responder, self._later, connections=config.tcp_connections, idle_seconds=config.tcp_idle_seconds
+                self.responder,
+                self._later,
+                connections=config.tcp_connections,
+                per_client=config.tcp_connections_per_client,
+                idle_seconds=config.tcp_idle_seconds,
             )
             self._streams.append(stream)
             await stream.start(tcp)
         self.listening.set()
 
-    async def _stop_listening(self, pairs: Sequence[Pair]) -> None:
+    def _failed(self, error: OSError) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _fail(self) -> None:
+        """Raise the error of a socket that can no longer be read."""
+        await self._failure
+
+    async def _stop_listening(self) -> None:
         for listener in self._datagrams:
             listener.close()
         for stream in self._streams:
             await stream.close()
-        for sock in (sock for pair in pairs for sock in pair):
-            sock.close()
         await self.status.close()
 
     def _forget(self, touched: Touched) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from seamark.kinds.values.quantity import QuantityError, amount
+from seamark.kinds.values.quantity import QuantityError, measure
 from seamark.kinds.wellknown import (
     OLD_TOPOLOGY_ANNOTATION,
     TOPOLOGY_ANNOTATION,
@@ -94,7 +94,7 @@ def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
 def _milli_cpus(quantity: Quantity | None) -> int:
     """Thousandths of a CPU; 0 for a text that is no quantity."""
     try:
-        return math.ceil(amount(str(quantity or "0")) * 1000)
+        return math.ceil(measure(str(quantity or "0")) * 1000)
     except QuantityError:
         return 0
 

@@ -6,4 +6,5 @@
 - ``following``: passes the changes that informers report on to controllers
 - ``ledger``: remembers our own writes until the informer shows them, so that nothing is written twice
 - ``manager``: starts the controllers of a process once their informers have listed everything, and stops them
+- ``supervisor``: starts a part of the process again when it fails, and says which part failed and why
 """

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from seamark.access.backoff import Backoff
 from seamark.access.informer import Handler, Informer
-from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
 from seamark.metrics import Registry
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Following:
         self._metrics = metrics or Registry()
         self._backoff = Backoff(base=FIRST_RETRY, cap=LAST_RETRY, jitter=0.0)
         self._failed_at = float("-inf")
-        self._marked = False
+        self._rebuilding: Cancellable | None = None  # the timer of the next rebuild
         self._complete = False
 
     def connect(self) -> None:
@@ -85,8 +85,15 @@ class Following:
         self._look_around()
 
     def close(self) -> None:
+        """Disconnect from the informers, which may serve others, and from all other sources."""
+        if self._rebuilding is not None:
+            self._rebuilding.cancel()
+            self._rebuilding = None
         for state in self._states:
             state.close()
+            state.failed = None
+            for informer, handler in state.watches:
+                informer.forget(handler)
 
     def _failure_of(self, state: Derived) -> Callable[[Exception], None]:
         counter = self._metrics.counter(
@@ -105,9 +112,8 @@ class Following:
 
     def _mark(self) -> None:
         """Schedule a rebuild after the current event, or later if the last failure was a short while ago."""
-        if self._marked:
+        if self._rebuilding is not None:
             return
-        self._marked = True
         now = self._clock.monotonic()
         if now - self._failed_at > TRUSTED_AFTER:
             self._backoff.reset()
@@ -115,10 +121,10 @@ class Following:
         else:
             delay = self._backoff.next()
         self._failed_at = now
-        self._clock.call_later(delay, self._rebuild)
+        self._rebuilding = self._clock.call_later(delay, self._rebuild)
 
     def _rebuild(self) -> None:
-        self._marked = False
+        self._rebuilding = None
         for state in self._states:
             _attempt(state, state.reset)
         for state in self._states:

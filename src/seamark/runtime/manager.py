@@ -3,7 +3,8 @@
     informers list ──▶ handlers are called ──▶ everything is listed ──▶ controllers handle keys
 
 A controller starts only when everything it watches has been listed.  Otherwise it could delete objects because their
-owner has not been listed yet.  An error that is not limited to one key stops everything and is raised.
+owner has not been listed yet.  An error that is not limited to one key stops all controllers of the manager and is
+raised; to start again, build a new manager.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.metrics import Registry
 from seamark.runtime.controller import Controller
 from seamark.runtime.following import Derived, Following
+from seamark.runtime.supervisor import note_name
 
 log = logging.getLogger(__name__)
 
@@ -84,10 +86,21 @@ class Manager:
 
     async def run(self) -> None:
         """Run until cancelled, including the informers that are not running yet."""
+        if self.informers.running:
+            await self.work()
+            return
+        async with asyncio.TaskGroup() as group:
+            informing = group.create_task(self.informers.run(), name="informers")
+            informing.add_done_callback(note_name)
+            try:
+                await self.work()
+            finally:
+                informing.cancel()  # they run until the last key is handled
+
+    async def work(self) -> None:
+        """Run until cancelled, with informers that another task runs."""
         try:
             async with asyncio.TaskGroup() as group:
-                if not self.informers.running:
-                    group.create_task(self.informers.run(), name="informers").add_done_callback(note_name)
                 for name, work in self._beside:
                     group.create_task(work(), name=name).add_done_callback(note_name)
                 try:
@@ -98,16 +111,15 @@ class Manager:
                     log.info("controllers at work: %s", ", ".join(each.name for each in self.controllers))
                     await asyncio.Event().wait()
                 finally:
-                    # The informers keep running until the last key is handled.
                     async with asyncio.TaskGroup() as stopping:
                         for controller in self.controllers:
                             stopping.create_task(controller.workers.stop(self._grace))
         finally:
             self.ready.clear()
-            for recorder in self.recorders:
-                await recorder.stop()
             for following in self._followings:
                 following.close()
+            for recorder in self.recorders:
+                await recorder.stop()
 
     @property
     def idle(self) -> bool:
@@ -120,18 +132,3 @@ class Manager:
             await self.ready.wait()
             for controller in self.controllers:
                 await controller.workers.quiet()
-
-
-def note_name(task: asyncio.Task[None]) -> None:
-    """For ``add_done_callback``: add the name of the failed task to its error; of nested tasks, the innermost."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        cause = first_cause(error)
-        if not hasattr(cause, "__notes__"):
-            cause.add_note(task.get_name())
-
-
-def first_cause(error: BaseException) -> BaseException:
-    """The first error inside nested exception groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -1,21 +1,35 @@
-"""A wrapper around a store that measures its use for ``/metrics``."""
+"""A wrapper around a store that measures its use for ``/metrics``, and knows whether it works, for ``/readyz``."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.metrics import Registry
-from seamark.store.protocol import Batch, Mismatch, Page, Store, StoreError, Write
+from seamark.store.protocol import Batch, Mismatch, Page, Store, StoreError, Unavailable, Write
 
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 1.0  # between two checks of a store that is away
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class MeteredStore:
-    """Delegates every call; counts commits by outcome, their latency, and the size of each watch batch."""
+    """Delegates every call; counts commits by outcome, their latency, and the size of each watch batch.
 
-    def __init__(self, store: Store, metrics: Registry) -> None:
+    ``trouble`` is what the last failed call said about a store that is away.  Only :meth:`mend` clears it, so a
+    successful call costs nothing, and a store that nobody calls is found to work again as well.
+    """
+
+    def __init__(self, store: Store, metrics: Registry, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._store = store
+        self._clock = clock
+        self.trouble: str | None = None
+        self._troubled = asyncio.Event()
         self.shared = store.shared
         name, about, labels = "seamark_store_commits_total", "Transactions by what became of them.", ("result",)
         self._done = metrics.counter(name, about, "committed", labels=labels)
@@ -39,23 +53,56 @@ class MeteredStore:
         except Mismatch:
             self._lost.add()
             raise
-        except StoreError:
+        except StoreError as error:
             self._failed.add()
+            self._note(error)
             raise
         self._done.add()
         self._seconds.observe(time.perf_counter() - began)
         return revision
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
-        return await self._store.read(start, end, revision=revision, limit=limit)
+        try:
+            return await self._store.read(start, end, revision=revision, limit=limit)
+        except Unavailable as error:
+            self._note(error)
+            raise
 
     async def revision(self) -> int:
-        return await self._store.revision()
+        try:
+            return await self._store.revision()
+        except Unavailable as error:
+            self._note(error)
+            raise
 
     async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         async for batch in self._store.watch(prefix, since):
             self._batches.observe(len(batch.changes))
             yield batch
 
+    async def check(self) -> None:
+        await self._store.check()
+
     async def compact(self, revision: int) -> None:
         await self._store.compact(revision)
+
+    # --- health ------------------------------------------------------------------------------------
+
+    def _note(self, error: StoreError) -> None:
+        if isinstance(error, Unavailable):
+            if self.trouble is None:
+                log.warning("the store is away: %s", error)
+            self.trouble = str(error)
+            self._troubled.set()
+
+    async def mend(self) -> None:
+        """Whenever the store is away, check until it works again; runs until cancelled."""
+        while True:
+            await self._troubled.wait()
+            with contextlib.suppress(StoreError):
+                await self._store.check()
+                log.warning("the store works again")
+                self.trouble = None
+                self._troubled.clear()
+                continue
+            await self._clock.sleep(CHECK_SECONDS)

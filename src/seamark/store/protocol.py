@@ -21,7 +21,11 @@ class StoreError(Exception):
 
 
 class Unavailable(StoreError):
-    """The store cannot be reached or cannot write just now.  The write may or may not have happened."""
+    """The store cannot be reached or cannot write just now, and may be able to later.  A write was not done."""
+
+
+class Uncertain(Unavailable):
+    """As :class:`Unavailable`, but the write may have been done: its answer was lost, or the disk does not say."""
 
 
 class Compacted(StoreError):
@@ -122,7 +126,8 @@ class Store(Protocol):
     async def commit(self, writes: Sequence[Write]) -> int:
         """Write all of ``writes`` or none of them; returns the transaction's revision once it is durable.
 
-        Raises :class:`Mismatch` if an ``expect`` fails.  Deleting an absent key with ``expect=None`` is no error; a
+        Raises :class:`Mismatch` if an ``expect`` fails, :class:`Unavailable` if nothing was written because the store
+        is away, and :class:`Uncertain` if it cannot tell.  Deleting an absent key with ``expect=None`` is no error; a
         transaction that changes nothing returns the current revision without taking a new one.
         """
         ...
@@ -144,12 +149,18 @@ class Store(Protocol):
 
         Raises :class:`Compacted` if ``since`` is too old (also later, if the reader falls too far behind) and
         :class:`Future` if ``since`` has not been written yet; ends when the store is closed.  An engine that loses its
-        connection resumes by itself without a gap.  The batches reach every revision of the store, also those that
-        changed nothing under ``prefix``.  One task at a time may read a watch; dropping the watch stops it.
+        connection resumes by itself without a gap; when it has tried in vain for some time it raises
+        :class:`Unavailable`, and a new watch from the last ``Batch.revision`` goes on from there.  The batches reach
+        every revision of the store, also those that changed nothing under ``prefix``.  One task at a time may read a
+        watch; dropping the watch stops it.
 
         An engine in the same process (SQLite) delivers a commit to its watchers before ``commit`` returns, wherever it
         can; with other engines, a reader compares ``Batch.revision`` with the revision that ``commit`` returned.
         """
+        ...
+
+    async def check(self) -> None:
+        """Raise :class:`Unavailable` unless the store can be read and written to now.  Changes nothing."""
         ...
 
     async def compact(self, revision: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seamark.config import settled
-from seamark.daemon import EVERYTHING, Daemon, Part
+from seamark.daemon import EVERYTHING, Component, Daemon
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class TestCluster:
 
     __test__ = False  # tells pytest not to collect this class
 
-    def __init__(self, *, nodes: int = 0, parts: Sequence[Part] = EVERYTHING) -> None:
+    def __init__(self, *, nodes: int = 0, parts: Sequence[Component] = EVERYTHING) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="seamark-"))
         self._config = settled(
             {
@@ -117,6 +117,5 @@ class TestCluster:
     @property
     def dns(self) -> tuple[str, int]:
         """Host and port of the DNS server, for UDP and TCP."""
-        assert self._daemon.dns is not None, "this cluster was started without DNS"
-        host, port = self._daemon.dns.addresses[0]
-        return host, port
+        assert self._daemon.dns_addresses, "this cluster was started without DNS"
+        return self._daemon.dns_addresses[0]

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Listing
 from seamark.clock import Clock
 from seamark.kinds.resource import (
     DAEMON_SETS,
@@ -38,7 +38,7 @@ from seamark.rules.objects.node import Node
 from seamark.why.case import Case, pairs
 from seamark.why.checks.external import in_cluster_target
 from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
-from seamark.why.world import Refused, Seen, World
+from seamark.why.world import LeftOut, Refused, Seen, World
 
 T = TypeVar("T")
 
@@ -50,15 +50,15 @@ class CannotLook(Exception):
 
 
 class _Reader:
-    """Reads lists of one cluster, and notes those that were refused."""
+    """Reads lists of one cluster, and notes those that were refused and objects that cannot be decoded."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.refused: list[Refused] = []
+        self.refused: list[Refused | LeftOut] = []
 
     async def required(self, resource: Resource, type: type[T], namespace: str) -> Sequence[T]:
         try:
-            return (await self._cluster.list(resource, namespace=namespace, as_=type)).items
+            return self._items(resource, await self._cluster.list(resource, namespace=namespace, as_=type))
         except errors.Forbidden as error:
             raise CannotLook(str(Refused(resource, namespace, error.message))) from error
         except errors.ApiError as error:
@@ -69,7 +69,7 @@ class _Reader:
     ) -> Sequence[T] | None:
         try:
             listing = await self._cluster.list(resource, namespace=namespace, labels=labels, fields=fields, as_=type)
-            return listing.items
+            return self._items(resource, listing)
         except errors.Forbidden as error:
             self.refused.append(Refused(resource, namespace, error.message))
             return None
@@ -77,6 +77,11 @@ class _Reader:
             return None  # older servers have no such kind, or cannot select by such a field
         except errors.ApiError as error:
             raise CannotLook(f"cannot list {resource.qualified}: {error.message}") from error
+
+    def _items(self, resource: Resource, listing: Listing[T]) -> Sequence[T]:
+        if listing.unreadable:
+            self.refused.append(LeftOut(resource, tuple(listing.unreadable)))
+        return listing.items
 
     async def namespace(self, name: str) -> Sequence[Namespace] | None:
         """The namespace of that name, or all of them."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from seamark.access.cluster import Unreadable
 from seamark.access.labels import ObjectsByLabels
 from seamark.kinds.resource import Resource
 from seamark.kinds.wellknown import (
@@ -58,12 +59,27 @@ class Refused(msgspec.Struct, frozen=True):
         return f"permission missing: list {self.resource.qualified}{where if self.resource.namespaced else ''}"
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """Objects of a list that cannot be decoded, so that the report, and every controller, goes without them."""
+
+    resource: Resource
+    objects: tuple[Unreadable, ...]
+
+    def __str__(self) -> str:
+        first = self.objects[0].metadata
+        name = f"{first.namespace}/{first.name}" if first.namespace else first.name
+        more = f" and {len(self.objects) - 1} more" if len(self.objects) > 1 else ""
+        return (
+            f"left out, because it cannot be decoded: {self.resource.qualified} {name}{more}: {self.objects[0].reason}"
+        )
+
+
 class Seen(msgspec.Struct, frozen=True):
     """The lists as they were read; None for those that could not be read, or were not needed.
 
     ``namespace`` is the only one that was read, "" if all were; ``also`` are further namespaces whose Services were
     read; ``elsewhere`` are Pods of other namespaces that the selector of one Service matches.  ``hypothetical`` says
-    that the objects were read from manifests, and do not run yet.
+    that the objects were read from manifests, and do not run yet.  ``refused`` is what could not be read.
     """
 
     services: Sequence[Service]
@@ -80,7 +96,7 @@ class Seen(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()
     now: float | None = None
     hypothetical: bool = False
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[Refused | LeftOut, ...] = ()
 
 
 class Shape(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 from functools import cache
@@ -11,6 +12,16 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 
 from conformance_files import API
+
+LONG = "9" * 5000  # more digits than int() reads
+
+
+def nested(depth: int) -> Any:
+    value: Any = {}
+    for level in range(depth):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
 
 NAMES = ("a", "web", "node-a", "kubernetes", "10.96.0.9", "x" * 64)
 NAMESPACES = ("default", "kube-system", "missing", "Bad_Name")
@@ -53,7 +64,38 @@ WEIRD: tuple[Any, ...] = (
     "2026-01-01T00:00:00Z",
     "99999999999999999999",
     ["x", 1],
+    2**63 - 1,
+    -(2**63),
+    2**31 - 1,
+    1e308,
+    LONG,
+    f"{LONG}%",
+    "0" * 5000 + "1",
+    "1e999999",
+    "9" * 900 + "Ei",
+    "-0",
+    "9999-12-31T23:59:59-23:59",
+    "0001-01-01T00:00:00+23:59",
+    "(a+)+$" * 20,
+    "$(" * 500,
+    "a.b" * 200,
+    "::ffff:1.2.3.4/129",
+    nested(300),
+    {"f:a": {"i:99999999999999999999": {}, "k:{": {}, "v:1e999": {}}},
 )
+# Texts that some code reads as more than texts.
+ANNOTATIONS = (
+    "controller.kubernetes.io/pod-deletion-cost",
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    "service.kubernetes.io/topology-mode",
+    "seamark.dev/start-after",
+    "container.apparmor.security.beta.kubernetes.io/c",
+)
+# Pieces of YAML put in the place of a value.
+TAGS = ("!!int", "!!float", "!!bool", "!!timestamp", "!!binary", "!!null", "!!set", "!!omap", "!!str", "!x", "&a", "*a")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 MEDIA = (
     "application/json",
@@ -82,7 +124,20 @@ ACCEPT = (
     ";;,=,;q=",
 )
 PARAMETERS = {
-    "labelSelector": ("a=b", "a in (b,c),!d", "a>1", "a>x", "((", "\0", "ä=ö", "a" * 300, "=", "a notin ()"),
+    "labelSelector": (
+        f"a>{LONG}",
+        "(" * 3000,
+        "a=b",
+        "a in (b,c),!d",
+        "a>1",
+        "a>x",
+        "((",
+        "\0",
+        "ä=ö",
+        "a" * 300,
+        "=",
+        "a notin ()",
+    ),
     "fieldSelector": (
         "metadata.name=a",
         "metadata.namespace!=default",
@@ -106,12 +161,12 @@ PARAMETERS = {
     ),
     "resourceVersion": ("", "0", "1", "5", "-1", "x", "1.0", "²", "9" * 30),
     "resourceVersionMatch": ("", "Exact", "NotOlderThan", "nope"),
-    "timeoutSeconds": ("1", "-1", "x", "9" * 30),
+    "timeoutSeconds": ("1", str(2**63 - 1), "1e9s", "-1", "x", "9" * 30),
     "dryRun": ("All", "", "Some"),
     "fieldManager": ("me", "x" * 200, "\0", "ä"),
     "fieldValidation": ("Strict", "Warn", "Ignore", "x"),
     "force": ("true", "false", "x", ""),
-    "gracePeriodSeconds": ("0", "-1", "30", "x", "9" * 30),
+    "gracePeriodSeconds": (str(2**63 - 1), str(2**40), "0", "-1", "30", "x", "9" * 30),
     "propagationPolicy": ("Foreground", "Background", "Orphan", "x"),
     "orphanDependents": ("true", "false"),
     "includeObject": ("", "None", "Object", "Metadata", "x"),
@@ -181,9 +236,77 @@ def broken(draw: st.DrawFn, body: Any) -> Any:
     return body
 
 
+@st.composite
+def annotated(draw: st.DrawFn, body: Any) -> Any:
+    """The body with an annotation that some code reads."""
+    if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
+        weird = [value for value in WEIRD if isinstance(value, str)]
+        text = draw(st.one_of(st.sampled_from(weird), st.text(max_size=5)))
+        body = {**body, "metadata": {**body["metadata"], "annotations": {draw(st.sampled_from(ANNOTATIONS)): text}}}
+    return body
+
+
+@st.composite
+def json_patches(draw: st.DrawFn) -> bytes:
+    step = st.sampled_from(
+        (
+            "",
+            "metadata",
+            "spec",
+            "name",
+            "annotations",
+            "containers",
+            "ports",
+            "0",
+            "-1",
+            "-",
+            LONG,
+            "~",
+            "~1",
+            "~0",
+            "ä",
+        )
+    )
+    path = st.lists(step, max_size=5).map(lambda steps: "".join(f"/{each}" for each in steps))
+    names = st.sampled_from(("add", "remove", "replace", "move", "copy", "test", "x", ""))
+    operation = st.fixed_dictionaries(
+        {"op": names, "path": path}, optional={"from": path, "value": st.sampled_from(WEIRD)}
+    )
+    return json.dumps(draw(st.lists(operation, max_size=4))).encode()
+
+
+@st.composite
+def yaml_of(draw: st.DrawFn, body: Any) -> bytes:
+    """The body as YAML in which a few values have tags, anchors or aliases, or are none of JSON's."""
+    text = json.dumps(body)
+    for _ in range(draw(st.integers(0, 3))):
+        colon = draw(st.sampled_from([at for at, character in enumerate(text) if character == ":"] or [0]))
+        text = f"{text[: colon + 1]} {draw(st.sampled_from(TAGS))} {text[colon + 1 :].lstrip()}"
+    return text.encode()
+
+
+def _token(fields: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(fields).encode()).decode().rstrip("=")
+
+
+_tokens = st.fixed_dictionaries(
+    {},
+    optional={
+        "v": st.sampled_from(("meta.k8s.io/v1", "", 1)),
+        "rv": st.sampled_from((0, 1, -1, 2**63, LONG, None, 1.5)),
+        "start": st.sampled_from(("", "a\0", "../x", "default/a", "\ud7ff", None, LONG)),
+    },
+).map(_token)
+
+
 _queries = st.lists(
     st.sampled_from(sorted(PARAMETERS)).flatmap(
-        lambda name: st.tuples(st.just(name), st.sampled_from(PARAMETERS[name]))
+        lambda name: st.tuples(
+            st.just(name),
+            st.one_of(st.sampled_from(PARAMETERS[name]), _tokens)
+            if name == "continue"
+            else st.sampled_from(PARAMETERS[name]),
+        )
     ),
     max_size=3,
 ).map(lambda pairs: "&".join(f"{name}={quote(value)}" for name, value in pairs))
@@ -222,7 +345,16 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.integers(0, 9)) < 6:
         method, path, body, media = draw(st.deferred(lambda: st.sampled_from(recorded())))
         if body is not None:
-            body = json.dumps(draw(broken(body))).encode()
+            body = draw(broken(body))
+            if draw(st.integers(0, 4)) == 0:
+                body = draw(annotated(body))
+            if media in ("application/json", "application/apply-patch+yaml") and draw(st.integers(0, 4)) == 0:
+                media = "application/yaml" if media == "application/json" else media
+                body = draw(yaml_of(body))
+            elif method == "PATCH" and draw(st.integers(0, 4)) == 0:
+                body, media = draw(json_patches()), "application/json-patch+json"
+            else:
+                body = json.dumps(body).encode()
         if draw(st.integers(0, 9)) == 0:
             method = draw(st.sampled_from(METHODS))
     else:

@@ -147,7 +147,7 @@ async def test_a_store_that_fails_is_a_503(api, monkeypatch, caplog):
     async def fail(writes):
         raise Unavailable("the disk is full")
 
-    monkeypatch.setattr(api.api.writer._store, "commit", fail)
+    monkeypatch.setattr(api.store, "commit", fail)
     answer = await api.ask("POST", BASE, {"metadata": {"name": "c"}})
     assert (answer.status, answer.json["message"]) == (503, "the disk is full")
     assert answer.header("Retry-After") == "1"
@@ -172,8 +172,9 @@ async def test_health(api):
     assert (await api.ask("GET", "/healthz/nothing")).status == 404
     api.api.cache.lost = Unavailable("gone")
     answer = await api.ask("GET", "/readyz")
-    assert (answer.status, b"[-]store failed: the store was lost: gone" in answer.body) == (500, True)
+    assert (answer.status, b"[+]ping ok\n[-]store failed: gone\n" in answer.body) == (500, True)
     assert (await api.ask("GET", "/readyz/store")).status == 500
+    assert (await api.ask("GET", "/livez")).status == 200
     api.api.cache.lost = None
 
 
@@ -214,6 +215,17 @@ class Listening(logging.Handler):
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(requests(), min_size=10, max_size=30))
 def test_no_request_breaks_anything(sent):
+    _send_all(sent)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(requests(), min_size=10, max_size=50))
+def test_no_request_of_many_breaks_anything(sent):
+    _send_all(sent)
+
+
+def _send_all(sent):
     async def main():
         async with served() as api:
             listening = Listening()

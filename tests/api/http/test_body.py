@@ -257,6 +257,17 @@ def test_no_more_than_a_hundred_mistakes_are_told() -> None:
     assert len(read(text[:-1] + ',"f0":1}')[1]) == 100
 
 
+def test_a_long_text_is_not_searched_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_scan, "MOST_VALUES", 10)
+    long = ",".join(f'"f{i}":""' for i in range(20))
+    assert len(list(json_scan.keys(f"{{{long}}}".encode()))) == 10
+    warnings = read('{"metadata":{"name":"a"},"data":{"a":"b"},"metadata":{"name":"a"}}')[1]
+    assert warnings == ['duplicate field "metadata"']
+    assert read(f'{{"data":{{{long}}},"data":{{}}}}')[1] == []
+    assert read(f'{{"data":{{{long}}},"data":{{}},"odd":1}}')[1] == ['unknown field "odd"']
+    assert "json" in refused(f"{{{long}").lower()
+
+
 # --- YAML ------------------------------------------------------------------------------------------
 
 YAML = "application/yaml"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from seamark.api.http import protocol as http
-from seamark.api.http.protocol import Connection, Response, Streaming, frame
+from seamark.api.http.protocol import Connection, Connections, Response, Streaming, frame
 from turns import turns
 
 
@@ -65,7 +65,7 @@ class Handler:
 
 
 def connect(answer=None):
-    handler, transport, peers = Handler(answer), Transport(), set()
+    handler, transport, peers = Handler(answer), Transport(), Connections()
     connection = Connection(handler, peers)
     connection.connection_made(transport)
     assert peers == {connection}
@@ -277,13 +277,13 @@ def test_what_is_no_http_is_refused_and_cut_off(nonsense):
 
 
 def test_a_head_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(http, "MAX_HEADERS", 10_000)
+    monkeypatch.setattr(http, "MAX_HEAD", 10_000)
     for start, more in (
-        (b"GET / HTTP/1.1\r\nX: ", b"y" * 1000),  # one header
-        (b"GET / HTTP/1.1\r\n", b"X: y\r\n" * 200),  # many
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: ", b"y" * 1000),  # one header
+        (b"GET / HTTP/1.1\r\nHost: x\r\n", b"X: %b\r\n" % (b"y" * 995)),  # many
         (b"GET /", b"y" * 1000),  # the path
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n" * 200),  # trailers
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x" * 1000),  # what goes with a chunk
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: %b\r\n" % (b"y" * 995)),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x" * 1000),  # with a chunk
     ):
         connection, transport, handler = connect()
         connection.data_received(start)
@@ -456,14 +456,22 @@ async def test_a_write_under_way_is_finished_before_the_end():
     assert transport.closed
 
 
-def test_half_a_request_is_seen_as_such():
-    connection, _, _ = connect()
-    assert not connection.in_request
+def test_a_request_is_due_some_time_after_its_first_byte():
+    connection, transport, _ = connect()
+    late = connection.last_active + http.HEAD_SECONDS + 1
+    assert connection.overdue(late)  # a new connection owes a request
     for part in (b"GET /x", b"yz HTTP/1.1\r\nHost:", b" x\r\n"):
         connection.data_received(part)
-    assert connection.in_request
+    assert connection.overdue(late)
+    assert not connection.overdue(late - 2)
     connection.data_received(b"\r\n")
-    assert not connection.in_request
+    assert not connection.overdue(late)  # an answered one does not
+    connection.data_received(b"G")
+    assert connection.overdue(connection.last_active + http.HEAD_SECONDS + 1)
+    transport.take()
+    connection.time_out()
+    assert transport.take().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert transport.closed
 
 
 def test_every_status_used_has_its_line():

@@ -9,8 +9,8 @@ import uvloop
 
 from seamark.api.certificates import Authority
 from seamark.api.http import protocol as http
-from seamark.api.http.listener import HALF_REQUEST_SECONDS, IDLE_SECONDS, STALLED_SECONDS, Listener
-from seamark.api.http.protocol import Response, Streaming, frame
+from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
+from seamark.api.http.protocol import HEAD_SECONDS, Response, Streaming, frame
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 
@@ -121,12 +121,12 @@ def test_idle_connections_and_half_requests_end(run):
         clients = [await asyncio.open_connection(*listener.address) for _ in range(2)]
         clients[0][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n")
         clients[1][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        await until(lambda: sum(c.in_request for c in listener.connections) == 1 and len(listener.connections) == 2)
         assert (await clients[1][0].readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+        await until(lambda: sum(bool(c._url) for c in listener.connections) == 1)
         latest = max(c.last_active for c in listener.connections)
-        listener.sweep_once(latest + HALF_REQUEST_SECONDS + 1)
+        listener.sweep_once(latest + HEAD_SECONDS + 1)
         await until(lambda: len(listener.connections) == 1)
-        assert await clients[0][0].read() == b""
+        assert (await clients[0][0].read()).startswith(b"HTTP/1.1 408 ")
         listener.sweep_once(latest + IDLE_SECONDS + 1)
         await until(lambda: not listener.connections)
         for _, writer in clients:

@@ -2,13 +2,17 @@
 
 import asyncio
 import gc
+import socket
+import ssl
 import sys
 
 import pytest
-from served import Lines, served
+import uvloop
+from served import ADMIN, served
 
+from seamark.api.certificates import Authority
 from seamark.api.http import watch as watching
-from seamark.api.http.protocol import Streaming
+from seamark.kinds.resource import CONFIGMAPS
 
 BASE = "/api/v1/namespaces/default/configmaps"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
@@ -196,24 +200,112 @@ async def test_a_client_that_leaves_is_forgotten(api):
     assert lines.events == []
 
 
-async def test_a_reader_too_slow_for_the_beginning_is_cut_off(api, monkeypatch):
-    monkeypatch.setattr(watching, "MAX_PENDING", 10_000)
-    await api.post(BASE, configmap("a"))
+class TestSlowClients:
+    """A client that does not read costs its socket's buffers; the events it misses are kept once for all watchers."""
 
-    class Deaf(Lines):
-        async def drain(self):
-            await asyncio.get_running_loop().create_future()
+    async def _stalled(self, api, query="watch=1", **more):
+        lines = await api.watch(f"{BASE}?{query}", **more)
+        await lines.wait_for(0)
+        lines.stalled = True
+        return lines
 
-    answer = api.begin("GET", f"{BASE}?watch=1")
-    assert isinstance(answer, Streaming)
-    deaf = Deaf()
-    answer.start(deaf)
-    other = await api.watch(f"{BASE}?watch=1")
-    for number in range(5):
-        await api.post(BASE, configmap(f"n{number}", k="x" * 3000))
-    assert deaf.aborted
-    assert len(api.api.watches.open) == 1
-    assert len(await other.wait_for(6)) == 6
+    async def test_what_it_missed_comes_when_it_reads_again(self, api):
+        lines, other = await self._stalled(api), await api.watch(f"{BASE}?watch=1")
+        for number in range(50):
+            await api.post(BASE, configmap(f"n{number:02}"))
+        assert len(lines.events) == 1  # which filled its buffers
+        assert len(await other.wait_for(50)) == 50
+        lines.read_again()
+        await api.post(BASE, configmap("last"))
+        assert [name for _, name in told(lines.events)] == [*(f"n{n:02}" for n in range(50)), "last"]
+        assert api.api.watches.stalled_bytes == 0
+        assert api.api.cache.of(CONFIGMAPS).behind == 0
+
+    async def test_it_may_stall_again_and_again(self, api):
+        lines = await self._stalled(api, "watch=1&labelSelector=app%3Dn")
+        lines.write_stalls = True
+        for number in range(300):
+            await api.post(BASE, configmap(f"n{number:03}", k="x" * 1000))
+            await api.post(BASE, configmap(f"other{number:03}"))
+        while len(lines.events) < 300:
+            before = len(lines.events)
+            lines.read_again()
+            assert before < len(lines.events) < before + 100
+        assert [name for _, name in told(lines.events)] == [f"n{n:03}" for n in range(300)]
+
+    async def test_during_its_beginning_as_well(self, api):
+        for number in range(300):
+            await api.post(BASE, configmap(f"n{number:03}", k="x" * 1000))
+        lines = await api.watch(f"{BASE}?watch=1")
+        lines.write_stalls = True
+        await lines.wait_for(10)
+        for number in range(300, 600):
+            await api.post(BASE, configmap(f"n{number:03}"))
+        while len(lines.events) < 600:
+            await asyncio.sleep(0)
+            lines.read_again()
+        assert [name for _, name in told(lines.events)] == [f"n{n:03}" for n in range(600)]
+
+    async def test_events_that_are_no_longer_kept_end_its_watch(self):
+        async with served(watch_bytes=4 * 50_000) as api:
+            lines = await self._stalled(api)
+            for number in range(50):
+                await api.post(BASE, configmap(f"n{number}", k="x" * 5000))
+            assert api.api.cache.room.used <= 50_000
+            lines.read_again()
+            assert lines.finished
+            (event,) = lines.events
+            # The client watches on from the last version it saw.
+            again = await api.watch(f"{BASE}?watch=1&resourceVersion={event['object']['metadata']['resourceVersion']}")
+            assert told(await again.wait_for(49)) == [("ADDED", f"n{n}") for n in range(1, 50)]
+
+    async def test_the_slowest_are_cut_first_if_too_many_do_not_read(self):
+        async with served(watch_bytes=1_000_000) as api:
+            slow = [await self._stalled(api) for _ in range(5)]
+            await api.post(BASE, configmap("a"))
+            slow[0].read_again()
+            slow[0].stalled = True
+            await api.post(BASE, configmap("b"))
+            more = [await self._stalled(api) for _ in range(8)]
+            await api.post(BASE, configmap("c"))
+            assert api.api.watches.stalled_bytes <= 750_000
+            cut = [lines.aborted for lines in (*slow[1:], slow[0], *more)]
+            assert cut == [True] * cut.count(True) + [False] * cut.count(False)
+            assert 0 < cut.count(True) < 5
+            assert len(api.api.watches.open) == cut.count(False)
+            assert f"seamark_api_watches_cut_total {cut.count(True)}\n" in api.metrics.text()
+
+    async def test_a_large_event_is_written_in_pieces(self, api):
+        lines = await self._stalled(api, "watch=1&includeObject=Object", headers=TABLE)
+        lines.write_stalls = True
+        lines.stalled = False
+        await api.post(BASE, configmap("large", k="x" * 500_000))
+        await api.post(BASE, configmap("small"))
+        assert len(lines.frames) == 1
+        assert api.api.watches.stalled_bytes > 400_000  # the rest of it
+        while lines.stalled:
+            lines.stalled = False
+            lines.on_writable()
+        first, second = lines.events
+        assert [bool(each["object"]["columnDefinitions"]) for each in (first, second)] == [True, False]
+        assert max(map(len, lines.frames)) <= watching.PIECE
+
+    async def test_one_that_ends_within_an_event_sends_it_whole(self, api):
+        lines = await self._stalled(api)
+        await api.post(BASE, configmap("large", k="x" * 500_000))
+        assert len(lines.frames) == 1
+        api.api.watches.end_all()
+        assert lines.finished
+        assert told(lines.events) == [("ADDED", "large")]
+
+    async def test_a_quiet_watch_is_not_behind(self, api, monkeypatch):
+        monkeypatch.setattr("seamark.api.state.cache.RECENT_EVENTS", 10)
+        lines = await api.watch(f"{BASE}?watch=1&labelSelector=app%3Dq")
+        for number in range(50):
+            await api.post(BASE, configmap(f"n{number}"))
+        assert len(api.api.cache.of(CONFIGMAPS).events) <= 11
+        await api.post(BASE, configmap("q", k="x" * 200_000))
+        assert told(await lines.wait_for(1)) == [("ADDED", "q")]
 
 
 async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):
@@ -257,3 +349,55 @@ async def test_what_an_idle_watch_keeps():
         # Timers that were cancelled may wait in the loop's heap; the watches themselves are gone.
         assert len(api.api.watches.open) == 1
         assert sum(isinstance(o, watching.Watch) for o in gc.get_objects()) == 1
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_clients_that_never_read_over_tls(run, tmp_path):
+    """The attack: many watchers that do not read, and large writes.  Memory stays within its bounds; others go on."""
+    authority = Authority(tmp_path)
+    authority.prepare(["127.0.0.1"])
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    ask = f"GET {BASE}?watch=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\n\r\n".encode()
+
+    async def main():
+        async with served(watch_bytes=1_600_000) as api:
+            listener = await api.api.listen("127.0.0.1", 0, authority.tls())
+
+            async def open_watch(buffer):
+                sock = socket.socket()
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+                sock.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(sock, listener.address)
+                reader, writer = await asyncio.open_connection(sock=sock, ssl=trust, server_hostname="127.0.0.1")
+                writer.write(ask)
+                await reader.readuntil(b"\r\n\r\n")
+                return reader, writer
+
+            good = await open_watch(2**20)
+            deaf = [await open_watch(4096) for _ in range(20)]
+            for _, writer in deaf:
+                writer.transport.pause_reading()
+            seen = asyncio.create_task(_count_lines(good[0], b'"type":"ADDED"', 600))
+            most = 0
+            for number in range(600):
+                await api.post(BASE, configmap(f"n{number}", k="x" * 10_000))
+                held = [c.transport.get_write_buffer_size() for c in listener.connections if c.transport is not None]
+                most = max(most, sum(held))
+            await seen
+            assert most <= 21 * 2 * watching.PIECE
+            assert api.api.watches.stalled_bytes <= 1_200_000
+            assert api.api.cache.room.used <= 400_000
+            assert len(api.api.watches.open) < 21  # some had to go
+            for _, writer in (good, *deaf):
+                writer.transport.abort()
+            await asyncio.gather(*(writer.wait_closed() for _, writer in (good, *deaf)), return_exceptions=True)
+
+    run(main())
+
+
+async def _count_lines(reader, what, count):
+    rest = b""
+    while count > 0:
+        rest += await reader.read(2**18)
+        count -= rest.count(what)
+        rest = rest[-len(what) + 1 :]

@@ -194,7 +194,7 @@ async def test_who_waits_is_told_when_the_store_is_lost():
     await store.close()
     await asyncio.gather(following, return_exceptions=True)
     for call in (waiting, cache.reach(10**9)):
-        with pytest.raises(Unavailable, match="no longer followed"):
+        with pytest.raises(Unavailable, match="not followed: it was closed"):
             await call
     assert cache.lost is not None
 

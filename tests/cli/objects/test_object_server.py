@@ -30,6 +30,9 @@ class Scripted:
         answer = self._next(request)
         return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
+    async def ask(self, request: Request) -> tuple[int, bytes]:
+        return 500, self._next(request)
+
     async def stream(self, request: Request, *, lifetime: float) -> AsyncIterator[list[bytes]]:
         self.asked.append(request)
         yield []
@@ -122,3 +125,9 @@ async def test_a_watch_outlives_its_server_and_repeats_nothing(capsys: pytest.Ca
     assert lines == [["NAMESPACE", "NAME"], ["a"], ["b"], ["d"], ["b"], ["c"]]
     since = [dict(request.query).get("resourceVersion") for request in transport.asked]
     assert since == [None, "2", "3", "5", None, "9"]
+
+
+async def test_the_checks_that_fail_are_read_from_readyz() -> None:
+    page = b"[+]ping ok\n[-]dns failed: cannot listen: it failed: why\n[+]nodes ok\nreadyz check failed\n"
+    asked, _ = server(__readyz=[page])
+    assert await asked.failing() == {"dns": "cannot listen: it failed: why"}

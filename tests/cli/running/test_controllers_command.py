@@ -14,6 +14,7 @@ from seamark.cli.running.controllers import parser
 from seamark.cli.settings import config_of
 from seamark.config import Config
 from seamark.controllers.settings import DiscoverySettings, ElectionSettings
+from seamark.runtime.manager import Manager
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -113,6 +114,25 @@ def test_a_status_port_that_is_taken_is_one_line(tmp_path: Path, capsys: pytest.
     line = capsys.readouterr().err
     assert line.startswith(f"seamark: cannot serve the status on 127.0.0.1:{port}: ")
     assert line.count("\n") == 1
+
+
+def test_a_defect_ends_it_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own supervisor, such as a kubelet, starts it again."""
+
+    async def die(_: Manager) -> None:
+        raise ValueError("it\nbroke")
+
+    monkeypatch.setattr(Manager, "work", die)
+    (tmp_path / "config").write_text(KUBECONFIG)
+    log = tmp_path / "log"
+    assert (
+        main(["controllers", "--kubeconfig", str(tmp_path / "config"), "--no-leader-elect", "--log-file", str(log)])
+        == 1
+    )
+    assert capsys.readouterr().err == "seamark: the controllers failed: ValueError: it broke\n"
+    assert log.read_text().count("Traceback") > 0
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
 
+from seamark.cli import main
 from seamark.cli.failure import Failure
 from seamark.cli.running.dns import parser
 from seamark.cli.settings import config_of
 from seamark.dns.config import DnsConfig, ForwardConfig, Route, ZoneConfig
+from seamark.dns.zone.feed import ZoneFeed
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c, user: ""}}]
+current-context: c
+"""
 
 
 def options(text: str) -> DnsConfig:
@@ -99,3 +110,23 @@ def test_mistakes_are_one_line_and_exit_code_2(text: str) -> None:
         options(text)
     assert caught.value.code == 2
     assert "\n" not in str(caught.value)
+
+
+def test_a_defect_ends_it_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own supervisor, such as systemd, starts it again."""
+
+    async def die(_: ZoneFeed) -> None:
+        raise ValueError("it\nbroke")
+
+    monkeypatch.setattr(ZoneFeed, "run", die)
+    (tmp_path / "config").write_text(KUBECONFIG)
+    root, handlers, level = logging.getLogger(), logging.getLogger().handlers[:], logging.getLogger().level
+    where = ["--kubeconfig", str(tmp_path / "config"), "--listen", "127.0.0.1:0", "--log-file", str(tmp_path / "log")]
+    try:
+        assert main(["dns", *where]) == 1
+    finally:
+        root.handlers[:], root.level = handlers, level
+    assert capsys.readouterr().err == "seamark: DNS failed: ValueError: it broke\n"
+    assert "Traceback" in (tmp_path / "log").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import dns.message
@@ -103,26 +104,73 @@ async def _until_refused(connection: tuple[asyncio.StreamReader, asyncio.StreamW
     await writer.drain()
 
 
-async def test_one_connection_too_many_is_closed_at_once(serve: Any) -> None:
+async def ask(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    connection[1].write(framed(QUERY))
+    assert (await read(connection[0])).rcode() == dns.rcode.NOERROR
+
+
+async def test_a_new_connection_takes_the_place_of_the_one_idle_longest(serve: Any) -> None:
     async with serve(tcp_connections=2) as server:
+        first, second = await connect(server), await connect(server)
+        for connection in (first, second, first):
+            await ask(connection)
+        third = await connect(server)
+        await ask(third)
+        assert await second[0].read() == b""
+        await ask(first)
+        assert "seamark_dns_tcp_connections_displaced_total 1\n" in server.metrics()
+        assert len(server._streams[0].open) == 2
+        for _, writer in (first, second, third):
+            writer.close()
+
+
+async def test_idle_connections_do_not_shut_others_out(serve: Any) -> None:
+    async with serve(tcp_connections=20) as server:
+        idle = [await connect(server) for _ in range(50)]
+        for _ in range(5):
+            late = await connect(server)
+            await ask(late)
+            idle.append(late)
+        assert len(server._streams[0].open) <= 20
+        for _, writer in idle:
+            writer.close()
+
+
+async def test_one_connection_too_many_is_closed_if_all_others_wait_for_replies(serve: Any) -> None:
+    upstream = ScriptedUpstream()
+    upstream.hold = asyncio.Event()
+    async with upstream.running(), serve(forward=upstream.forward(), tcp_connections=2) as server:
         kept = [await connect(server) for _ in range(2)]
-        for reader, writer in kept:
-            writer.write(framed(QUERY))
-            await read(reader)
-        reader, writer = await connect(server)
-        writer.write(framed(QUERY))
+        for number, (_, writer) in enumerate(kept):
+            writer.write(framed(query_packet(f"n{number}.example.com", Type.A, ident=number)))
+        while len(upstream.asked) < 2:
+            await asyncio.sleep(0.001)
+        late = await connect(server)
+        late[1].write(framed(QUERY))
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            await read(reader)
-        writer.close()
+            await read(late[0])
         assert "seamark_dns_tcp_connections_refused_total 1\n" in server.metrics()
-        kept[0][1].close()
-        while len(server._streams[0].open) == 2:
-            await asyncio.sleep(0)
-        reader, writer = await connect(server)
-        writer.write(framed(QUERY))
-        assert (await read(reader)).rcode() == dns.rcode.NOERROR
-        for _, each in (*kept, (reader, writer)):
-            each.close()
+        upstream.hold.set()
+        assert [(await read(reader)).id for reader, _ in kept] == [0, 1]
+        for _, writer in (*kept, late):
+            writer.close()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="has 127.0.0.1 only")
+async def test_a_client_with_its_share_of_connections_loses_one_of_its_own(serve: Any) -> None:
+    async with serve(tcp_connections=10, tcp_connections_per_client=2) as server:
+        other = await asyncio.open_connection(*server.addresses[0], local_addr=("127.0.0.2", 0))
+        await ask(other)
+        greedy = [await connect(server) for _ in range(3)]
+        await ask(greedy[2])
+        assert await greedy[0][0].read() == b""
+        for connection in (greedy[1], other):
+            await ask(connection)
+        for _, writer in (*greedy, other):
+            writer.close()
+        while server._streams[0].open:
+            await asyncio.sleep(0.001)
+        assert not server._streams[0]._of_client
 
 
 async def test_a_slow_answer_does_not_hold_up_the_next(serve: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import Command
+from waiting import until
 
 
 @pytest.fixture
@@ -199,21 +200,45 @@ def test_one_that_waits_for_its_store_can_be_interrupted(
             assert said in starting.stderr.read()
 
 
-def test_a_part_that_dies_takes_all_with_it_and_is_named(seamark: Command) -> None:
+def test_a_part_that_dies_is_named_and_the_others_go_on(seamark: Command) -> None:
+    """The part fails while there is a file ``broken``."""
     program = (
         "import asyncio, sys\n"
+        "from pathlib import Path\n"
         "from seamark.api.allocation.repair import PortRepair\n"
-        "async def run(self): raise ValueError('it\\nbroke')\n"
+        "async def run(self):\n"
+        "    while not Path('broken').exists(): await asyncio.sleep(0.01)\n"
+        "    raise ValueError('it\\nbroke')\n"
         "PortRepair.run = run\n"
         "from seamark.cli import main\n"
         "sys.exit(main(['up', '--api-port', '0', '--dns-port', '0', '--nodes', '0']))\n"
     )
+    broken, log = seamark.home / "broken", seamark.home / "log"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, env=seamark.environment, check=False)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr  # once, in the log
-    assert done.stderr.splitlines()[-1] == "seamark: repair of node ports failed: ValueError: it broke"
-    assert seamark.run("status").stdout.splitlines()[-1] == "not running"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=seamark.environment, cwd=seamark.home
+        ) as running,
+    ):
+        assert running.stdout is not None
+        until(lambda: running.stdout is not None and running.stdout.readline() == "ready\n")
+        assert json.loads(seamark("status", "-o", "json"))["failing"] == {}
+        broken.touch()
+        until(lambda: seamark.run("status").returncode)
+        told = seamark.run("status").stdout.splitlines()
+        assert told[-2:] == ["failing      node-ports: ValueError: it broke", "running, but failing: node-ports"]
+        said = json.loads(seamark.run("status", "-o", "json").stdout)
+        assert (said["running"], said["healthy"]) == (True, False)
+        assert said["failing"] == {"node-ports": "ValueError: it broke"}
+        assert seamark("get", "svc", "-o", "name") == "service/kubernetes\n"
+        broken.unlink()
+        until(lambda: seamark.run("status").returncode == 0)
+        running.terminate()
+        assert running.wait() == 0
+    lines = log.read_text().splitlines()
+    assert any("node-ports failed: ValueError: it broke; it is started again in 0.5 s" in line for line in lines)
+    assert sum("Traceback" in line for line in lines) == 1
 
 
 def test_a_second_one_on_the_same_directory(seamark: Command) -> None:

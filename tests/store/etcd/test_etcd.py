@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from etcd_server import EtcdCluster, binary
-from seamark.store.etcd import EtcdStore, messages
+from seamark.store.etcd import EtcdStore, connection, messages
 from seamark.store.etcd.connection import Verdict, judge
 from seamark.store.opening import open_store
-from seamark.store.protocol import Change, Future, Mismatch, Store, StoreError, Unavailable, Write
+from seamark.store.protocol import Change, Future, Mismatch, Store, StoreError, Unavailable, Uncertain, Write
 
 pytestmark = pytest.mark.skipif(binary() is None, reason="no etcd binary runs here")
 
@@ -186,7 +186,8 @@ async def test_the_first_of_several_being_away(etcd: EtcdCluster, prefix: str) -
         (grpc.StatusCode.UNAVAILABLE, "etcdserver: request timed out", Verdict.UNKNOWN),
         (grpc.StatusCode.UNAVAILABLE, "Socket closed", Verdict.UNKNOWN),
         (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", Verdict.UNKNOWN),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", Verdict.UNKNOWN),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", Verdict.NOT_EXECUTED),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "etcdserver: too many requests", Verdict.NOT_EXECUTED),
         (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", Verdict.LOG_IN_AGAIN),
         (grpc.StatusCode.PERMISSION_DENIED, "etcdserver: permission denied", Verdict.REFUSED),
         (grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: too many operations in txn request", Verdict.REFUSED),
@@ -232,7 +233,7 @@ async def test_a_write_that_may_have_happened_is_not_repeated(
 ) -> None:
     member, store = faltering
     member.answers = [(grpc.StatusCode.UNAVAILABLE, words), None]
-    with pytest.raises(Unavailable, match=words):
+    with pytest.raises(Uncertain, match=words):
         await store.commit([Write("/a", b"")])
     assert member.answers == [None]
 
@@ -241,6 +242,23 @@ async def test_a_write_that_has_not_happened_is_repeated(faltering: tuple[Falter
     member, store = faltering
     member.answers = [(grpc.StatusCode.UNAVAILABLE, "etcdserver: no leader")] * 3 + [None]
     assert await store.commit([Write("/a", b"")]) == 7
+
+
+async def test_while_etcd_is_away_calls_fail_soon(
+    faltering: tuple[Faltering, EtcdStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member, store = faltering
+    monkeypatch.setattr(connection, "AWAY_SECONDS", 0.0)
+    leaderless = (grpc.StatusCode.UNAVAILABLE, "etcdserver: no leader")
+    member.answers = [(grpc.StatusCode.UNAVAILABLE, "Socket closed"), leaderless, None, leaderless, None]
+    with pytest.raises(Uncertain):
+        await store.commit([Write("/a", b"")])
+    with pytest.raises(Unavailable) as refused:  # not repeated: etcd is known to be away
+        await store.commit([Write("/a", b"")])
+    assert type(refused.value) is Unavailable
+    assert await store.commit([Write("/a", b"")]) == 7
+    assert await store.commit([Write("/a", b"")]) == 7  # repeated: etcd is back
+    assert member.answers == []
 
 
 async def test_a_refusal_is_final(faltering: tuple[Faltering, EtcdStore]) -> None:
@@ -284,6 +302,31 @@ async def test_a_restart_of_the_only_member(cluster: EtcdCluster) -> None:
     changes = await following
     assert changes[0] == Change("/a", b"before", None, before)
     assert changes[-2:] == [Change("/a", b"during", b"before", during), Change("/end", b"after", None, after)]
+    await store.close()
+
+
+async def test_a_watch_of_an_etcd_that_stays_away_says_so_and_another_goes_on(cluster: EtcdCluster) -> None:
+    (member,) = cluster.members
+    store = EtcdStore(cluster.addresses, patience=0.3)
+    await store.open()
+    since = await store.commit([Write("/a", b"1")])
+    watch = store.watch("/", since)
+    waiting = asyncio.ensure_future(anext(watch))
+    await store.commit([Write("/a", b"2")])
+    reached = (await waiting).revision
+    await asyncio.to_thread(member.kill)
+    with pytest.raises(Unavailable, match=f"etcd at {member.address}: "):
+        await anext(watch)
+    with pytest.raises(Unavailable):
+        await store.check()
+    member.start()
+    await asyncio.to_thread(cluster.wait_until_healthy, member)
+    other = EtcdStore(cluster.addresses)
+    await other.open()
+    third = await other.commit([Write("/a", b"3")])
+    assert (await anext(other.watch("/", reached))).changes == [Change("/a", b"3", b"2", third)]
+    await other.check()
+    await other.close()
     await store.close()
 
 

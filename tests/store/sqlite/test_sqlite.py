@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from seamark.store.protocol import Batch, Change, Compacted, Mismatch, StoreError, Unavailable, Write
+from seamark.store.protocol import Batch, Change, Compacted, Mismatch, StoreError, Unavailable, Uncertain, Write
 from seamark.store.sqlite import SqliteStore, log
 from seamark.store.sqlite.feed import Feed
-from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, prepare
+from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, prepare, translate
 from seamark.store.sqlite.group import ABSENT, MAX_KEYS, Version, first_row, settle
 from seamark.store.sqlite.log import FIRST_REVISION
 from seamark.store.sqlite.writer import MAX_BYTES, MAX_TRANSACTIONS
@@ -249,6 +252,55 @@ def test_the_system_refusing_to_write_any_further(path: Path) -> None:
     refused, rows = child.stdout.splitlines()
     assert refused.startswith(f"refused {path}: ")
     assert rows == "['/a', '/c']"
+
+
+async def test_a_disk_that_does_not_answer_fails_commits_but_loses_none(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await store.commit([Write("/a", b"kept")])
+    watch = store.watch("/", kept)
+    answered = threading.Event()
+    commit = log.commit
+
+    def hang(connection: sqlite3.Connection) -> None:
+        answered.wait()
+        commit(connection)
+
+    monkeypatch.setattr(log, "commit", hang)
+    monkeypatch.setattr(store._writer, "_patience", 0.01)
+    first = asyncio.create_task(store.commit([Write("/a", b"first")]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # now its group is under way
+    second = asyncio.create_task(store.commit([Write("/a", b"second")]))
+    with pytest.raises(Uncertain, match="the disk has not answered for"):
+        await first
+    with pytest.raises(Unavailable) as refused:
+        await second
+    assert not isinstance(refused.value, Uncertain)
+    answered.set()
+    # It was done after all, and everyone who follows the log is told.
+    assert [change.value for change in (await anext(watch)).changes] == [b"first"]
+    monkeypatch.undo()
+    assert await store.commit([Write("/a", b"third")]) == kept + 2
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (sqlite3.SQLITE_FULL, Unavailable),
+        (sqlite3.SQLITE_READONLY, Unavailable),
+        (sqlite3.SQLITE_READONLY_DBMOVED, Unavailable),
+        (sqlite3.SQLITE_CANTOPEN, Unavailable),
+        (sqlite3.SQLITE_IOERR_WRITE, Unavailable),
+        (sqlite3.SQLITE_IOERR_FSYNC, Uncertain),
+        (sqlite3.SQLITE_CORRUPT, StoreError),
+        (sqlite3.SQLITE_NOTADB, StoreError),
+    ],
+)
+def test_what_an_error_means(path: Path, code: int, kind: type[StoreError]) -> None:
+    error = sqlite3.OperationalError("something")
+    error.sqlite_errorcode = code
+    assert type(translate(error, path)) is kind
 
 
 async def test_somebody_holding_a_lock_is_told_and_overcome(path: Path, store: SqliteStore) -> None:
@@ -537,3 +589,33 @@ async def test_no_statement_scans_the_table(store: SqliteStore) -> None:
 
     steps = await store._between_groups(plans)
     assert not [step for step in steps if re.match("SCAN (log|later|before)|.*TEMP B-TREE", step)]
+
+
+async def test_a_store_is_its_owners_only(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = os.umask(0)
+    try:
+        store = await reopened(path)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm", "store.db.lock"), 0o600)
+        await store.close()
+        path.chmod(0o644)
+        store = await reopened(path)
+        await store.commit([Write("/a", b"1")])
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        assert set(modes.values()) == {0o600}
+        assert "store.db had mode 0644" in caplog.text
+        await store.close()
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("name", ["store.db", "store.db-wal", "store.db-shm", "store.db-journal", "store.db.lock"])
+async def test_a_link_in_the_place_of_a_store_is_refused(path: Path, name: str) -> None:
+    await (await reopened(path)).close()
+    victim = path.with_name("victim")
+    victim.write_text("precious")
+    path.with_name(name).unlink(missing_ok=True)
+    path.with_name(name).symlink_to(victim)
+    with pytest.raises(StoreError, match=f"{re.escape(name)} is a symbolic link"):
+        await reopened(path)
+    assert victim.read_text() == "precious"

@@ -21,6 +21,7 @@ from seamark.errors import BadRequest, Cause, Invalid, Object, RequestEntityTooL
 from seamark.kinds.language.scalars import found
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.values.fields import invalid
+from seamark.kinds.values.numbers import int64
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -291,9 +292,10 @@ def _child(container: dict[str, Any] | list[Any], step: str) -> Any:
 
 def _index(step: str, length: int) -> int:
     """A position in a list; negative ones count from its end."""
-    if not _INTEGER.fullmatch(step) or not -length <= int(step) < length:
+    place = int64(step) if _INTEGER.fullmatch(step) else None
+    if place is None or not -length <= place < length:
         raise _Inapplicable(f"invalid index {step!r}")
-    return int(step) % length
+    return place % length
 
 
 def _identical(one: Any, other: Any) -> bool:

@@ -1,7 +1,8 @@
 """The API server as one callable: a request in, an answer out.  The order of checks is the order of the code.
 
-authenticate → fixed documents (health, version, metrics, discovery, OpenAPI) → parse the path → limit the requests in
-flight → authorize → check the verb → perform it.  An error on the way becomes a ``Status`` here and nowhere else.
+authenticate → fixed documents (health, version, metrics, discovery, OpenAPI) → parse the path → authorize → check the
+verb → limit the requests in flight → perform it.  All but the last two need only the head of a request and are done
+before its body is read (:meth:`Application.admit`).  An error on the way becomes a ``Status`` here and nowhere else.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authentication import Authenticator
-from seamark.api.authorization import Authorizer, check_path
-from seamark.api.call import check_verb, not_allowed
+from seamark.api.authorization import Authorizer, User, check_path
+from seamark.api.call import Target, check_verb, not_allowed
 from seamark.api.http.documents import Documents
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
-from seamark.api.http.url import check_timeout, first, flag, parse, parse_query
+from seamark.api.http.url import Query, check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
-from seamark.api.operations import Operations, unavailable
+from seamark.api.operations import Operations
+from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
 from seamark.metrics import Distribution, Registry, Value
-from seamark.store.protocol import StoreError
+from seamark.store.protocol import StoreError, Unavailable
 
 log = logging.getLogger("seamark.api")
 
 # Bodies below this are not worth compressing (Kubernetes' own threshold).
 GZIP_FROM = 128 * 1024
-RETRY_SECONDS = 1
+# Reviews, which users without rights may post, and Bindings are small.
+MAX_UNSTORED_BODY = 128 * 1024
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 # User agents at a terminal or in a browser: a person reads the answer, so its JSON is indented.
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
@@ -43,6 +46,17 @@ class Label(msgspec.Struct):
     verb: str = ""
     resource: str = ""
     warning: str = ""
+
+
+class Checked(msgspec.Struct):
+    """What the head of a request asks for, which its sender may do."""
+
+    label: Label
+    verb: str
+    target: Target
+    query: Query
+    user: User
+    watch: bool  # the path says that it is one
 
 
 class Application:
@@ -75,9 +89,22 @@ class Application:
     def _inflight(self) -> float:
         return self.in_flight
 
-    def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
+    def admit(self, request: Request) -> Response | None:
+        """Look at a request whose body has not come; the answer if it needs no body or is refused."""
         began = time.perf_counter()
         label = Label()
+        try:
+            found = self._check(request, label)
+        except Exception as error:
+            found = refusal(error, request)
+        if isinstance(found, Checked):
+            request.checked = found
+            return None
+        return self._complete(request, found, label, began)
+
+    def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
+        began = time.perf_counter()
+        label = Label() if request.checked is None else request.checked.label
         try:
             answer = self._route(request, label)
         except Exception as error:
@@ -97,11 +124,20 @@ class Application:
         return self._finished(request, result, label, began)
 
     def _finished(self, request: Request, answer: Answer, label: Label, began: float) -> Answer:
+        if isinstance(answer, Response):
+            return self._complete(request, answer, label, began)
+        self._counted(answer, label, began)
+        return answer
+
+    def _complete(self, request: Request, answer: Response, label: Label, began: float) -> Response:
+        self._counted(answer, label, began)
+        return self._compressed(request, indented(request, answer))
+
+    def _counted(self, answer: Answer, label: Label, began: float) -> None:
         self._count(label, answer.status, began)
         if label.warning:
             # The warning of a deprecated kind goes with errors, too.
             answer.headers = (*warning_headers([label.warning]), *answer.headers)
-        return answer if isinstance(answer, Streaming) else self._compressed(request, indented(request, answer))
 
     def _count(self, label: Label, status: int, began: float) -> None:
         verb, resource = label.verb, label.resource
@@ -130,7 +166,8 @@ class Application:
 
     # --- routing -----------------------------------------------------------------------------------
 
-    def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
+    def _check(self, request: Request, label: Label) -> Checked | Response:
+        """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
         user = self._authenticator.user(request.headers, request.certificate)
         path = request.path
         if self._documents.serves(path):
@@ -149,15 +186,23 @@ class Application:
         label.warning = target.kind.request_warning
         if not watches:
             check_timeout(query)
-            if self.in_flight >= self._max_in_flight:
-                raise too_many()
         self._operations.authorize(user, label.verb, target)
         if request.method not in METHODS:
             raise not_allowed()
-        if request.too_large:
-            raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
         check_verb(verb, target)
-        return self._verbs.perform(verb, Call(request, target, query, user, self._clock, route.watch))
+        return Checked(label, verb, target, query, user, route.watch)
+
+    def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
+        found = request.checked or self._check(request, label)
+        if isinstance(found, Response):
+            return found
+        if request.crowded or (self.in_flight >= self._max_in_flight and label.verb != "watch"):
+            raise too_many()
+        limit = MAX_BODY if found.target.kind.stored else MAX_UNSTORED_BODY
+        if request.too_large or len(request.body) > limit:
+            raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")
+        call = Call(request, found.target, found.query, found.user, self._clock, found.watch)
+        return self._verbs.perform(found.verb, call)
 
     # --- answers -----------------------------------------------------------------------------------
 
@@ -201,7 +246,9 @@ def not_found_page() -> Response:
 def refusal(error: Exception, request: Request) -> Response:
     """The one place where an error becomes a ``Status``."""
     if isinstance(error, StoreError):
-        log.warning("%s %s: %s", request.method, unquote_plus(request.path), error)
+        # A store that is away is told once, by :class:`~seamark.store.metered.MeteredStore`, not with every request.
+        level = logging.DEBUG if isinstance(error, Unavailable) else logging.WARNING
+        log.log(level, "%s %s: %s", request.method, unquote_plus(request.path), error)
         error = unavailable(error)
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)

@@ -6,13 +6,13 @@
     read_deletion   the optional body of DELETE
 
 Fast where it matters: a good JSON body is parsed once by msgspec.  Repeated keys are looked for exactly only when a
-count of keys says there may be some.
+count of keys says there may be some.  YAML is slow to parse: a :func:`reading` lets the caller pause in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -38,9 +38,13 @@ from seamark.kinds.language.scalars import check_depth
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 
+if TYPE_CHECKING:
+    from seamark.kinds.language.yaml_body import Reading
+
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+APPLY = "application/apply-patch+yaml"
 
 Format = Literal["JSON", "YAML", "protobuf"]
 _FORMATS: dict[str, Format] = {
@@ -63,12 +67,20 @@ class Body(Document, frozen=True):
         return [*self.repeated, *Document.mistakes(self, unknown)][:MOST_MISTAKES]
 
 
-def read(body: bytes, content_type: str, kind: Kind) -> Body:
+def reading(body: bytes, content_type: str) -> Reading | None:
+    """The beginning of parsing a body that is YAML, for one of the functions below; None if it is in another format."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type == YAML or (media_type == APPLY and not _looks_like_json(body)):
+        return _reading(body)
+    return None
+
+
+def read(body: bytes, content_type: str, kind: Kind, yaml: Reading | None = None) -> Body:
     """The object in a body, not yet checked against its kind."""
     format = format_of(content_type)
     resource = kind.resource
     try:
-        value, repeated = _parse(body, format, resource, kind.shape)
+        value, repeated = _parse(body, format, resource, kind.shape, yaml)
     except MalformedDocument as fault:
         raise unrecognized(fault, resource, body) from fault
     except DecodeError as error:  # protobuf only: its messages are read by shape
@@ -76,10 +88,10 @@ def read(body: bytes, content_type: str, kind: Kind) -> Body:
     return Body(value, body, format, repeated)
 
 
-def read_deletion(body: bytes, content_type: str) -> DeleteOptions:
+def read_deletion(body: bytes, content_type: str, yaml: Reading | None = None) -> DeleteOptions:
     """The options in the body of a DELETE."""
     try:
-        return deleting(_parse(body, format_of(content_type), DELETE_OPTIONS, delete_options_shape())[0])
+        return deleting(_parse(body, format_of(content_type), DELETE_OPTIONS, delete_options_shape(), yaml)[0])
     except MalformedDocument as fault:
         raise BadRequest(unreadable(fault)) from fault
     except DecodeError as error:
@@ -97,10 +109,12 @@ def format_of(content_type: str) -> Format:
     return found
 
 
-def _parse(body: bytes, format: Format, resource: Resource, shape: Shape) -> tuple[Any, list[str]]:
+def _parse(
+    body: bytes, format: Format, resource: Resource, shape: Shape, yaml: Reading | None
+) -> tuple[Any, list[str]]:
     """The value of a body, and sentences about keys it repeats if its parser tells."""
     if format == "YAML":
-        return _parse_yaml(body)
+        return _parse_yaml(yaml or _reading(body))
     return (_parse_json(body) if format == "JSON" else _parse_protobuf(body, resource, shape)), []
 
 
@@ -120,13 +134,19 @@ def _parse_json(body: bytes) -> Any:
         raise MalformedDocument(str(error)) from error
 
 
-def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
+def _reading(body: bytes) -> Reading:
     # Clients send JSON; the YAML parser is loaded for the first one that does not.
-    from seamark.kinds.language import yaml_body
+    from seamark.kinds.language.yaml_body import Reading
+
+    return Reading(body)
+
+
+def _parse_yaml(yaml: Reading) -> tuple[Any, list[str]]:
+    from seamark.kinds.language.yaml_body import YamlFault
 
     try:
-        return yaml_body.read(body)
-    except yaml_body.YamlFault as fault:
+        return yaml.result()
+    except YamlFault as fault:
         raise Unframed(str(fault)) from fault
 
 
@@ -175,7 +195,9 @@ def _mistakes_in_order(body: bytes, unknown: frozenset[str]) -> list[str]:
             mistakes[f'duplicate field "{path}"'] = None
         if len(mistakes) == MOST_MISTAKES:
             break
-    return list(mistakes)
+    # The scan does not look at the end of a very long text.
+    mistakes.update(dict.fromkeys(f'unknown field "{path}"' for path in unknown))
+    return list(mistakes)[:MOST_MISTAKES]
 
 
 # --- patches ---------------------------------------------------------------------------------------
@@ -212,10 +234,10 @@ def _odd_operation_fields(document: Any) -> frozenset[str]:
     )
 
 
-def read_applied(body: bytes, field_validation: str) -> tuple[Any, Sequence[str]]:
+def read_applied(body: bytes, field_validation: str, yaml: Reading | None = None) -> tuple[Any, Sequence[str]]:
     """What a client applies, and sentences about keys it repeats."""
     try:
-        config, repeated = _read_yaml_or_json(body)
+        config, repeated = _read_yaml_or_json(body) if yaml is None else _parse_yaml(yaml)
         check_depth(config)
     except (MalformedDocument, DecodeError) as fault:
         raise BadRequest(f"error decoding YAML: {fault}") from fault
@@ -226,11 +248,15 @@ def read_applied(body: bytes, field_validation: str) -> tuple[Any, Sequence[str]
 
 def _read_yaml_or_json(body: bytes) -> tuple[Any, list[str]]:
     """JSON is YAML, but a hundred times faster to read."""
-    if body.lstrip()[:1] == b"{":
+    if _looks_like_json(body):
         try:
             value = _parse_json(body)
         except MalformedDocument:
-            return _parse_yaml(body)
+            return _parse_yaml(_reading(body))
         if not _may_repeat_keys(body, value):
             return value, []
-    return _parse_yaml(body)
+    return _parse_yaml(_reading(body))
+
+
+def _looks_like_json(body: bytes) -> bool:
+    return body.lstrip()[:1] == b"{"

@@ -23,14 +23,21 @@ KUBERNETES_MINOR = "38"
 # A health check: None if all is well, else one line about what is wrong.
 Check = Callable[[], str | None]
 
+# More of them, which come and go while the server runs: what is wrong by name, None where all is well.
+Readiness = Callable[[], Mapping[str, str | None]]
+
 
 class Documents:
     """Everything that is served by its path alone."""
 
-    def __init__(self, *, kinds: Kinds, metrics: Registry, checks: Mapping[str, Check]) -> None:
+    def __init__(
+        self, *, kinds: Kinds, metrics: Registry, checks: Mapping[str, Check], readiness: Readiness = dict
+    ) -> None:
+        """``readiness`` counts for ``/readyz`` only: the process lives and serves although a part beside it failed."""
         self._kinds = kinds
         self._metrics = metrics
         self._checks = {"ping": _well, **checks}
+        self._readiness = readiness
         self._openapi: OpenApi | None = None
         self._openapi_revision = 0  # that of the kinds it describes
 
@@ -78,21 +85,23 @@ class Documents:
         return self._openapi.answer(request)
 
     def _health(self, root: str, name: str, *, verbose: bool) -> Response:
+        found = {label: check() for label, check in self._checks.items()}
+        if root == "/readyz":
+            found |= self._readiness()
         if name:
-            check = self._checks.get(name)
-            if check is None:
+            if name not in found:
                 return Response(404, b"404 page not found\n", PLAIN_TEXT)
-            wrong = check()
+            wrong = found[name]
             text = b"ok" if wrong is None else f"internal server error: {wrong}\n".encode()
             return Response(200 if wrong is None else 500, text, PLAIN_TEXT)
-        lines = []
-        well = True
-        for label, check in self._checks.items():
-            wrong = check()
-            well = well and wrong is None
-            lines.append(f"[+]{label} ok\n" if wrong is None else f"[-]{label} failed: {wrong}\n")
+        if root == "/livez":
+            # A restart mends nothing that is outside of this process, so only /healthz and /readyz look at it.
+            found = {"ping": None}
+        lines = [
+            f"[+]{label} ok\n" if wrong is None else f"[-]{label} failed: {wrong}\n" for label, wrong in found.items()
+        ]
         word = root[1:]
-        if well:
+        if all(wrong is None for wrong in found.values()):
             return Response(200, "".join([*lines, f"{word} check passed\n"]).encode() if verbose else b"ok", PLAIN_TEXT)
         return Response(500, "".join([*lines, f"{word} check failed\n"]).encode(), PLAIN_TEXT)
 

@@ -1,5 +1,9 @@
 """Sockets: accept connections, hand them to the HTTP protocol, stop without losing anything.
 
+A connection is *silent* until its first byte (with TLS only), *entering* during the TLS handshake, then one of
+``connections``.  Sockets are accepted here, not by asyncio's server, because that tells nothing of the first two, and
+because a look at the first byte shows a client that speaks plain HTTP to a TLS port.
+
 Stopping: no new connections, watches end cleanly, requests under way finish, idle connections close.
 """
 
@@ -7,61 +11,80 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
+import logging
+import resource
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from itertools import chain
 
-from seamark.api.http.protocol import Connection, Handler
+from seamark.api.http.protocol import Admit, Connection, Connections, Handler
 
-# A connection that has asked nothing for this long is closed; one in the middle of a request gets less, and so does one
-# that does not read what it asked for.
+log = logging.getLogger("seamark.api")
+
+# A connection that has asked nothing for this long is closed, and so is one that does not read what it asked for.  How
+# long a request may take to come is the protocol's rule.
 IDLE_SECONDS = 300.0
-HALF_REQUEST_SECONDS = 60.0
 STALLED_SECONDS = 60.0
-SWEEP_SECONDS = 15.0
+HANDSHAKE_SECONDS = 30.0
+SWEEP_SECONDS = 5.0
 FINISH_SECONDS = 0.8
+# How long nothing is accepted after the system had no descriptor or memory for a connection.
+ACCEPT_AGAIN_SECONDS = 1.0
+BACKLOG = 1024
 # TCP keepalive: the kernel probes a quiet client, and closes the connection if it does not answer.
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 60, 15, 4
-
-
-class Connections(set[Connection]):
-    """The open connections; says when the last one has gone."""
-
-    on_empty: Callable[[], None] | None = None
-
-    def discard(self, connection: object) -> None:
-        super().discard(connection)
-        if not self and self.on_empty is not None:
-            self.on_empty()
+# Go's answer to a client that speaks plain HTTP to a TLS port.
+NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
 class Listener:
     """One listening address."""
 
-    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        tls: ssl.SSLContext | None,
+        admit: Admit | None = None,
+        max_connections: int = 10_000,
+    ) -> None:
         self._handler = handler
+        self._admit = admit
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._max_connections = min(max_connections, _open_files() * 3 // 4)
+        self._listening: list[socket.socket] = []
+        self._silent: dict[Connection, socket.socket] = {}  # the oldest first
         self.connections = Connections()
         self.address = ("", 0)
+
+    @property
+    def count(self) -> int:
+        """All connections, those that have not got as far as HTTP included."""
+        return len(self._silent) + len(self.connections.entering) + len(self.connections)
 
     async def open(self, host: str, port: int) -> None:
         """Raises OSError if the address cannot be had."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            self._connection, host, port, ssl=self._tls, backlog=1024, ssl_handshake_timeout=30 if self._tls else None
-        )
-        for listening in self._server.sockets:
-            self._probe(listening)
-        bound = self._server.sockets[0].getsockname()
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, _, _, _, address in dict.fromkeys(found):
+                listening = socket.create_server(address, family=family, backlog=BACKLOG)
+                self._listening.append(listening)
+                listening.setblocking(False)
+                self._set_up(listening)
+        except OSError:
+            self._stop_listening()
+            raise
+        for listening in self._listening:
+            loop.add_reader(listening, self._accept, listening)
+        bound = self._listening[0].getsockname()
         self.address = (bound[0], bound[1])
 
-    def _connection(self) -> Connection:
-        return Connection(self._handler, self.connections)
-
-    def _probe(self, listening: socket.socket) -> None:
-        """Turn on TCP keepalive, which accepted connections inherit: it detects clients that vanished."""
+    def _set_up(self, listening: socket.socket) -> None:
+        """Options that accepted connections inherit: send at once, and probe for clients that vanished."""
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (
             ("TCP_KEEPIDLE", PROBE_AFTER_SECONDS),
@@ -77,6 +100,96 @@ class Listener:
         shown = f"[{host}]" if ":" in host else host
         return f"{'https' if self._tls else 'http'}://{shown}:{port}"
 
+    # --- coming in ---------------------------------------------------------------------------------
+
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(BACKLOG):
+            try:
+                client, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                log.warning("cannot accept connections for a moment: %s", error.strerror)
+                self._close_idlest()
+                loop.remove_reader(listening)
+                loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listening)
+                return
+            client.setblocking(False)
+            if self.count >= self._max_connections and not self._close_idlest():
+                client.close()
+                continue
+            connection = Connection(self._handler, self.connections, self._admit)
+            if self._tls is None:
+                self._enter(connection, client)
+            else:
+                self._silent[connection] = client
+                loop.add_reader(client, self._first_byte, connection, client)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _first_byte(self, connection: Connection, client: socket.socket) -> None:
+        """Only a look: the byte stays for TLS.  A TLS record does not begin with a letter, every HTTP request does."""
+        try:
+            first = client.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        self._forget_silent(connection)
+        if not first:
+            client.close()
+        elif first.isalpha():
+            with contextlib.suppress(OSError):
+                client.send(NOT_TLS)
+                client.recv(65536)  # a socket that is closed with unread data would take the answer back
+            client.close()
+        else:
+            self._enter(connection, client)
+
+    def _forget_silent(self, connection: Connection) -> socket.socket:
+        client = self._silent.pop(connection)
+        asyncio.get_running_loop().remove_reader(client)
+        return client
+
+    def _enter(self, connection: Connection, client: socket.socket) -> None:
+        self.connections.entering[connection] = asyncio.ensure_future(self._connect(connection, client))
+
+    async def _connect(self, connection: Connection, client: socket.socket) -> None:
+        timeout = HANDSHAKE_SECONDS if self._tls else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection, client, ssl=self._tls, ssl_handshake_timeout=timeout
+            )
+        except OSError:
+            pass  # the handshake failed, and the event loop has closed the socket
+        finally:
+            self.connections.entering.pop(connection, None)
+
+    # --- going out ---------------------------------------------------------------------------------
+
+    def _close_idlest(self) -> bool:
+        """Make room for a new connection; False if all the others are in use.
+
+        Several at once, because to look for the idlest takes as long as there are connections.
+        """
+        idle = (connection for connection in self.connections if not connection.busy)
+        candidates = chain(self._silent, self.connections.entering, idle)
+        idlest = heapq.nsmallest(self._max_connections // 64 + 1, candidates, key=lambda each: each.last_active)
+        for connection in idlest:
+            self._cut(connection)
+        return bool(idlest)
+
+    def _cut(self, connection: Connection) -> None:
+        if connection in self._silent:
+            self._forget_silent(connection).close()
+        elif connection in self.connections.entering:
+            self.connections.entering.pop(connection).cancel()
+        else:
+            connection.cut()
+
     async def sweep(self) -> None:
         """Close idle and stalled connections, until cancelled."""
         while True:
@@ -84,6 +197,9 @@ class Listener:
             self.sweep_once(time.monotonic())
 
     def sweep_once(self, now: float) -> None:
+        for connection in list(self._silent):
+            if connection.overdue(now):
+                self._cut(connection)
         for connection in list(self.connections):
             transport = connection.transport
             if transport is None:
@@ -92,10 +208,10 @@ class Listener:
             if stalled is not None and now - stalled > STALLED_SECONDS:
                 # close() would wait until the client has read everything.
                 transport.abort()
-            elif not connection.busy:
-                patience = HALF_REQUEST_SECONDS if connection.in_request else IDLE_SECONDS
-                if now - connection.last_active > patience:
-                    transport.close()
+            elif connection.overdue(now):
+                connection.time_out()
+            elif not connection.busy and now - connection.last_active > IDLE_SECONDS:
+                transport.close()
 
     async def _wait_for_the_last(self) -> None:
         """Give answers that are being sent a moment to finish."""
@@ -106,14 +222,30 @@ class Listener:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(gone.wait(), FINISH_SECONDS)
 
+    def _stop_listening(self) -> None:
+        loop = asyncio.get_running_loop()
+        for listening in self._listening:
+            loop.remove_reader(listening)
+            listening.close()
+        self._listening.clear()
+
     async def close(self) -> None:
-        if self._server is None:
+        if not self._listening:
             return
-        self._server.close()
+        self._stop_listening()
+        entering = list(self.connections.entering.values())
+        for connection in [*self._silent, *self.connections.entering]:
+            self._cut(connection)
+        await asyncio.gather(*entering, return_exceptions=True)
         for connection in list(self.connections):
             connection.finish_soon()
         await self._wait_for_the_last()
         for connection in list(self.connections):
             if connection.transport is not None:
                 connection.transport.abort()
-        self._server = None
+
+
+def _open_files() -> int:
+    """How many descriptors this process may have open at once."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2**20 if soft == resource.RLIM_INFINITY else soft

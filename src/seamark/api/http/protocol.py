@@ -3,6 +3,9 @@
 A protocol of our own on httptools rather than a web framework: an API server needs the client's certificate, back
 pressure on streams, one write for many events, and a small cost per request (docs/architecture.md has the figures).
 One connection handles one request at a time; pipelined ones wait their turn.
+
+A request with a body is shown to ``admit`` as soon as its head is complete.  If that answers, the body is read but not
+kept: clients without rights cannot make the server hold anything but the head.
 """
 
 from __future__ import annotations
@@ -11,16 +14,23 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
 import msgspec
 
 MAX_BODY = 3 * 1024 * 1024
-# A body that is too large is read up to this size, so that the client gets to see the answer.
+# A body that is not kept is read up to this size, so that the client gets to see the answer.
 MAX_DRAINED = 8 * MAX_BODY
-MAX_HEADERS = 1024 * 1024
+# The bodies of all connections together that wait to be complete, or for their turn.
+MAX_BODIES = 128 * 1024 * 1024
+MAX_HEAD = 128 * 1024
+# What a header line counts for on top of its length, because it takes time however short it is: there can be about 500.
+LINE_COST = 256
+# A head has to be complete after this time.  A body gets the time that it takes at this rate (bytes per second) on top.
+HEAD_SECONDS = 30.0
+SLOWEST_BODY = 4096
 MAX_PIPELINED = 32
 # A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
 MAX_STREAM_BACKLOG = 16 * 1024 * 1024
@@ -37,6 +47,7 @@ REASONS = {
     404: "Not Found",
     405: "Method Not Allowed",
     406: "Not Acceptable",
+    408: "Request Timeout",
     409: "Conflict",
     410: "Gone",
     413: "Request Entity Too Large",
@@ -54,16 +65,19 @@ _STATUS_LINES = {code: f"HTTP/1.1 {code} {reason}\r\n".encode() for code, reason
 
 
 class Request(msgspec.Struct, gc=False):
-    """One request, its body complete.  Header names are lower case."""
+    """One request, complete unless it is shown to ``admit``.  Header names are lower case."""
 
     method: str
     path: str  # percent-decoded
     query: str
     headers: dict[str, str]
-    body: bytes
+    body: bytes = b""
     too_large: bool = False
     certificate: bytes | None = None  # the client's, DER, already verified by TLS
     peer: str = ""
+    version: str = "1.1"
+    crowded: bool = False  # the body was not kept, because too many others wait
+    checked: Any = None  # what ``admit`` has found out about the head
 
 
 class Response(msgspec.Struct, gc=False):
@@ -85,6 +99,12 @@ class Streaming(msgspec.Struct, gc=False):
 
 
 Handler = Callable[[Request], Response | Streaming | Awaitable[Response | Streaming]]
+# Looks at the head of a request whose body has not come: an answer means that the body is not needed.
+Admit = Callable[[Request], Response | None]
+
+
+class _Refused(Exception):
+    """Stops the parser in the middle of its data; the client has its answer."""
 
 
 def frame(data: bytes) -> bytes:
@@ -95,13 +115,19 @@ def frame(data: bytes) -> bytes:
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "on_close")
+    __slots__ = ("_connection", "on_close", "on_writable")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.on_close: Callable[[], None] | None = None
+        self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
 
-    def write(self, frames: bytes) -> bool:
+    @property
+    def stalled(self) -> bool:
+        """Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``."""
+        return self._connection.stalled_since is not None
+
+    def write(self, frames: bytes | memoryview) -> bool:
         """False once the reader is gone or so slow that it was cut off."""
         transport = self._connection.transport
         if transport is None or transport.is_closing():
@@ -125,27 +151,73 @@ class Stream:
 
     def finish(self) -> None:
         """End the answer cleanly; the connection can be used again."""
-        self.on_close = None
+        self.on_close = self.on_writable = None
         self._connection.end_stream()
+
+
+class _PlainStream(Stream):
+    """A stream to a client of HTTP/1.0, which knows no chunks: its answer ends with the connection."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._rest = b""  # of a chunk that is not complete
+
+    def write(self, frames: bytes | memoryview) -> bool:
+        data, pieces, at = self._rest + bytes(frames), [], 0
+        while (start := data.find(b"\r\n", at) + 2) > 1:
+            end = start + int(data[at : start - 2], 16)
+            if len(data) < end + 2:
+                break
+            pieces.append(data[start:end])
+            at = end + 2
+        self._rest = data[at:]
+        return super().write(b"".join(pieces))
+
+
+class Connections(set["Connection"]):
+    """The open connections of a server; says when the last one has gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entering: dict[Connection, asyncio.Task[None]] = {}  # those whose TLS handshake is not done
+        self.held = 0  # bytes of bodies that wait to be complete, or for their turn
+        self.on_empty: Callable[[], None] | None = None
+
+    def add(self, connection: Connection) -> None:
+        self.entering.pop(connection, None)
+        super().add(connection)
+
+    def discard(self, connection: object) -> None:
+        super().discard(connection)
+        if not self and self.on_empty is not None:
+            self.on_empty()
 
 
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
+        "_admit",
+        "_began",
         "_body",
         "_certificate",
+        "_early",
         "_handler",
         "_head_size",
         "_headers",
         "_headless",
+        "_held",
         "_keep_alive",
         "_parser",
         "_peers",
+        "_plain",
         "_refused",
+        "_request",
         "_size",
         "_task",
-        "_too_large",
+        "_unread_size",
         "_url",
         "_waiting",
         "_writable",
@@ -157,32 +229,40 @@ class Connection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, handler: Handler, peers: set[Connection]) -> None:
+    def __init__(self, handler: Handler, peers: Connections, admit: Admit | None = None) -> None:
         self._handler = handler
+        self._admit = admit
         self._peers = peers  # all connections of the server, for shutdown and for the idle sweep
         self._parser: Any = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[Request, bool]] = deque()
+        # Complete requests, whether the connection stays afterwards, and the answer if the head was enough for it.
+        self._waiting: deque[tuple[Request, bool, Response | None]] = deque()
+        self._held = 0  # bytes of bodies that are part of ``peers.held``
         self._task: asyncio.Task[None] | None = None
         self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
         self._headless = False  # HEAD was asked: only the head is answered
-        self._refused = False  # the client sent something that is not HTTP; the rest is ignored
-        self._head_size = 0  # bytes since the last piece of a body: the size of a head that is being read
+        self._plain = False  # the client speaks HTTP/1.0
+        self._refused = False  # what the client sends from now on is ignored
+        self._unread_size = 0  # bytes since the last head or piece of a body: the size of what is not understood yet
         self.transport: Any = None
         self.peer = ""
         self.busy = False
         self.stream: Stream | None = None
         self.last_active = time.monotonic()
+        # When the request that is being read began to come; a new connection owes one from its start.
+        self._began: float | None = self.last_active
         self.stalled_since: float | None = None  # when the reader stopped taking what is written, if it did
         self._reset()
 
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[str, str] = {}
+        self._head_size = 0
+        self._request: Request | None = None  # once its head is complete
+        self._early: Response | None = None  # the answer, if the head was enough for it
         self._body = bytearray()
         self._size = 0
-        self._too_large = False
 
     # --- asyncio's side ----------------------------------------------------------------------------
 
@@ -198,17 +278,25 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         self._peers.discard(self)
+        # The parser refers to this connection: without it, bodies go with the connection, not with the next collection.
+        self._parser = None
+        self._refused = True
         self._waiting.clear()
+        self._release(self._held)
+        self._reset()
         self.resume_writing()
         stream, self.stream = self.stream, None
         if stream is not None and stream.on_close is not None:
-            stream.on_close()
+            on_close, stream.on_close = stream.on_close, None
+            on_close()
 
     def data_received(self, data: bytes) -> None:
-        self.last_active = time.monotonic()
+        self.last_active = now = time.monotonic()
         if self._refused:
             return
-        self._head_size += len(data)
+        if self._began is None:
+            self._began = now
+        self._unread_size += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -218,7 +306,7 @@ class Connection(asyncio.Protocol):
                 self.data_received(rest)
         except httptools.HttpParserError:
             self._refuse(400, b"malformed HTTP request\n")
-        if self._head_size > MAX_HEADERS:
+        if self._unread_size > MAX_HEAD:
             self._refuse(431, b"request header fields too large\n")
 
     def pause_writing(self) -> None:
@@ -238,6 +326,8 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
             if not self.busy:
                 self._next()
+            elif self.stream is not None and self.stream.on_writable is not None:
+                self.stream.on_writable()
 
     async def writable(self) -> None:
         if self._writable is not None:
@@ -247,53 +337,95 @@ class Connection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._url += url
+        self._head_size += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_size += LINE_COST + len(name) + len(value)
+        if self._head_size > MAX_HEAD:
+            self._stop(431, b"request header fields too large\n")
+        if self._request is not None:
+            return  # a trailer, behind the body: it cannot change what was decided by the head
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
-        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+        if key not in self._headers:
+            self._headers[key] = text
+        elif key == "host":
+            self._stop(400, b"too many Host headers\n")
+        else:
+            self._headers[key] = f"{self._headers[key]}, {text}"
 
     def on_headers_complete(self) -> None:
-        self._head_size = 0
-        # Only if no earlier request waits for its answer, for which this would be taken.
-        waits = self._headers.get("expect", "").lower() == "100-continue"
-        if waits and self.transport is not None and not self.busy and not self._waiting:
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def on_body(self, body: bytes) -> None:
-        self._head_size = 0
-        self._size += len(body)
-        if self._size <= MAX_BODY:
-            self._body += body
-            return
-        self._too_large = True
-        self._body.clear()
-        if self._size > MAX_DRAINED:
-            self._refuse(413, b"request entity too large\n")
-
-    def on_message_complete(self) -> None:
-        if self._refused:
-            return
+        self._unread_size = 0
+        headers = self._headers
+        version = self._parser.get_http_version()
+        if "host" not in headers and version != "1.0":
+            self._stop(400, b"missing required Host header\n")
         path, _, query = self._url.partition(b"?")
         if path[:1] != b"/":
             # The form for proxies: http://host/path.
             path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
         text = path.decode("latin-1")
-        request = Request(
+        request = self._request = Request(
             method=self._parser.get_method().decode("latin-1"),
             path=unquote(text) if "%" in text else text,
             query=query.decode("latin-1"),
-            headers=self._headers,
-            body=bytes(self._body),
-            too_large=self._too_large,
+            headers=headers,
             certificate=self._certificate,
             peer=self.peer,
+            version=version,
         )
-        self._waiting.append((request, self._parser.should_keep_alive()))
+        length = headers.get("content-length", "0")
+        if length == "0" and "transfer-encoding" not in headers:
+            return
+        request.too_large = len(length) > 12 or int(length) > MAX_BODY
+        if self._admit is not None:
+            self._early = self._admit(request)
+        # Only if no earlier request waits for its answer, for which this would be taken.
+        if headers.get("expect", "").lower() == "100-continue" and not self.busy and not self._waiting:
+            self._continue(request)
+
+    def _continue(self, request: Request) -> None:
+        """Tell a client that waits with its body to send it, or give it the answer if the body is not needed."""
+        if self._early is None and not request.too_large and self.transport is not None:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            return
+        self._waiting.append((request, False, self._early))
+        self._refused = True  # whether the body comes is not known, so that no further request can be found
+        self._next()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread_size = 0
+        request = self._request
+        if request is None or self._refused:
+            return
+        self._size += len(body)
+        if self._early is None and not request.too_large and not request.crowded:
+            self._body += body
+            self._held += len(body)
+            self._peers.held += len(body)
+            request.too_large = self._size > MAX_BODY
+            request.crowded = self._peers.held > MAX_BODIES
+            if request.too_large or request.crowded:
+                self._release(len(self._body))
+                self._body = bytearray()
+        if self._size > MAX_DRAINED:
+            self._stop(413, b"request entity too large\n")
+
+    def _release(self, size: int) -> None:
+        self._held -= size
+        self._peers.held -= size
+
+    def on_message_complete(self) -> None:
+        request = self._request
+        if request is None or self._refused:
+            return
+        request.body = bytes(self._body)
+        self._waiting.append((request, self._parser.should_keep_alive(), self._early))
+        self._began = None
         self._reset()
         if not self.busy:
             self._next()
-        elif len(self._waiting) >= MAX_PIPELINED and self.transport is not None:
+        elif not self._takes_more and self.transport is not None:
             self.transport.pause_reading()
 
     # --- answering ---------------------------------------------------------------------------------
@@ -304,16 +436,23 @@ class Connection(asyncio.Protocol):
         None is begun while the client does not read its answers.
         """
         while self._waiting and not self.busy and self._writable is None:
-            request, self._keep_alive = self._waiting.popleft()
+            request, self._keep_alive, early = self._waiting.popleft()
+            if request.body:
+                self._release(len(request.body))
             self.busy = True
             self._headless = request.method == "HEAD"
-            answer = self._handler(request)
+            self._plain = request.version == "1.0"
+            answer = early or self._handler(request)
             if isinstance(answer, Response | Streaming):
                 self._answer(answer)
             else:
                 self._task = asyncio.ensure_future(self._wait(answer))
-        if self.transport is not None and self._writable is None and len(self._waiting) < MAX_PIPELINED:
+        if self.transport is not None and self._writable is None and self._takes_more:
             self.transport.resume_reading()
+
+    @property
+    def _takes_more(self) -> bool:
+        return len(self._waiting) < MAX_PIPELINED and self._held <= MAX_BODY
 
     async def _wait(self, answer: Awaitable[Response | Streaming]) -> None:
         self._answer(await answer)
@@ -324,8 +463,13 @@ class Connection(asyncio.Protocol):
         if self.transport is None or self.transport.is_closing():
             return
         if isinstance(answer, Streaming):
-            self.transport.write(self._head(answer, "Transfer-Encoding: chunked\r\n"))
-            self.stream = Stream(self)
+            if self._plain:
+                self._keep_alive = False
+            self.transport.write(self._head(answer, "" if self._plain else "Transfer-Encoding: chunked\r\n"))
+            self.stream = _PlainStream(self) if self._plain else Stream(self)
+            if self.transport.get_extra_info("ssl_object") is not None:
+                # What the socket's own buffer (64 KiB) does not take stalls the stream: TLS would add 512 KiB to it.
+                self.transport.set_write_buffer_limits(high=1, low=0)
             answer.start(self.stream)
             return
         body = answer.body
@@ -343,6 +487,8 @@ class Connection(asyncio.Protocol):
     def _answered(self) -> None:
         self.busy = False
         self._task = None
+        if self._began is not None:
+            self._began = time.monotonic()  # reading may have been paused for this answer
         if not self._keep_alive and self.transport is not None:
             self._waiting.clear()
             self.transport.close()
@@ -354,18 +500,23 @@ class Connection(asyncio.Protocol):
         lines += [f"{name}: {value}\r\n" for name, value in answer.headers]
         if not self._keep_alive:
             lines.append("Connection: close\r\n")
+        elif self._plain:
+            lines.append("Connection: keep-alive\r\n")
         lines.append("Cache-Control: no-cache, private\r\n\r\n")
         return _STATUS_LINES[answer.status] + "".join(lines).encode("utf-8", "replace")
 
     def end_stream(self) -> None:
         self.stream = None
         if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(b"0\r\n\r\n")
+            if not self._plain:
+                self.transport.write(b"0\r\n\r\n")
             self._answered()
             self._next()
 
     def _refuse(self, status: int, text: bytes) -> None:
-        """Answer what is not HTTP with an error and close, because the rest cannot be understood either."""
+        """Answer what cannot be understood with an error and close, because the rest cannot be understood either."""
+        if self._refused:
+            return
         self._refused = True
         self._waiting.clear()
         if self.transport is None or self.transport.is_closing():
@@ -376,10 +527,30 @@ class Connection(asyncio.Protocol):
             self.transport.write(self._head(answer, f"Content-Length: {len(text)}\r\n") + text)
         self.transport.close()
 
-    @property
-    def in_request(self) -> bool:
-        """Whether part of a request has come, but not all of it."""
-        return bool(self._url or self._headers or self._body)
+    def _stop(self, status: int, text: bytes) -> NoReturn:
+        """Refuse, and leave the parser at once."""
+        self._refuse(status, text)
+        raise _Refused
+
+    # --- the listener's side -----------------------------------------------------------------------
+
+    def overdue(self, now: float) -> bool:
+        """Whether a request that is being read takes too long."""
+        began = self._began
+        return began is not None and not self.busy and now - began > HEAD_SECONDS + self._size / SLOWEST_BODY
+
+    def time_out(self) -> None:
+        """Give up a request that takes too long to come."""
+        if self._unread_size or self._request is not None:
+            self._refuse(408, b"the request took too long to come\n")
+        elif self.transport is not None:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """Close at once, whatever the client still has to read."""
+        self._peers.discard(self)
+        if self.transport is not None:
+            self.transport.abort()
 
     def finish_soon(self) -> None:
         """Shutting down: an idle connection closes now, a busy one after its answer."""

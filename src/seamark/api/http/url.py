@@ -113,8 +113,10 @@ def integer(query: Query, name: str) -> int | None:
     return number
 
 
-_duration = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+")
-_number = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+# Possessive (``++``), so that the time for a long text that does not match is linear: digits are never given back.
+_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
+_duration = re.compile(rf"[-+]?(?:{_NUMBER}(?:ns|us|µs|μs|ms|s|m|h))++")
+_number = re.compile(rf"[-+]?{_NUMBER}")
 
 
 def check_timeout(query: Query) -> None:

@@ -5,8 +5,10 @@ Each verb is read downward: how the answer shall look, the options of the query,
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,6 +31,9 @@ from seamark.clock import Clock
 from seamark.kinds.values import times
 from seamark.kinds.values.refusals import named
 
+if TYPE_CHECKING:
+    from seamark.kinds.language.yaml_body import Reading
+
 Answer = Response | Streaming
 
 PATCH_TYPES: dict[str, PatchType] = {
@@ -36,7 +41,8 @@ PATCH_TYPES: dict[str, PatchType] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
-APPLY_TYPE = "application/apply-patch+yaml"
+# A body in YAML is parsed in pieces of so many events, about a millisecond each; other work is done in between.
+YAML_EVENTS = 300
 
 # All warnings of an answer together; beyond that each is cut.
 MAX_WARNINGS, CUT_WARNING = 4096, 256
@@ -92,10 +98,10 @@ class Call(msgspec.Struct):
             options.field_validation,
         )
 
-    def deletion(self) -> tuple[DeleteOptions, Caller]:
+    def deletion(self, yaml: Reading | None) -> tuple[DeleteOptions, Caller]:
         """From the body where there is one, else from the query."""
         if self.request.body:
-            options = body.read_deletion(self.request.body, self.content_type)
+            options = body.read_deletion(self.request.body, self.content_type, yaml)
         else:
             options = delete_options(self.query)
         return options, Caller(self.user, times.text(self.clock.time()))
@@ -107,6 +113,7 @@ class Verbs:
     def __init__(self, operations: Operations, watches: Watches) -> None:
         self._operations = operations
         self._watches = watches
+        self._parsing = asyncio.Lock()
 
     def perform(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
         match verb:
@@ -119,7 +126,7 @@ class Verbs:
             case "update":
                 return self._update(call)
             case "patch":
-                return self._apply(call) if call.media_type == APPLY_TYPE else self._patch(call)
+                return self._apply(call) if call.media_type == body.APPLY else self._patch(call)
             case "delete":
                 return self._delete(call)
             case _:
@@ -158,13 +165,15 @@ class Verbs:
     async def _create(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "CreateOptions")
-        document = body.read(call.request.body, call.content_type, call.target.sent)
+        yaml = await self._parsed(call)
+        document = body.read(call.request.body, call.content_type, call.target.sent, yaml)
         return _answer(renderer, await self._operations.create(call.target, document, call.caller(options)))
 
     async def _update(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "UpdateOptions")
-        document = body.read(call.request.body, call.content_type, call.target.sent)
+        yaml = await self._parsed(call)
+        document = body.read(call.request.body, call.content_type, call.target.sent, yaml)
         return _answer(renderer, await self._operations.update(call.target, document, call.caller(options)))
 
     async def _patch(self, call: Call) -> Answer:
@@ -180,7 +189,8 @@ class Verbs:
     async def _apply(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = patch_options(call.query, apply=True)
-        config, mistakes = body.read_applied(call.request.body, options.field_validation)
+        yaml = await self._parsed(call)
+        config, mistakes = body.read_applied(call.request.body, options.field_validation, yaml)
         caller = call.caller(options)
         applied = self._operations.apply(call.target, config, caller, force=bool(options.force), warnings=mistakes)
         return _answer(renderer, await applied)
@@ -188,7 +198,7 @@ class Verbs:
     async def _delete(self, call: Call) -> Answer:
         renderer = call.renderer()
         kind = call.target.kind
-        deleted = await self._operations.delete(call.target, *call.deletion())
+        deleted = await self._operations.delete(call.target, *call.deletion(await self._parsed(call)))
         if deleted.gone and not kind.delete_answers_object:
             details = named(kind.resource, call.target.name)
             details["uid"] = deleted.entry.decode()["metadata"]["uid"]
@@ -197,9 +207,18 @@ class Verbs:
 
     async def _delete_all(self, call: Call) -> Answer:
         renderer = call.renderer()
-        options, caller = call.deletion()
+        options, caller = call.deletion(await self._parsed(call))
         chosen = list_options(call.query, watch=False)
         return _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
+
+    async def _parsed(self, call: Call) -> Reading | None:
+        """A body that is YAML, parsed while other requests go on.  One body at a time, or the pieces would add up."""
+        reading = body.reading(call.request.body, call.content_type)
+        if reading is not None:
+            async with self._parsing:
+                while reading.go_on(YAML_EVENTS):  # noqa: ASYNC110  # no event ends the pause: it lets others run
+                    await asyncio.sleep(0)
+        return reading
 
 
 # --- answers ---------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Watches over HTTP: a :class:`Watch` is offered events by the cache and writes them to its client.
 
 An event is encoded once per representation and its bytes go to every watcher; each watcher writes once per batch.
-A client too slow for its events is cut off: it will list again.
+A slow client takes no more memory than one that reads, apart from what its socket's buffers hold: it gets the events
+that it missed from those that the cache keeps for all, and its watch ends if they are gone.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 import msgspec
 
 from seamark import errors
-from seamark.api.http.protocol import MAX_STREAM_BACKLOG, Stream, Streaming, frame
+from seamark.api.http.protocol import Stream, Streaming, frame
 from seamark.api.http.render import Renderer
 from seamark.api.state.entries import Entry, Event
+from seamark.api.state.failures import unwatchable
 from seamark.api.state.read import Reader
-from seamark.api.state.watch import Watching, failure, seen
+from seamark.api.state.watch import Watching, seen
 from seamark.errors import Object
 from seamark.kinds.language import decode
 from seamark.kinds.language.shape import Shape
@@ -27,29 +29,55 @@ from seamark.store.protocol import StoreError
 SHORTEST_WATCH, LONGEST_WATCH = 1800.0, 3600.0
 BOOKMARK_SECONDS = 60.0
 BOOKMARK_BEFORE_END = 2.0
-# Initial events are written in pieces of about this many bytes, each waiting for the reader to follow.
-PIECE = 256 * 1024
-# Bytes of events kept for a watch that is still catching up; beyond that it is cut off.
-MAX_PENDING = MAX_STREAM_BACKLOG
+# Events are written in pieces of at most about this many bytes, each only when the client has read most of the last.
+PIECE = 64 * 1024
+SOCKET_BUFFER = 64 * 1024  # what the event loop keeps for a socket before it says that the client does not read
+ALL = 1 << 63  # greater than any revision
 INITIAL_END = "k8s.io/initial-events-end"
 
 
 class Watches:
-    """Opens watches, counts them, and ends them all when the server stops."""
+    """Opens watches, counts them, and ends them all when the server stops.
 
-    def __init__(self, reader: Reader) -> None:
+    It also bounds the memory that clients take that do not read: if there is too much of it, those that have not read
+    for the longest time are cut off.
+    """
+
+    def __init__(self, reader: Reader, *, stalled_bytes: int, cut: Callable[[], None]) -> None:
+        """``cut`` counts the watches that are cut off."""
         self._reader = reader
+        self._limit = stalled_bytes
+        self._cut = cut
+        self._stalled: dict[Watch, int] = {}  # the bytes each holds, the longest stalled first
         self.open: set[Watch] = set()
+        self.stalled_bytes = 0
 
     def start(self, watching: Watching, renderer: Renderer) -> Streaming:
         """The answer to a watch request; events flow once its head is sent."""
 
         def begin(stream: Stream) -> None:
-            watch = Watch(watching, renderer, stream, self.open.discard)
+            watch = Watch(watching, renderer, stream, self)
             self.open.add(watch)
             watch.begin(fresh=self._reader.wait)
 
         return Streaming(begin)
+
+    def stalls(self, watch: Watch, size: int) -> None:
+        """The client of a watch does not read; that holds about so many bytes."""
+        self.moves(watch)
+        self._stalled[watch] = size
+        self.stalled_bytes += size
+        while self.stalled_bytes > self._limit:
+            self._cut()
+            next(iter(self._stalled)).cut()
+
+    def moves(self, watch: Watch) -> None:
+        """The client of a watch reads again."""
+        self.stalled_bytes -= self._stalled.pop(watch, 0)
+
+    def ended(self, watch: Watch) -> None:
+        self.moves(watch)
+        self.open.discard(watch)
 
     def end_all(self) -> None:
         for watch in list(self.open):
@@ -70,33 +98,35 @@ def bookmark(renderer: Renderer, metadata: Object, *, first: bool) -> bytes:
 
 
 class Watch:
-    """One open watch.  There may be thousands: an idle one is this object, its timers and its connection."""
+    """One open watch.  There may be thousands: an idle one is this object, its timers and its connection.
+
+    Normally events are written as the cache offers them.  A watch is *behind* while it sends its beginning, or while
+    its client does not read: then it ignores what is offered and keeps only the number of the next event to send.  It
+    finds that event among the collection's recent ones when the client reads again; if it is gone, the watch ends.
+    """
 
     __slots__ = (
         "_after",
+        "_behind",
         "_cache",
         "_catching_up",
         "_collection",
         "_first",
-        "_on_end",
+        "_number",
         "_options",
         "_pending",
         "_pending_size",
         "_renderer",
+        "_rest",
         "_selection",
         "_stream",
         "_timers",
         "_unsubscribe",
+        "_watches",
         "_watching",
     )
 
-    def __init__(
-        self,
-        watching: Watching,
-        renderer: Renderer,
-        stream: Stream,
-        on_end: Callable[[Watch], None],
-    ) -> None:
+    def __init__(self, watching: Watching, renderer: Renderer, stream: Stream, watches: Watches) -> None:
         self._cache = watching.cache
         self._collection = watching.collection
         self._watching = watching
@@ -104,11 +134,14 @@ class Watch:
         self._options = watching.options
         self._renderer = renderer
         self._stream = stream
-        self._on_end = on_end
-        self._pending: list[bytes] = []
+        self._watches = watches
+        self._pending: list[bytes] = []  # offered, not yet flushed
         self._pending_size = 0
-        self._first = True
-        self._after = 0  # events up to this revision were sent already
+        self._rest: bytes | memoryview = b""  # of an event that the client has taken in part
+        self._first = True  # nothing was sent yet
+        self._after = 0  # events up to this revision were sent already; ALL if none are to be taken from the cache
+        self._behind = False
+        self._number = 0  # of the next event to send, if the watch is behind
         self._catching_up: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._unsubscribe: Callable[[], None] | None = None
@@ -118,27 +151,23 @@ class Watch:
     def begin(self, *, fresh: Callable[[str], Awaitable[None]]) -> None:
         """``fresh`` waits until the cache has seen a version."""
         self._stream.on_close = self._closed
+        self._stream.on_writable = self._go_on
         self._unsubscribe = self._collection.subscribe(self, self._selection.namespace, self._selection.name)
         self._set_timers()
         since, now = self._watching.since, self._cache.revision
         if since is None:
-            self._after = now
+            self._fall_behind(self._collection.next_number)
             # A client that is told where the beginning ends relies on having seen all of it.
             told = self._options.initial_events and self._options.bookmarks
             self._catch_up(self._initial(fresh if told else None))
         elif since < 0 or since >= now:
             self._after = max(since, now if since < 0 else since)
+        elif self._collection.since(since) is not None:
+            self._fall_behind(self._collection.number_after(since))
+            self._go_on()
         else:
-            self._after = since
-            recent = self._collection.since(since)
-            if recent is not None:
-                for event in recent:
-                    if self._watching.concerns(event):
-                        self.offer(event)
-                self.flush(now)
-            else:
-                self._after = now
-                self._catch_up(self._replayed(self._watching.replay(since, now)))
+            self._fall_behind(self._collection.next_number)
+            self._catch_up(self._replayed(self._watching.replay(since, now)))
 
     def _catch_up(self, pieces: AsyncIterator[bytes]) -> None:
         self._catching_up = asyncio.ensure_future(self._send_all(pieces))
@@ -146,26 +175,34 @@ class Watch:
     async def _send_all(self, pieces: AsyncIterator[bytes]) -> None:
         try:
             async for piece in pieces:
-                if not self._stream.write(piece) or not await self._stream.drain():
-                    self._closed()
+                if not await self._send(piece):
                     return
         except StoreError as error:
-            self._fail(failure(error))
+            self._fail(unwatchable(error))
             return
         except errors.ApiError as error:
             self._fail(error)
             return
         self._catching_up = None
-        self.flush(self._cache.revision)
+        self._go_on()
+
+    async def _send(self, data: bytes | memoryview) -> bool:
+        """Write it all, waiting for the client as often as necessary; False once that is gone."""
+        while not self._write(data):
+            if self._unsubscribe is None or not await self._stream.drain():
+                self._closed()
+                return False
+            self._watches.moves(self)
+            data = self._rest
+        return True
 
     async def _initial(self, fresh: Callable[[str], Awaitable[None]] | None) -> AsyncIterator[bytes]:
         """What is there as ADDED events, in pieces; with ``sendInitialEvents`` a bookmark ends them."""
         if fresh is not None:
             await fresh(self._options.version)
-        # What was offered in the meantime is part of the beginning.
-        self._forget_pending()
-        self._first = True
-        self._after = revision = self._cache.revision
+        # Events so far are part of the beginning.
+        self._number = self._collection.next_number
+        revision = self._cache.revision
         entries: Iterable[Entry] = list(self._collection.of_namespace(self._selection.namespace))
         piece: list[bytes] = []
         size = 0
@@ -197,27 +234,35 @@ class Watch:
             return
         # Encoded once for all watchers that see this event alike; the first row of a Table comes with its columns.
         key = (view[0], self._renderer.key)
-        data = None if self._first and self._renderer.representation.as_ == "Table" else event.encoded.get(key)
+        own = self._first and not self._pending and self._renderer.representation.as_ == "Table"
+        data = None if own else event.encoded.get(key)
         if data is None:
-            first = self._first
-            data = self._line(*view)
-            if not first or self._renderer.representation.as_ != "Table":
+            data = frame(self._renderer.event(*view, first=own))
+            if not own:
                 event.encoded[key] = data
-        self._first = False
+                self._collection.grow(len(data))
         self._pending.append(data)
         self._pending_size += len(data)
 
     def flush(self, revision: int) -> None:
-        if self._catching_up is not None:
-            if self._pending_size > MAX_PENDING:
-                self._stream.abort()
-                self._closed()
+        if not self._pending:
             return
-        if self._pending:
-            data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+        if self._pending_size > PIECE:
+            # Too much to write at once: send it as if the client had not read so far.  Events before these, if any
+            # came after ``_after``, did not concern this watch.
             self._forget_pending()
-            if not self._stream.write(data):
-                self._closed()
+            self._fall_behind(self._collection.number_after(self._after))
+            self._go_on()
+            return
+        self._after = revision
+        if not self._write(self._take_pending()) and self._unsubscribe is not None:
+            self._fall_behind(self._collection.next_number)
+
+    def _take_pending(self) -> bytes:
+        data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+        self._forget_pending()
+        self._first = False
+        return data
 
     def _forget_pending(self) -> None:
         self._pending.clear()
@@ -226,6 +271,59 @@ class Watch:
     def _line(self, type: str, entry: Entry) -> bytes:
         first, self._first = self._first, False
         return frame(self._renderer.event(type, entry, first=first))
+
+    # --- the client's side -------------------------------------------------------------------------
+
+    def _write(self, data: bytes | memoryview) -> bool:
+        """Write as much as the client takes, and keep the rest; False if it has to be waited for, or is gone."""
+        stream, size = self._stream, len(data)
+        if size > PIECE:
+            data = memoryview(data)
+        for at in range(0, size, PIECE):
+            if not stream.write(data[at : at + PIECE]):
+                self._closed()
+                return False
+            if stream.stalled:
+                self._rest = data[at + PIECE :]
+                self._watches.stalls(self, SOCKET_BUFFER + 2 * min(size, PIECE) + len(self._rest))
+                return False
+        self._rest = b""
+        return True
+
+    def _fall_behind(self, number: int) -> None:
+        """Take no more events from the cache; the one with this number comes next."""
+        self._after, self._number, self._behind = ALL, number, True
+        self._collection.behind += 1
+
+    def _go_on(self) -> None:
+        """If the watch is behind and its client reads, send it recent events until it has them all."""
+        if not self._behind or self._catching_up is not None:
+            return
+        self._watches.moves(self)
+        if not self._write(self._rest):
+            return
+        events = self._collection.numbered_from(self._number)
+        if events is None:
+            # They are no longer kept: the client watches on from the version it has, or lists again.
+            self.end()
+            return
+        self._after = 0
+        for event in events:
+            if self._pending_size >= PIECE and not self._write(self._take_pending()):
+                self._after = ALL
+                return
+            self._number += 1
+            if self._watching.concerns(event):
+                self.offer(event)
+        self._after = ALL
+        if not self._pending or self._write(self._take_pending()):
+            self._after = self._cache.revision
+            self._no_longer_behind()
+
+    def _no_longer_behind(self) -> None:
+        if self._behind:
+            self._behind = False
+            self._collection.behind -= 1
 
     # --- bookmarks and the end ---------------------------------------------------------------------
 
@@ -245,7 +343,7 @@ class Watch:
             self._timers[-1] = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._keep_bookmarking)
 
     def _send_bookmark(self) -> None:
-        if self._catching_up is None and self._unsubscribe is not None:
+        if not self._behind and self._unsubscribe is not None:
             self._pending.append(self._bookmark(self._cache.revision, {}))
             self.flush(self._cache.revision)
 
@@ -263,8 +361,15 @@ class Watch:
     def end(self) -> None:
         """Close the answer cleanly: the client may watch on from the last version it saw."""
         if self._unsubscribe is not None:
+            if self._rest:
+                self._stream.write(self._rest)
             self._closed()
             self._stream.finish()
+
+    def cut(self) -> None:
+        """Close the connection at once, to have the memory back that its client does not read."""
+        self._stream.abort()
+        self._closed()
 
     def _closed(self) -> None:
         unsubscribe, self._unsubscribe = self._unsubscribe, None
@@ -275,5 +380,7 @@ class Watch:
             timer.cancel()
         if self._catching_up is not None:
             self._catching_up.cancel()
+        self._no_longer_behind()
         self._forget_pending()
-        self._on_end(self)
+        self._rest = b""
+        self._watches.ended(self)

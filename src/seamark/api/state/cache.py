@@ -7,10 +7,14 @@ runs, :meth:`Cache.add` reads its objects first; :meth:`Cache.remove` ends its w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
+import logging
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol
 
 from sortedcontainers import SortedDict
 
@@ -18,20 +22,33 @@ from seamark.api.state.entries import Entry, Event, entry_of, prefix_of, restamp
 from seamark.errors import NotFound
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.store.protocol import Batch, Change, Store, Unavailable, prefix_end
+from seamark.store.protocol import Batch, Change, Compacted, Future, Row, Store, StoreError, Unavailable, prefix_end
 
-# Events kept per kind, so that a watch can start from a recent version without asking the store.
+log = logging.getLogger(__name__)
+
+# Events kept per kind, so that a watch can start from a recent version without asking the store.  While watchers are
+# behind, more are kept for them, as far as the memory for events goes.
 RECENT_EVENTS = 2048
+EVENT_BYTES = 128 * 1024 * 1024
+EVENT_OVERHEAD = 512  # bytes that an event takes beside its JSON
 # Rows per read when the cache loads from the store.
 LOAD_PAGE = 5000
 SLICE = 1024
 MAX_GIVEN_UP = 1024
+# How long to wait before a store that went away is followed again.
+RETRY_SECONDS = 0.5
 
 PORTS_PREFIX = "/seamark/nodeports/"
 
 
 def _prefix_of_kind(kind: Kind) -> str:
     return prefix_of(kind.stored_as or kind.resource)
+
+
+def _size(event: Event) -> int:
+    """The bytes that an event takes.  Entries that other events or the cache hold too are counted nevertheless."""
+    before = 0 if event.previous is None else len(event.previous.tail)
+    return EVENT_OVERHEAD + len(event.entry.tail) + before + sum(map(len, event.encoded.values()))
 
 
 class Watcher(Protocol):
@@ -50,14 +67,32 @@ class Watcher(Protocol):
         ...
 
 
-class Collection:
-    """All objects stored under one prefix: those of one kind, which the API may serve in several versions and views."""
+class Room:
+    """The memory for the recent events of all kinds: bytes used, and how many there may be."""
 
-    def __init__(self, prefix: str) -> None:
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
+class Collection:
+    """All objects stored under one prefix: those of one kind, which the API may serve in several versions and views.
+
+    Its recent events are the buffer of all its watchers: one that is behind keeps only the number of the next event it
+    has to read.  Events are numbered from 0; the oldest are dropped.
+    """
+
+    def __init__(self, prefix: str, room: Room) -> None:
         self.prefix = prefix
         self.shown_as: set[Resource] = set()  # the kinds that show its objects
         self.entries: SortedDict[str, Entry] = SortedDict()
-        self.events: deque[Event] = deque(maxlen=RECENT_EVENTS)
+        self.events: deque[Event] = deque()
+        self.events_size = 0  # bytes
+        self.behind = 0  # how many watchers have events to read
+        self._dropped = 0  # the number of the first of ``events``
+        self._room = room
         self.complete_since = 0  # every event after this revision is in ``events``
         self.changed = 0  # revision of the last change
         # Watchers by the (namespace, name) they watch; "" means any.
@@ -125,17 +160,61 @@ class Collection:
             if place in watchers:
                 yield from list(watchers[place])
 
+    # --- recent events -----------------------------------------------------------------------------
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next event will have."""
+        return self._dropped + len(self.events)
+
+    def number_after(self, revision: int) -> int:
+        """The number of the first event after ``revision``, or of the oldest that is kept."""
+        return self._dropped + bisect_right(self.events, revision, key=lambda event: event.entry.revision)
+
+    def numbered_from(self, number: int) -> Iterator[Event] | None:
+        """The events from this number on, or None if some of them are no longer kept."""
+        return islice(self.events, number - self._dropped, None) if number >= self._dropped else None
+
     def since(self, revision: int) -> Iterator[Event] | None:
         """Events after ``revision``, or None if some of them are no longer kept."""
-        if revision < self.complete_since:
-            return None
-        return (event for event in self.events if event.entry.revision > revision)
+        return None if revision < self.complete_since else self.numbered_from(self.number_after(revision))
+
+    def grow(self, size: int) -> None:
+        """Count bytes that an event now takes, for example because it was encoded for a watcher."""
+        self.events_size += size
+        self._room.used += size
+
+    def drop_oldest(self) -> None:
+        event = self.events.popleft()
+        self._dropped += 1
+        self.complete_since = max(self.complete_since, event.entry.revision)
+        self.grow(-_size(event))
+
+    def trim(self) -> None:
+        """Drop old events, unless a watcher may still have to read them."""
+        while len(self.events) >= RECENT_EVENTS and not self.behind:
+            self.drop_oldest()
+
+    def leave_room(self) -> None:
+        """Count no longer: the kind is gone, and its events are held only by watchers that still read them."""
+        self._room.used -= self.events_size
+        self._room = Room(0)
+
+    def settle(self, revision: int) -> None:
+        """Keep no events; a watch from before ``revision`` then asks the store."""
+        while self.events:
+            self.drop_oldest()
+        self.begin_at(revision)
+
+    def begin_at(self, revision: int) -> None:
+        """Let reads and watches from before ``revision`` ask the store; watchers still get the events they wait for."""
+        self.complete_since = self.changed = revision
 
     # --- following the log -------------------------------------------------------------------------
 
-    def load(self, rows: Iterable[tuple[str, bytes, int]]) -> None:
-        for key, value, revision in rows:
-            entry = entry_of(key[len(self.prefix) :], value, revision)
+    def load(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            entry = entry_of(row.key[len(self.prefix) :], row.value, row.revision)
             self.entries[entry.path] = entry
 
     def step(self, change: Change) -> Event | None:
@@ -151,9 +230,8 @@ class Collection:
             entry = entry_of(path, change.value, change.revision)
             self.entries[path] = entry
             event = Event("MODIFIED" if previous is not None else "ADDED", entry, previous, {})
-        if len(self.events) == self.events.maxlen:
-            self.complete_since = self.events[0].entry.revision
         self.events.append(event)
+        self.grow(_size(event))
         self.changed = change.revision
         return event
 
@@ -166,16 +244,19 @@ def _number(version: str) -> int:
 class Cache:
     """The current objects of every kind, and the tasks that wait for a revision."""
 
-    def __init__(self, store: Store, kinds: Iterable[Kind]) -> None:
+    def __init__(self, store: Store, kinds: Iterable[Kind], *, event_bytes: int = EVENT_BYTES) -> None:
         self._store = store
+        self.room = Room(event_bytes)
         self._by_prefix: dict[str, Collection] = {}
         self._by_resource: dict[tuple[str, str], Collection] = {}
         self._missed: dict[str, list[Change]] = {}  # by prefix: changes to collections that are still being loaded
         for kind in kinds:
-            self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind)))
+            self._show(kind, self._by_prefix.get(_prefix_of_kind(kind)) or Collection(_prefix_of_kind(kind), self.room))
         self.ports: dict[int, int] = {}  # reserved node ports → revision of the reservation
         self.revision = 0
-        self.lost: BaseException | None = None  # the error that ended following the log, if it ended
+        self.lost: BaseException | None = None  # why the log is not followed, while that is so
+        self._ended = False  # it will not be followed again
+        self._reloads = 0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._sequence = 0
 
@@ -207,14 +288,18 @@ class Cache:
 
     async def _read(self, prefix: str) -> Collection:
         """A new collection with all the objects under the prefix, and every change during the load."""
-        collection = Collection(prefix)
-        missed = self._missed[prefix] = []
-        try:
-            revision = await self._store.revision()
-            await self._fill(collection, revision)
-            await self.reach(revision)
-        finally:
-            del self._missed[prefix]
+        while True:
+            collection = Collection(prefix, self.room)
+            missed = self._missed[prefix] = []
+            reloads = self._reloads
+            try:
+                revision = await self._store.revision()
+                await self._fill(collection, revision)
+                await self.reach(revision)
+            finally:
+                del self._missed[prefix]
+            if reloads == self._reloads:  # otherwise changes may be missing in ``missed``
+                break
         for change in missed:
             if change.revision > revision:
                 collection.step(change)
@@ -232,6 +317,7 @@ class Cache:
             del self._by_resource[place]
         if not collection.shown_as:
             del self._by_prefix[collection.prefix]
+            collection.leave_room()
         collection.end_watches()
 
     # --- following the store -----------------------------------------------------------------------
@@ -242,54 +328,110 @@ class Cache:
         for collection in self._by_prefix.values():
             await self._fill(collection, revision)
         async for rows in self._pages(PORTS_PREFIX, prefix_end(PORTS_PREFIX), revision):
-            for key, _, at in rows:
-                self.ports[int(key[len(PORTS_PREFIX) :])] = at
+            for row in rows:
+                self.ports[int(row.key[len(PORTS_PREFIX) :])] = row.revision
         self.revision = revision
 
     async def _fill(self, collection: Collection, revision: int) -> None:
         async for rows in self._pages(collection.prefix, prefix_end(collection.prefix), revision):
             collection.load(rows)
-        collection.complete_since = collection.changed = revision
+        collection.begin_at(revision)
 
     def settle(self) -> None:
         """Drop the kept events; a watch from an older version then asks the store."""
         for collection in self._by_prefix.values():
-            collection.events.clear()
-            collection.complete_since = collection.changed = self.revision
+            collection.settle(self.revision)
 
-    async def _pages(self, start: str, end: str, revision: int) -> Any:
+    async def _pages(self, start: str, end: str, revision: int) -> AsyncIterator[Sequence[Row]]:
         while True:
             page = await self._store.read(start, end, revision=revision, limit=LOAD_PAGE)
-            yield [(row.key, row.value, row.revision) for row in page.rows]
+            yield page.rows
             if not page.more:
                 return
             start = page.rows[-1].key + "\0"
 
     async def follow(self) -> None:
-        """Apply the store's changes until it closes; then every task that waits for a revision gets an error."""
+        """Apply the store's changes until it is closed.
+
+        If the store goes away, every task that waits for a revision gets an error, watchers wait, and following goes on
+        from the last revision when the store returns.  An error ends it only if the store is no longer the same: its
+        revision went back.
+        """
+        compacted = False
         try:
-            async for batch in self._store.watch("/", self.revision):
-                self.apply(batch)
-            self.lost = Unavailable("the store was closed")
+            while True:
+                try:
+                    if self.lost is not None:
+                        await self._store.revision()  # raises while the store is away
+                        log.warning("the store is followed again, from revision %d", self.revision)
+                        self.lost = None
+                    if compacted:
+                        await self._reload()
+                        compacted = False
+                    async for batch in self._store.watch("/", self.revision):
+                        self.apply(batch)
+                    self._ended = True
+                    self._lose(Unavailable("it was closed"))
+                    return
+                except Compacted:
+                    compacted = True
+                except Future:
+                    raise
+                except StoreError as error:
+                    if self.lost is None:
+                        log.warning("the store is not followed, what is known is kept: %s", error)
+                    self._lose(error)
+                    await asyncio.sleep(RETRY_SECONDS)
         except BaseException as error:
-            self.lost = error
+            self._ended = True
+            self._lose(error)
             raise
-        finally:
-            for _, _, future in self._waiting:
-                if not future.done():
-                    future.set_exception(self._behind())
-            self._waiting.clear()
+
+    def _lose(self, error: BaseException) -> None:
+        """Give the error to every task that waits for a revision."""
+        self.lost = error
+        waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                future.set_exception(self._behind())
 
     def _behind(self) -> Unavailable:
-        return Unavailable(f"the store is no longer followed: {self.lost or type(self.lost).__name__}")
+        return Unavailable(f"the store is not followed: {self.lost or type(self.lost).__name__}")
+
+    async def _reload(self) -> None:
+        """Read everything again and tell the watchers what is different; the history in between was compacted."""
+        revision = await self._store.revision()
+        changes: list[Change] = []
+        known: dict[str, int] = {f"{PORTS_PREFIX}{port}": at for port, at in self.ports.items()}
+        for prefix, collection in self._by_prefix.items():
+            known |= {prefix + path: entry.revision for path, entry in collection.entries.items()}
+        for prefix in (*self._by_prefix, PORTS_PREFIX):
+            async for rows in self._pages(prefix, prefix_end(prefix), revision):
+                for row in rows:
+                    before = known.pop(row.key, None)
+                    if before is not None and before < row.created:  # another object: the first was deleted
+                        changes.append(Change(row.key, None, None, row.created - 1))
+                    if before != row.revision:
+                        changes.append(Change(row.key, row.value, None, row.revision))
+        changes += [Change(key, None, None, revision) for key in known]
+        changes.sort(key=lambda change: change.revision)
+        self._reloads += 1
+        self.apply(Batch(changes, revision))
+        for collection in self._by_prefix.values():
+            collection.begin_at(revision)
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch of the log: offer its events to the watchers, then flush each of them once."""
         touched: dict[Watcher, None] = {}
+        trimmed: set[Collection] = set()
         for change in batch.changes:
             cut = change.key.find("/", change.key.find("/", 1) + 1) + 1
             collection = self._by_prefix.get(change.key[:cut])
             if collection is not None:
+                if collection not in trimmed:
+                    # Before the batch: its own events must be there when watchers are flushed.
+                    trimmed.add(collection)
+                    collection.trim()
                 event = collection.step(change)
                 if event is not None:
                     for watcher in collection.interested(event.entry):
@@ -306,10 +448,20 @@ class Cache:
         self.revision = max(self.revision, batch.revision)
         for watcher in touched:
             watcher.flush(self.revision)
+        if self.room.used > self.room.limit:
+            self._make_room()
         if self._waiting and self._waiting[0][0] <= self.revision:
             # In the next turn of the event loop, so that watchers run before the writer goes on.  Otherwise controllers
             # in the same process would fall behind under load.
             asyncio.get_running_loop().call_soon(self._release)
+
+    def _make_room(self) -> None:
+        """Drop the oldest events of the kinds that have most of them; watchers that need them have to begin again."""
+        while self.room.used > self.room.limit:
+            largest = max(self._by_prefix.values(), key=lambda each: each.events_size)
+            if not largest.events:
+                return
+            largest.drop_oldest()
 
     def _release(self) -> None:
         """Wake the tasks that waited for a revision that has been applied now."""
@@ -323,13 +475,13 @@ class Cache:
     @property
     def always_fresh(self) -> bool:
         """Whether reading from memory sees every acknowledged write, because no other server writes to the store."""
-        return not self._store.shared
+        return self.lost is None and not self._store.shared
 
     async def reach(self, revision: int) -> None:
-        """Wait until the cache has applied ``revision``; raises Unavailable if the store is no longer followed."""
+        """Wait until the cache has applied ``revision``; raises Unavailable if the next attempt to follow fails."""
         if self.revision >= revision:
             return
-        if self.lost is not None:
+        if self._ended:
             raise self._behind()
         self._sequence += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -342,15 +494,20 @@ class Cache:
                 self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]
                 heapq.heapify(self._waiting)
 
+    async def show(self, revision: int) -> None:
+        """After a commit, wait until the cache has it; not while the store is away, because the write has happened."""
+        with contextlib.suppress(Unavailable):
+            await self.reach(revision)
+
     async def written(self, resource: Resource, path: str, value: bytes, revision: int) -> Entry:
         """The entry of a write that was just committed: the cached one, or a new one if that has changed since."""
-        await self.reach(revision)
+        await self.show(revision)
         entry = self.of(resource).get(path)
         return entry if entry is not None and entry.revision == revision else entry_of(path, value, revision)
 
     async def freshen(self) -> None:
         """Wait until this cache has every write that any server acknowledged before this call."""
-        if self._store.shared:
+        if not self.always_fresh:
             await self.reach(await self._store.revision())
 
     async def find(self, resource: Resource, path: str, version: str = "") -> Entry | None:

@@ -7,8 +7,8 @@ A watch begins with what is there, with the events kept in memory, or (if it beg
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable
+from itertools import islice
 
 import msgspec
 
@@ -16,11 +16,12 @@ from seamark import errors
 from seamark.api.call import ListOptions
 from seamark.api.state.cache import Cache, Collection
 from seamark.api.state.entries import Entry, Event, entry_of, restamped
+from seamark.api.state.failures import unwatchable
 from seamark.api.state.select import Selection
-from seamark.store.protocol import Change, Compacted, Store, StoreError
+from seamark.store.protocol import Change, Store, StoreError
 
-# A reader in this process that lets this many events wait is taken for dead.
-MAX_WAITING = 100_000
+# How many events a reader in this process takes from the recent ones at a time.
+AT_ONCE = 256
 
 
 class Watching(msgspec.Struct, frozen=True):
@@ -73,13 +74,6 @@ def seen(event: Event, selection: Selection) -> tuple[str, Entry] | None:
     return None
 
 
-def failure(error: StoreError) -> errors.ApiError:
-    """What a watcher is told when its past cannot be read."""
-    if isinstance(error, Compacted):
-        return errors.Expired(f"too old resource version: {error.asked} ({error.oldest})")
-    return errors.InternalError(str(error))
-
-
 def _event_of(change: Change, prefix: str) -> Event:
     path = change.key[len(prefix) :]
     previous = entry_of(path, change.previous, change.revision) if change.previous is not None else None
@@ -94,14 +88,18 @@ def _event_of(change: Change, prefix: str) -> Event:
 
 
 class Subscription:
-    """The events of a watch for a reader in this process, kept until it takes them; it begins when it is made."""
+    """The events of a watch for a reader in this process; it begins when it is made.
+
+    It keeps no events, only the number of the next one to read: the collection keeps them for all readers.
+    """
 
     def __init__(self, watching: Watching) -> None:
         selection = watching.selection
         self._watching = watching
         self._collection = watching.collection
         self._now = watching.cache.revision
-        self._waiting: deque[Event] = deque()
+        self._number = self._collection.next_number
+        self._behind = False
         self._wake = asyncio.Event()
         self._ended = False
         self._unsubscribe: Callable[[], None] | None = self._collection.subscribe(
@@ -111,7 +109,10 @@ class Subscription:
     # The cache's side: see :class:`seamark.api.state.cache.Watcher`.
 
     def offer(self, event: Event) -> None:
-        self._waiting.append(event)
+        if not self._behind:
+            # It has read all events before this one that concern it; this one is the latest that there is.
+            self._number = self._collection.next_number - 1
+            self._set_behind(True)
 
     def flush(self, revision: int) -> None:
         self._wake.set()
@@ -121,12 +122,18 @@ class Subscription:
         self._ended = True
         self._wake.set()
 
+    def _set_behind(self, behind: bool) -> None:
+        if behind != self._behind:
+            self._behind = behind
+            self._collection.behind += 1 if behind else -1
+
     # The reader's side.
 
     def stop(self) -> None:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
+            self._set_behind(False)
 
     async def events(self) -> AsyncIterator[tuple[str, Entry]]:
         """Types and entries, until the kind is no longer served or the reader stops."""
@@ -135,27 +142,35 @@ class Subscription:
             async for step in self._past():
                 yield step
         except StoreError as error:
-            raise failure(error) from error
+            raise unwatchable(error) from error
         after = max(self._now, watching.since or 0)
-        selection = watching.selection
         while True:
-            if len(self._waiting) > MAX_WAITING:
-                raise errors.Expired("too many events were waiting to be read")
-            while self._waiting:
-                event = self._waiting.popleft()
-                if event.entry.revision > after and (view := seen(event, selection)) is not None:
-                    yield view
+            while self._behind:
+                for event in self._next_events():
+                    if event.entry.revision > after and (view := watching.view(event)) is not None:
+                        yield view
             if self._ended:
                 return
             self._wake.clear()
-            if not self._waiting:
-                await self._wake.wait()
+            await self._wake.wait()
+
+    def _next_events(self) -> list[Event]:
+        """A few more events; with none left the reader is no longer behind."""
+        kept = self._collection.numbered_from(self._number)
+        if kept is None:
+            raise errors.Expired("too old resource version: the events that come next are no longer kept")
+        events = list(islice(kept, AT_ONCE))
+        self._number += len(events)
+        if not events:
+            self._set_behind(False)
+        return events
 
     async def _past(self) -> AsyncIterator[tuple[str, Entry]]:
         """What the watch begins with, up to the version ``_now``."""
         watching, selection, now = self._watching, self._watching.selection, self._now
         if watching.since is None:
-            self._waiting.clear()  # all that came so far is part of the beginning
+            # All events so far are part of the beginning.
+            self._set_behind(False)
             self._now = watching.cache.revision
             for entry in list(self._collection.of_namespace(selection.namespace)):
                 if selection.name in ("", entry.name) and selection.matches(entry):

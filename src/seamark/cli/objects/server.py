@@ -47,6 +47,13 @@ class Server:
             self._kinds = ServerKinds(discovered(core) + discovered(groups))
         return self._kinds
 
+    async def failing(self) -> dict[str, str]:
+        """The checks of ``/readyz`` that fail, and why."""
+        _, body = await self._transport.ask(Request("GET", "/readyz", (("verbose", ""),), accept="*/*"))
+        lines = body.decode(errors="replace").splitlines()
+        failed = (line.removeprefix("[-]").partition(" failed: ") for line in lines if line.startswith("[-]"))
+        return {name: why for name, _, why in failed}
+
     # --- reading -----------------------------------------------------------------------------------
 
     async def get(self, resource: Resource, name: str, *, namespace: str, accept: str = OBJECTS) -> Object:

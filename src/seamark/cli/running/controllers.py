@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
+from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 
 if TYPE_CHECKING:
@@ -43,15 +44,14 @@ def main(arguments: list[str]) -> int:
     import uvloop
 
     from seamark.access.kubeconfig import load
-    from seamark.access.kubeconfig_file import KubeconfigError
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
     try:
         connection = load(config.cluster.kubeconfig or None, context=config.cluster.context)
-    except KubeconfigError as error:
-        raise Failure(str(error)) from error
-    uvloop.run(_run(connection, config))
+        uvloop.run(_run(connection, config))
+    except Exception as error:
+        raise given_up("the controllers", error) from error
     return 0
 
 

@@ -7,8 +7,8 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
+from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 
 if TYPE_CHECKING:
@@ -35,16 +35,14 @@ def main(arguments: list[str]) -> int:
 
     import uvloop
 
-    from seamark.access.kubeconfig_file import KubeconfigError
     from seamark.cli.logging_setup import set_up
-    from seamark.dns.server import ListenError
 
     set_up(config.log)
     serving = _serve_in_workers if config.dns.workers > 1 else _serve_here
     try:
         uvloop.run(serving(config.dns, config.cluster))
-    except* (ListenError, KubeconfigError) as group:
-        raise Failure(str(group.exceptions[0])) from group
+    except Exception as error:
+        raise given_up("DNS", error) from error
     return 0
 
 

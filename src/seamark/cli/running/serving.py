@@ -1,4 +1,4 @@
-"""Running a daemon in the foreground, for ``up`` and ``apiserver``."""
+"""Running a daemon in the foreground, for ``up`` and ``apiserver``, and the end of a process that cannot go on."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
     from seamark.config import Config
-    from seamark.daemon import Daemon, Part
-
+    from seamark.daemon import Component, Daemon
 
 log = logging.getLogger(__name__)
 
 
-def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awaitable[None]]) -> None:
+def serve(config: Config, components: Collection[Component], ready: Callable[[Daemon], Awaitable[None]]) -> None:
     """Run a daemon until it is told to stop."""
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
-    for warning in exposed(config, parts):
+    for warning in exposed(config, components):
         log.warning("%s", warning)
 
     import uvloop
@@ -41,21 +40,21 @@ def serve(config: Config, parts: Collection[Part], ready: Callable[[Daemon], Awa
 
     try:
         with progress:
-            uvloop.run(daemon.run(config, parts, is_up))
+            uvloop.run(daemon.run(config, components, is_up))
     except (daemon.StartError, daemon.PartFailed) as error:
         raise Failure(str(error)) from error
     except ConfigError as error:
         raise Failure(str(error), 2) from error
 
 
-def exposed(config: Config, parts: Collection[Part]) -> Iterator[str]:
+def exposed(config: Config, components: Collection[Component]) -> Iterator[str]:
     """A sentence for every part that other machines can reach."""
     if not _loopback(config.api.host):
         yield (
             f"the API server listens on {config.api.host}: other machines can reach it; "
             "a client needs the admin's token, a token of --token-file or a certificate"
         )
-    if "dns" in parts and not _loopback(config.dns_host):
+    if "dns" in components and not _loopback(config.dns_host):
         yield f"DNS listens on {config.dns_host}: other machines can ask it, and it answers all of them"
 
 
@@ -64,6 +63,25 @@ def _loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def given_up(name: str, error: Exception) -> Failure:
+    """The line with which a process of one part ends when that part fails; an unexpected error is logged as well.
+
+    Such a process leaves it to its own supervisor, such as systemd or a kubelet, to start it again.
+    """
+    from seamark.access.kubeconfig_file import KubeconfigError
+    from seamark.errors import ApiError
+    from seamark.runtime.supervisor import first_cause, reason
+    from seamark.runtime.workers import Expected
+
+    cause = first_cause(error)
+    if isinstance(cause, Failure):
+        return cause
+    if isinstance(cause, KubeconfigError | ApiError | Expected):
+        return Failure(str(cause))
+    log.error("%s failed", name, exc_info=error)
+    return Failure(f"{name} failed: {reason(error)}")
 
 
 def collect_less() -> None:

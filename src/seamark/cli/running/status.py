@@ -14,6 +14,7 @@ from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress, colourful, styled
 
 if TYPE_CHECKING:
+    from seamark.cli.objects.server import Server
     from seamark.kinds.resource import Resource
     from seamark.presence import Presence
 
@@ -30,7 +31,10 @@ def parser() -> argparse.ArgumentParser:
         "status",
         "Say whether a Seamark runs in a data directory, where its parts answer, and how many objects it holds.",
         examples=EXAMPLES,
-        codes={0: "it runs and answers", 1: "it does not run, is still starting, or does not answer"},
+        codes={
+            0: "it runs and all of it works",
+            1: "it does not run, is still starting, does not answer, or a part of it has failed",
+        },
     )
     add_data_dir_option(made)
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")
@@ -42,6 +46,7 @@ def main(arguments: list[str]) -> int:
     directory = data_dir_of(options.data_dir)
     found = running_in(directory)
     objects: dict[str, int] | None = None
+    failing: dict[str, str] = {}
     reason = "" if found is not None else "not running"
     if found is not None and not found.ready:
         reason = "starting"
@@ -50,40 +55,60 @@ def main(arguments: list[str]) -> int:
 
         with Progress("asking the API server …"):
             try:
-                objects = asyncio.run(_count(Path(found.kubeconfig)))
+                failing, objects = asyncio.run(_ask(Path(found.kubeconfig)))
             except ApiError as error:
                 reason = f"not answering: {error}"
+        if failing:
+            reason = f"running, but failing: {', '.join(failing)}"
     if options.output == "json":
-        _print_json(directory, found, reason, objects)
+        _print_json(directory, found, reason, objects, failing)
     else:
-        _print_text(directory, found, reason, objects)
+        _print_text(directory, found, reason, objects, failing)
     return 0 if not reason else 1
 
 
-async def _count(kubeconfig: Path) -> dict[str, int]:
-    """The number of objects of each kind that has any; ``ApiError`` if the server does not answer."""
+async def _ask(kubeconfig: Path) -> tuple[dict[str, str], dict[str, int] | None]:
+    """What fails and why, and how many objects of each kind there are, unless the failure prevents counting.
+
+    ``ApiError`` if the server does not answer.
+    """
     from seamark.access.kubeconfig import load
     from seamark.access.transport import Transport
     from seamark.cli.objects.server import Server
-    from seamark.errors import Timeout
+    from seamark.errors import ApiError, Timeout
 
     transport = Transport(load(kubeconfig))
+    failing: dict[str, str] = {}
     try:
         async with asyncio.timeout(PATIENCE):
             server = Server(transport)
-            kinds: dict[str, Resource] = {}
-            for kind in (await server.kinds()).all:
-                if "list" in kind.verbs:
-                    kinds.setdefault(kind.resource.plural, kind.resource)  # Events are in two groups: count them once
-            counts = await asyncio.gather(*(server.count(resource) for resource in kinds.values()))
+            failing = await server.failing()
+            return failing, await _count(server)
     except TimeoutError as error:
+        if failing:
+            return failing, None
         raise Timeout(f"no answer within {PATIENCE:g} seconds") from error
+    except ApiError:
+        if failing:
+            return failing, None
+        raise
     finally:
         await transport.close()
+
+
+async def _count(server: Server) -> dict[str, int]:
+    """The number of objects of each kind that has any."""
+    kinds: dict[str, Resource] = {}
+    for kind in (await server.kinds()).all:
+        if "list" in kind.verbs:
+            kinds.setdefault(kind.resource.plural, kind.resource)  # Events are in two groups: count them once
+    counts = await asyncio.gather(*(server.count(resource) for resource in kinds.values()))
     return {plural: count for plural, count in zip(kinds, counts, strict=True) if count}
 
 
-def _print_json(directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None) -> None:
+def _print_json(
+    directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None, failing: dict[str, str]
+) -> None:
     import msgspec
 
     document: dict[str, Any] = {"dataDir": str(directory), "running": found is not None, "healthy": not reason}
@@ -93,12 +118,16 @@ def _print_json(directory: Path, found: Presence | None, reason: str, objects: d
         document |= {"pid": found.pid, "version": found.version, "started": found.started, "parts": list(found.parts)}
         document |= {"api": found.api, "kubeconfig": found.kubeconfig, "dns": list(found.dns), "store": found.store}
         document |= {"nodes": found.nodes, "log": found.log}
+    if failing or objects is not None:
+        document["failing"] = failing
     if objects is not None:
         document["objects"] = objects
     print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
-def _print_text(directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None) -> None:
+def _print_text(
+    directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None, failing: dict[str, str]
+) -> None:
     colour = colourful(sys.stdout)
     lines = [("data", str(directory))]
     if found is not None:
@@ -110,6 +139,7 @@ def _print_text(directory: Path, found: Presence | None, reason: str, objects: d
     if objects is not None:
         held = [f"{count} {kind}" for kind, count in sorted(objects.items(), key=lambda pair: (-pair[1], pair[0]))]
         lines.append(("objects", ", ".join(held)))
+    lines += [("failing", f"{name}: {why}") for name, why in failing.items()]
     for name, text in lines:
         if text:
             print(styled(f"{name:<13}", "bold", colour=colour) + text)

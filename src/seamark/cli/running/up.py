@@ -127,11 +127,12 @@ def start_in_background(config: Config, arguments: list[str]) -> Presence:
     ``Failure`` with the line that it printed if it ends instead.
     """
     from seamark.presence import DirectoryError, find
+    from seamark.private_files import make_private_directory
 
     directory = Path(config.data_dir)
     log = Path(config.log.file or directory / LOG_NAME).absolute()
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(directory)
         holder = find(directory)
         output = _opened(log)
     except DirectoryError as error:
@@ -168,9 +169,11 @@ def in_front(arguments: list[str]) -> list[str]:
 
 
 def _opened(log: Path) -> int:
+    from seamark.private_files import open_log
+
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_name(f"{log.name}.1"))
-    return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    return open_log(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
 def _await_ready(process: subprocess.Popen[bytes], directory: Path, log: Path, began: int) -> Presence:

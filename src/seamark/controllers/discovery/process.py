@@ -130,7 +130,7 @@ class ControllerProcess:
             await self._recorder.stop()
 
     async def _work(self) -> None:
-        manager = self._manager = Manager(Informers(self._cluster), metrics=self.metrics)
+        manager = self._manager = Manager(Informers(self._cluster, metrics=self.metrics), metrics=self.metrics)
         add_discovery(manager, self._cluster, which=self._which, settings=self._settings)
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -59,6 +60,23 @@ class Sighting(msgspec.Struct, frozen=True):
     trifling: bool = False
 
 
+def _service_of(endpoint_slice: EndpointSlice | None, managed_by: str) -> Key | None:
+    if endpoint_slice is None or endpoint_slice.managed_by != managed_by or not endpoint_slice.service_name:
+        return None
+    return key_of(endpoint_slice.metadata.namespace, endpoint_slice.service_name)
+
+
+@cache
+def _services_of(managed_by: str) -> Callable[[EndpointSlice], tuple[Key, ...]]:
+    """For an index: always the same function, so that a controller that is started again shares its index."""
+
+    def services(endpoint_slice: EndpointSlice) -> tuple[Key, ...]:
+        service = _service_of(endpoint_slice, managed_by)
+        return (service,) if service is not None else ()
+
+    return services
+
+
 class Slices:
     """The slices of one controller, by Service.  ``managed_by`` is the value of the label that marks them."""
 
@@ -74,7 +92,7 @@ class Slices:
         self._cluster = cluster
         self._managed_by = managed_by
         self._ledger = Ledger(informer, clock=manager.clock, wake=controller.queue.add)
-        self._shown = informer.index(f"service of {managed_by}", self._services_of)
+        self._shown = informer.index(f"service of {managed_by}", _services_of(managed_by))
         family = ("endpoint_slice_controller_changes", "Slices written.", controller.name)
         labels = ("name", "operation")
         self._created, self._updated, self._deleted = (
@@ -97,13 +115,13 @@ class Slices:
     def see(self, key: Key, old: EndpointSlice | None, new: EndpointSlice | None) -> list[Sighting]:
         """Take in a change from the informer; returns what was not known before."""
         written = self._ledger.written(key)
-        before, known = written if written is not None else (self._service_of(old), old)
+        before, known = written if written is not None else (_service_of(old, self._managed_by), old)
         if not self._ledger.news(key, old, new):
             return []
         if written is not None and new is not None and _same(new, written[1]):
             return []
         _, name = split_key(key)
-        after = self._service_of(new)
+        after = _service_of(new, self._managed_by)
         news = []
         if before is not None and before != after:
             news.append(Sighting(before, name, None, taken=new is not None))
@@ -111,15 +129,6 @@ class Slices:
             trifling = before == after and known is not None and new is not None and _same_generation(new, known)
             news.append(Sighting(after, name, new, trifling=trifling))
         return news
-
-    def _service_of(self, endpoint_slice: EndpointSlice | None) -> Key | None:
-        if endpoint_slice is None or endpoint_slice.managed_by != self._managed_by or not endpoint_slice.service_name:
-            return None
-        return key_of(endpoint_slice.metadata.namespace, endpoint_slice.service_name)
-
-    def _services_of(self, endpoint_slice: EndpointSlice) -> tuple[Key, ...]:
-        service = self._service_of(endpoint_slice)
-        return (service,) if service is not None else ()
 
     # --- doubtful writes ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from seamark.controllers.workloads.shares import RollingUpdate, resolve
 from seamark.controllers.workloads.templates import short_hash
 from seamark.errors import Object
 from seamark.kinds.resource import DEPLOYMENTS, REPLICA_SETS
+from seamark.kinds.values.numbers import int64
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
 from seamark.kinds.wellknown import LAST_APPLIED_ANNOTATION, TEMPLATE_HASH_LABEL
 from seamark.rules.objects.metadata import ObjectView, View
@@ -143,9 +144,7 @@ def new_replica_set(deployment: Deployment, *, replicas: int, annotations: Mappi
 
 def number(annotations: Mapping[str, str], name: str) -> int | None:
     """A number in an annotation; None if there is none."""
-    text = annotations.get(name, "")
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() else None
+    return int64(annotations.get(name, ""))
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:

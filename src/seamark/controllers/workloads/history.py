@@ -31,7 +31,7 @@ class Collision(Expected):
 
 
 class Revision(ObjectView, frozen=True):
-    data: dict[str, Any] | None = None
+    data: Any = None  # ours are patches; users may write anything
     revision: int = 0
 
 
@@ -41,9 +41,13 @@ def recorded(template: Template) -> Object:
 
 
 def restored(revision: Revision) -> Template:
-    """The template that a revision holds."""
-    template = (revision.data or {}).get("spec", {}).get("template") or {}
-    return {field: value for field, value in template.items() if field != "$patch"}
+    """The template that a revision holds; empty if it holds none."""
+    found = revision.data
+    for field in ("spec", "template"):
+        found = found.get(field) if isinstance(found, dict) else None
+    if not (isinstance(found, dict) and isinstance(found.get("spec"), dict)):
+        return {}
+    return {field: value for field, value in found.items() if field != "$patch"}
 
 
 def in_order(revisions: Sequence[Revision]) -> list[Revision]:

@@ -15,6 +15,7 @@ import msgspec
 from seamark.errors import ApiError
 from seamark.kinds.resource import REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from seamark.kinds.values import times
+from seamark.kinds.values.numbers import int64
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector, from_pairs
 from seamark.kinds.wellknown import DELETION_COST_ANNOTATION
 from seamark.rules.objects.conditions import condition_of, with_condition, without_condition
@@ -24,6 +25,13 @@ from seamark.rules.objects.workloads import Template, WorkloadCondition, Workloa
 
 # At most this many Pods are created or deleted for one workload in one ``reconcile``.
 BURST = 500
+
+# A workload creates no more Pods while this many of its Pods wait for a node: they would only fill memory and store.
+MOST_WAITING = 10_000
+
+# The cost of counting grows with the number of Pods: while they change continuously, a thousand are counted twenty
+# times a second.
+PAUSE_PER_POD = 0.00005
 
 FAILURE = "ReplicaFailure"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -92,10 +100,21 @@ def plan(replicas: Replicas, pods: Sequence[Pod], *, related: Iterable[Pod], now
         return ReplicaChanges()
     surplus = len(pods) - replicas.spec.replicas
     if surplus < 0:
-        return ReplicaChanges(create=min(-surplus, BURST))
+        return ReplicaChanges(create=min(-surplus, batch(pods)))
     if surplus == 0:
         return ReplicaChanges()
     return ReplicaChanges(delete=doomed(pods, min(surplus, BURST), related=related, now=now))
+
+
+def batch(pods: Iterable[Pod]) -> int:
+    """How many more Pods a workload with these Pods may create now."""
+    waiting = sum(not pod.spec.node_name for pod in pods)
+    return max(0, min(BURST, MOST_WAITING - waiting))
+
+
+def pause(wanted: int, counted: int) -> float:
+    """Seconds between two counts of a workload's Pods: those of the last count, and those that may have come since."""
+    return min(wanted, counted + BURST) * PAUSE_PER_POD
 
 
 def doomed(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: float) -> tuple[Pod, ...]:
@@ -128,9 +147,7 @@ def _worth(pod: Pod, crowds: Mapping[str, int], now: float) -> tuple[Any, ...]:
 
 
 def _deletion_cost(pod: Pod) -> int:
-    text = pod.metadata.annotations.get(DELETION_COST_ANNOTATION, "")
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() else 0
+    return int64(pod.metadata.annotations.get(DELETION_COST_ANNOTATION, "")) or 0
 
 
 def _magnitude(seconds: float) -> int:

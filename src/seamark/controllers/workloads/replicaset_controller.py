@@ -12,7 +12,7 @@ from seamark.access.correlation import Reference
 from seamark.access.informer import Informer
 from seamark.controllers.workloads.owners import Claims, Dependants, claim, controller_uid
 from seamark.controllers.workloads.pods import PodKeeper
-from seamark.controllers.workloads.replicas import Replicas, count, next_available, plan
+from seamark.controllers.workloads.replicas import Replicas, count, next_available, pause, plan
 from seamark.controllers.workloads.templates import pod_from
 from seamark.controllers.workloads.workload import WorkloadController, Workplace
 from seamark.errors import ApiError
@@ -21,10 +21,6 @@ from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.workloads import owner_reference
 from seamark.runtime.controller import Again
 from seamark.runtime.queue import Key
-
-# The cost of counting grows with the number of Pods: while they change continuously, a thousand are counted twenty
-# times a second.
-PAUSE_PER_POD = 0.00005
 
 R = TypeVar("R", bound=Replicas)
 
@@ -49,7 +45,8 @@ class ReplicasController(WorkloadController[R]):
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         replicas = self._workloads.by_key(key)
-        self.queue.add_batched(key, at_least=replicas.spec.replicas * PAUSE_PER_POD if replicas is not None else 0.0)
+        at_least = pause(replicas.spec.replicas, replicas.status.replicas) if replicas is not None else 0.0
+        self.queue.add_batched(key, at_least=at_least)
 
     async def reconcile(self, key: Key) -> None:
         replicas = self._workloads.by_key(key)

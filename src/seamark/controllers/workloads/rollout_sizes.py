@@ -15,6 +15,8 @@ from seamark.controllers.workloads.replicas import ReplicaSet
 
 Sizes = dict[str, int]
 
+LARGEST = 2**31 - 1  # that a ReplicaSet may be
+
 
 def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     """The oldest first."""
@@ -118,7 +120,7 @@ def _saturated(deployment: Deployment, new: ReplicaSet) -> bool:
 
 def _proportional(deployment: Deployment, living: Sequence[ReplicaSet]) -> Sizes:
     wanted = deployment.spec.replicas
-    allowed = wanted + deployment.surge if wanted else 0
+    allowed = min(wanted + deployment.surge, LARGEST) if wanted else 0
     difference = allowed - total(living)
     # The largest first; of equal ones, the newest first when growing and the oldest first when shrinking.
     ordered = by_age(living)
@@ -143,5 +145,5 @@ def _share(deployment: Deployment, replica_set: ReplicaSet, *, left: int) -> int
     if not wanted:
         return max(-size, left)
     before = number(replica_set.metadata.annotations, MAX_REPLICAS) or deployment.status.replicas or size
-    now = math.floor(size * (wanted + deployment.surge) / before + 0.5)
+    now = math.floor(size * min(wanted + deployment.surge, LARGEST) / before + 0.5)
     return min(now - size, left) if left > 0 else max(now - size, left)

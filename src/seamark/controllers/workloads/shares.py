@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from seamark.kinds.values.numbers import LARGEST, int64
 from seamark.rules.objects.metadata import View
 
 Share = int | str
@@ -21,5 +22,6 @@ def resolve(share: Share, whole: int, *, rounding: Literal["up", "down"]) -> int
     """The number itself, or the percentage of ``whole``.  The API server accepts no other text than percentages."""
     if isinstance(share, int):
         return share
-    hundredths = int(share.removesuffix("%")) * whole
+    percent = int64(share.removesuffix("%"))
+    hundredths = (LARGEST if percent is None else percent) * whole
     return -(-hundredths // 100) if rounding == "up" else hundredths // 100

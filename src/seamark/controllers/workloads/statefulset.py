@@ -2,16 +2,21 @@
 
 Pure.  Each Pod has a place: an ordinal, counted from ``start``.  By default Pods are created and deleted one at a time,
 in order, and only while all before them are available; with the ``Parallel`` policy each place is handled separately.
+
+A StatefulSet may ask for two thousand million Pods.  So no step looks at more places than there are Pods and new Pods,
+and no step creates, deletes or corrects more than ``BURST`` of them; the changes that follow cause the next step.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
+from seamark.controllers.workloads.replicas import BURST, batch
 from seamark.controllers.workloads.shares import RollingUpdate, resolve
 from seamark.controllers.workloads.templates import name_prefix, pod_from
 from seamark.errors import Object
@@ -128,11 +133,9 @@ def plan(stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions, *
         return change
     taken = {place: pod for pod in pods if (place := _place(stateful_set, pod)) is not None}
     board = _Board(stateful_set, taken, revisions, now)
-    if not board.fill(change) or not board.shrink(change):
-        return change
-    if stateful_set.spec.update_strategy.type != "OnDelete":
+    if board.fill(change) and board.shrink(change) and stateful_set.spec.update_strategy.type != "OnDelete":
         change.delete += board.outdated()
-    return change
+    return MemberChanges(change.create, change.delete[:BURST], change.relabel[:BURST])
 
 
 def _place(stateful_set: StatefulSet, pod: Pod) -> int | None:
@@ -148,6 +151,7 @@ class _Board:
         self._revisions = revisions
         self._now = now
         self._places = stateful_set.places
+        self._filled = sorted(place for place in taken if place in self._places)
         self._condemned = sorted((place for place in taken if place not in self._places), reverse=True)
 
     def _up(self, place: int) -> bool:
@@ -161,11 +165,13 @@ class _Board:
     def fill(self, change: MemberChanges) -> bool:
         """Give every place its Pod: one after the other in order, unless the policy is ``Parallel``."""
         ordered = self._set.ordered
-        for place in self._places:
-            pod = self._taken.get(place)
-            if pod is None:
-                change.create.append(Creation(place, self._revision_at(place)))
-            elif pod.finished:
+        room = 1 if ordered else batch(self._taken.values())
+        missing = list(islice((place for place in self._places if place not in self._taken), room))
+        for place in self._filled:
+            pod = self._taken[place]
+            if ordered and missing and missing[0] < place:
+                break
+            if pod.finished:
                 if not pod.terminating:
                     change.delete.append(pod)
             elif not ordered or self._up(place):
@@ -174,7 +180,8 @@ class _Board:
                 continue
             if ordered:
                 return False
-        return True
+        change.create += [Creation(place, self._revision_at(place)) for place in missing]
+        return not (ordered and missing)
 
     def _revision_at(self, place: int) -> str:
         """The revision for a new Pod: below the partition it stays the current one."""
@@ -188,7 +195,8 @@ class _Board:
     def shrink(self, change: MemberChanges) -> bool:
         """Delete Pods beyond the last place, the highest first; if ordered, a broken Pod blocks the others."""
         ordered = self._set.ordered
-        broken = next((place for place in (*self._places, *reversed(self._condemned)) if not self._up(place)), None)
+        # If ordered, the Pods at the places all work, or this step would not have been reached.
+        broken = next((place for place in reversed(self._condemned) if not self._up(place)), None)
         for place in self._condemned:
             pod = self._taken[place]
             if ordered and (pod.terminating or (not self._available(pod) and place != broken)):
@@ -201,14 +209,13 @@ class _Board:
 
     def outdated(self) -> list[Pod]:
         """Outdated Pods to delete, the highest ordinal first, as many as may be unavailable."""
-        down = sum(not self._up(place) for place in self._places)
+        down = len(self._places) - sum(self._up(place) for place in self._filled)
         left = self._set.unavailable - down
         old = [
             pod
-            for place in reversed(self._places)
+            for place in reversed(self._filled)
             if place >= self._set.partition
-            and (pod := self._taken.get(place)) is not None
-            and not pod.finished
+            and not (pod := self._taken[place]).finished
             and not pod.terminating
             and revision_of(pod) != self._revisions.update
         ]

@@ -13,7 +13,7 @@ from seamark.access.informer import Informer
 from seamark.controllers.workloads.history import Collision, History, Revision, restored
 from seamark.controllers.workloads.owners import Claims, Dependants, claim
 from seamark.controllers.workloads.pods import PodKeeper, Verb
-from seamark.controllers.workloads.replicas import next_available
+from seamark.controllers.workloads.replicas import BURST, next_available, pause
 from seamark.controllers.workloads.statefulset import (
     MemberChanges,
     Revisions,
@@ -54,7 +54,11 @@ class StatefulSetController(WorkloadController[StatefulSet]):
         self._history.follow(self.owners, self.queue.add)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        self.queue.add(key)
+        stateful_set = self._workloads.by_key(key)
+        if stateful_set is None or stateful_set.status.replicas < BURST:
+            self.queue.add(key)
+        else:
+            self.queue.add_batched(key, at_least=pause(stateful_set.spec.replicas, stateful_set.status.replicas))
 
     # --- one StatefulSet ---------------------------------------------------------------------------
 
@@ -77,7 +81,8 @@ class StatefulSetController(WorkloadController[StatefulSet]):
         update = await self._update_revision(key, stateful_set, history)
         if update is None:
             return
-        current = next((r for r in history if r.metadata.name == stateful_set.status.current_revision), update)
+        named = stateful_set.status.current_revision
+        current = next((r for r in history if r.metadata.name == named and restored(r)), update)
         revisions = Revisions(current.metadata.name, update.metadata.name)
         failure = None
         if await self._keeper.settled(key):

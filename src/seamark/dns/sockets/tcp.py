@@ -1,7 +1,9 @@
 """Answers over TCP.  Clients may send queries without waiting for replies; each reply is sent when it is ready.
 
-A connection is closed after some time without a complete message (single bytes do not keep it open), and at once if
-there are too many connections.
+A connection is closed after some time without a complete message (single bytes do not keep it open).  If there are too
+many connections, the one that has been idle longest is closed for the new one (RFC 7766, section 6.2.3, leaves that to
+the server), so that idle connections cannot keep other clients out.  A client that holds its full share of connections
+loses one of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
+from itertools import takewhile
 from typing import cast
 
 from seamark.dns.responder import Reply, Responder
@@ -39,11 +42,21 @@ def bind_tcp(host: str, port: int, *, shared: bool) -> socket.socket:
 class TcpListener:
     """The connections of one listening socket."""
 
-    def __init__(self, responder: Responder, background: Background, *, connections: int, idle_seconds: float) -> None:
+    def __init__(
+        self,
+        responder: Responder,
+        background: Background,
+        *,
+        connections: int,
+        per_client: int,
+        idle_seconds: float,
+    ) -> None:
         self.responder = responder
         self.background = background
-        self.open: set[_Connection] = set()
+        self.open: dict[_Connection, None] = {}  # in the order of their last message, so that the first is idle longest
+        self._of_client: dict[str, dict[_Connection, None]] = {}  # the same, in the order of their beginning
         self._connections = connections
+        self._per_client = per_client
         self._idle_seconds = idle_seconds
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
@@ -64,16 +77,49 @@ class TcpListener:
             await self._server.wait_closed()
 
     def admit(self, connection: _Connection) -> bool:
-        if len(self.open) >= self._connections:
+        """Take a new connection, if need be in the place of one that is idle; False if there is none."""
+        own = self._of_client.get(connection.client, {})
+        if len(own) >= self._per_client:
+            room = self._close_one(sorted(own, key=lambda each: each.active_at))
+        else:
+            room = len(self.open) < self._connections or self._close_one(self.open)
+        if not room:
             self.responder.measures.refused_connections.add()
             return False
-        self.open.add(connection)
+        self.open[connection] = None
+        self._of_client.setdefault(connection.client, {})[connection] = None
         return True
+
+    def _close_one(self, candidates: Iterable[_Connection]) -> bool:
+        """Close the first connection that waits for no reply."""
+        for connection in candidates:
+            if not connection.waiting:
+                self.responder.measures.displaced_connections.add()
+                connection.close()
+                self.forget(connection)
+                return True
+        return False
+
+    def forget(self, connection: _Connection) -> None:
+        """A connection is closed or about to be."""
+        self.open.pop(connection, None)
+        own = self._of_client.get(connection.client, {})
+        own.pop(connection, None)
+        if not own:
+            self._of_client.pop(connection.client, None)
+
+    def heard(self, connection: _Connection) -> None:
+        """A connection had a message or sent a late reply: it moves to the end of the order of idleness."""
+        connection.active_at = self._loop.time()
+        if connection in self.open:
+            del self.open[connection]
+            self.open[connection] = None
 
     def _close_idle(self) -> None:
         """Close idle connections.  One timer serves all: a timer per connection would cost more than its queries."""
         oldest = self._loop.time() - self._idle_seconds
-        for connection in [c for c in self.open if c.active_at < oldest and not c.waiting]:
+        idle = takewhile(lambda each: each.active_at < oldest, self.open)
+        for connection in [each for each in idle if not each.waiting]:
             connection.close()
         self._sweep = self._loop.call_later(min(1.0, self._idle_seconds / 2), self._close_idle)
 
@@ -83,12 +129,11 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, listener: TcpListener) -> None:
         self.active_at = 0.0
+        self.client = ""
         self.waiting = 0
         self._listener = listener
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
-        self._loop = asyncio.get_running_loop()
-        self._client = ""
         self._full = False  # the write buffer is full, because the client does not read its replies
 
     def close(self) -> None:
@@ -98,17 +143,17 @@ class _Connection(asyncio.Protocol):
     # --- asyncio.Protocol --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.active_at = self._loop.time()
+        self.active_at = asyncio.get_running_loop().time()
         stream = cast(asyncio.Transport, transport)  # uvloop's class has its methods, but does not inherit from it
+        peer = transport.get_extra_info("peername")
+        self.client = peer[0] if peer else ""
         if not self._listener.admit(self):
             stream.abort()
             return
         self._transport = stream
-        peer = transport.get_extra_info("peername")
-        self._client = peer[0] if peer else ""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._listener.open.discard(self)
+        self._listener.forget(self)
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
@@ -136,7 +181,7 @@ class _Connection(asyncio.Protocol):
                 break
             packet = bytes(buffer[at + 2 : end])
             at = end
-            self.active_at = self._loop.time()
+            self._listener.heard(self)
             self._answer(packet)
         del buffer[:at]
         if self._transport is not None and not self._transport.is_closing():
@@ -153,7 +198,7 @@ class _Connection(asyncio.Protocol):
             hits = entry.hits = entry.hits + 1
             self._send(packet[:2] + entry.forms[hits % entry.spread])
         else:
-            outcome = responder.try_to_respond(packet, responder.tcp, client=self._client)
+            outcome = responder.try_to_respond(packet, responder.tcp, client=self.client)
             if isinstance(outcome, Awaitable):
                 self.waiting += 1
                 self._listener.background(self._answer_later(outcome))
@@ -167,7 +212,7 @@ class _Connection(asyncio.Protocol):
             self._send(await outcome)
         finally:
             self.waiting -= 1
-            self.active_at = self._loop.time()
+            self._listener.heard(self)
             self._listener.responder.measures.took("tcp", time.perf_counter() - began)
             self._take_messages()
 

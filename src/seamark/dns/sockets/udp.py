@@ -45,12 +45,15 @@ def bind_udp(host: str, port: int, *, shared: bool) -> socket.socket:
 
 
 class UdpListener:
-    """Answers the queries of one socket until :meth:`close`."""
+    """Answers the queries of one socket until :meth:`close`; ``failed`` is called if it can no longer be read."""
 
-    def __init__(self, sock: socket.socket, responder: Responder, background: Background) -> None:
+    def __init__(
+        self, sock: socket.socket, responder: Responder, background: Background, *, failed: Callable[[OSError], None]
+    ) -> None:
         self._sock = sock
         self._responder = responder
         self._background = background
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         wildcard = sock.getsockname()[0] in ("0.0.0.0", "::")
         if mmsg.available:
@@ -70,7 +73,12 @@ class UdpListener:
     def _drain_batches(self) -> None:
         batch = self._batch
         for _ in range(_ROUNDS):
-            count = batch.receive()
+            try:
+                count = batch.receive()
+            except OSError as error:
+                self._loop.remove_reader(self._sock)  # which would call this again and again
+                self._failed(error)
+                return
             if not count:
                 return
             self._answer_batch(count)

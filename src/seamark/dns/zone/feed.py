@@ -107,6 +107,10 @@ class ZoneFeed(Derived):
         self.complete.set()
         log.info("%d Services in %d namespaces are known", len(zone.services), len(zone.namespaces))
 
+    def stop(self) -> None:
+        """Follow the cluster no longer; the informers may have other readers."""
+        self._following.close()
+
     def reset(self) -> None:
         self._zone.clear()
         self._cleared()

@@ -1,6 +1,6 @@
 """Reads JSON byte by byte, for two things that a fast parser does not report: Go's error messages and repeated keys.
 
-It is slow, so it is only used for texts that are small or broken, or that seem to repeat a key.
+It is slow, so it is only used for texts that are broken or seem to repeat a key, and it stops after so many values.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 
 DEEPEST = 10_000  # Go's limit
+# The rest of a longer text is not looked at: it would only make a message better, but delay all other requests.
+MOST_VALUES = 50_000
 
 # No kind has fields deeper or longer than this; building the text of such paths could waste a lot of memory.
 _DEEPEST_PATH = 64
@@ -31,7 +33,7 @@ Stack = list[tuple[set[str] | None, str | None, int]]
 
 
 def check(text: bytes) -> None:
-    """Raises :class:`SyntaxFault` if this is not one JSON value."""
+    """Raises :class:`SyntaxFault` if this is not one JSON value, as far as it is looked at."""
     for _ in keys(text):
         pass
 
@@ -39,12 +41,12 @@ def check(text: bytes) -> None:
 def keys(text: bytes) -> Iterator[tuple[str, bool]]:
     """The path of every key (``spec.ports[0].name``), and whether it repeats a key of its object, in text order.
 
-    Keys deeper or longer than those of any kind are skipped.
+    Keys deeper or longer than those of any kind are skipped, and those behind the first :data:`MOST_VALUES` values.
     """
     stack: Stack = []
     position = _skip(text, 0)
     here: str | None = ""
-    while True:
+    for _ in range(MOST_VALUES):
         opener = text[position : position + 1]
         if opener in (b"{", b"["):
             if len(stack) == DEEPEST:

@@ -1,57 +1,108 @@
 """Reads YAML bodies as Kubernetes does: as another notation for JSON.
 
 There are no dates and no base-60 numbers, keys are always strings, and only the first document is read.
+
+The value is built straight from the parser's events (libyaml's, where PyYAML has it), so that everything is counted
+before it is made: aliases and merge keys count as much as the values they stand for.  A reading can pause after any
+event, which lets the event loop do other work in between.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 
-# A limit on the number of values, because aliases can make a small text expand to a huge value.
-LARGEST_EXPANSION = 400_000
+# The most values in a document, with those that aliases and merge keys repeat.  No object of Kubernetes has as many.
+MOST_VALUES = 100_000
+# Deeper values would be too deep for functions that call themselves, and libyaml's time grows with depth times length.
+DEEPEST = 500
+# libyaml compares each %TAG with all before it.
+MOST_DIRECTIVES = 64
+MOST_REPEATED = 100
+
+_EVENTS: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_PREFIX = "error converting YAML to JSON: "
+_TAG = "tag:yaml.org,2002:"
+# All that may come before the document: directives, comments and every kind of space and line break.
+_BEFORE_DOCUMENT = re.compile(rb"(?:[\s\xc2\x85\xe2\x80\xa8\xa9\xef\xbb\xbf]|[#%][^\r\n]*)*")
 
 
 class YamlFault(ValueError):
     """The text is not YAML, or has values that JSON cannot express."""
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with JSON's types only; it records repeated keys."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  # PyYAML's own name and form
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.repeated: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        self.flatten_mapping(node)
-        mapping: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = _key(self.construct_object(key_node, deep=True))
-            if key in mapping:
-                self.repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
-            mapping[key] = self.construct_object(value_node, deep=True)
-        return mapping
+# --- scalars ---------------------------------------------------------------------------------------
 
 
+def _integer(text: str) -> int:
+    digits = text.replace("_", "")
+    bare = digits.lstrip("+-")
+    base = {"0b": 2, "0x": 16}.get(bare[:2], 8 if bare[:1] == "0" else 10)
+    return int(digits, base)
+
+
+def _float(text: str) -> float:
+    number = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+    if number - number != 0:
+        raise YamlFault(f"{_PREFIX}json: unsupported value: {number}")
+    return number
+
+
+def _boolean(text: str) -> bool:
+    return {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}[text.lower()]
+
+
+_CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "bool": _boolean,
+    "int": _integer,
+    "float": _float,
+    "null": lambda text: None,
+    "str": str,
+}
 _DECIMAL = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 
-# The types of unquoted text: tag, pattern, and the first characters it may have.  They are tried in this order.
-for _tag, _pattern, _first in (
+# The types of unquoted text by the first character it may have.  They are tried in this order.
+_PLAIN: dict[str, list[tuple[Callable[[str], Any], re.Pattern[str]]]] = {}
+for _type, _pattern, _first in (
     ("bool", "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
     ("int", r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)", "-+0123456789"),
     ("float", rf"{_DECIMAL}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.0123456789"),
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("merge", "<<", "<"),
 ):
     for _character in _first:
-        _Loader.yaml_implicit_resolvers.setdefault(_character, []).append(
-            (f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"))
-        )
+        _PLAIN.setdefault(_character, []).append((_CONVERTERS[_type], re.compile(_pattern)))
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    text: str = event.value
+    if not text.isascii():
+        _check_text(text)
+    tag = event.tag
+    if tag is None or tag == "!":
+        if event.implicit[0]:
+            for convert, pattern in _PLAIN.get(text[:1], ()):
+                if pattern.fullmatch(text):
+                    return convert(text)
+        return text
+    type = tag.removeprefix(_TAG)
+    converter = _CONVERTERS.get(type)
+    if converter is None:
+        raise _fault(event, f"cannot read a value with the tag {tag}")
+    try:
+        return converter(text)
+    except (ValueError, LookupError) as error:
+        raise _fault(event, f"cannot decode !!str `{text[:50]}` as a !!{type}") from error
+
+
+def _check_text(text: str) -> None:
+    """Reject half a surrogate pair, which an escape can produce but UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise YamlFault(f"{_PREFIX}yaml: {error.reason}") from error
 
 
 def _key(key: Any) -> str:
@@ -62,58 +113,165 @@ def _key(key: Any) -> str:
         return "true" if key else "false"
     if isinstance(key, int | float):
         return str(key)
-    raise YamlFault(f"error converting YAML to JSON: unsupported map key of type: {type(key).__name__}")
+    raise YamlFault(f"{_PREFIX}unsupported map key of type: {type(key).__name__}")
+
+
+# --- documents -------------------------------------------------------------------------------------
+
+
+class _Open:
+    """A mapping or list whose end has not been read."""
+
+    __slots__ = ("anchor", "before", "key", "line", "merges", "value")
+
+    def __init__(self, value: dict[str, Any] | list[Any], anchor: str | None, before: int) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.before = before  # how many values were counted before this one
+        self.key: str | None = None  # of a mapping: the key whose value comes next
+        self.merges = False  # that key is <<
+        self.line = 0
+
+
+class Reading:
+    """One text that is being read: call :meth:`go_on` until it is False, then :meth:`result`."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._events: Any = None
+        self._fault: YamlFault | None = None
+        self._open: list[_Open] = []
+        # The value of each anchor, and how many values it counts for: none while its end has not been read.
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._value: Any = None
+        self._done = False
+        self.count = 0
+        self.repeated: list[str] = []
+
+    def go_on(self, events: int) -> bool:
+        """Read so many events more; False once there is nothing left to read."""
+        try:
+            if self._events is None and not self._done:
+                self._begin()
+            while events > 0 and not self._done:
+                self._take(self._events.get_event())
+                events -= 1
+        except YamlFault as fault:
+            self._fault, self._done = fault, True
+        except (yaml.YAMLError, ValueError) as error:
+            self._fault, self._done = YamlFault(f"{_PREFIX}yaml: {_sentence(error)}"), True
+        if self._done and self._events is not None:
+            self._events.dispose()
+            self._events = None
+        return not self._done
+
+    def result(self) -> tuple[Any, list[str]]:
+        """The value of the first document, and warnings about repeated keys.  Reads what is not read yet."""
+        while self.go_on(MOST_VALUES):
+            pass
+        if self._fault is not None:
+            raise self._fault
+        return self._value, [f"yaml: unmarshal errors:\n  {sentence}" for sentence in self.repeated]
+
+    def _begin(self) -> None:
+        before = _BEFORE_DOCUMENT.match(self._text)
+        if before is not None and before[0].count(b"%TAG") > MOST_DIRECTIVES:
+            raise YamlFault(f"{_PREFIX}yaml: more than {MOST_DIRECTIVES} directives")
+        self._events = _EVENTS(self._text.decode())
+
+    def _take(self, event: Any) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._counted(1, "the document has too many values")
+                self._put(_scalar(event), event)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._counted(1, "the document has too many values")
+                if len(self._open) == DEEPEST:
+                    raise _fault(event, "exceeded max depth")
+                is_mapping = isinstance(event, yaml.MappingStartEvent)
+                if event.tag not in (None, "!", _TAG + ("map" if is_mapping else "seq")):
+                    raise _fault(event, f"cannot read a value with the tag {event.tag}")
+                if event.anchor is not None:
+                    self._anchors[event.anchor] = None, 0
+                self._open.append(_Open({} if is_mapping else [], event.anchor, self.count - 1))
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                ended = self._open.pop()
+                if ended.anchor is not None:
+                    self._anchors[ended.anchor] = ended.value, self.count - ended.before
+                self._place(ended.value, event)
+            case yaml.AliasEvent():
+                if event.anchor not in self._anchors:
+                    raise _fault(event, f"unknown anchor '{event.anchor}' referenced")
+                value, size = self._anchors[event.anchor]
+                if not size:
+                    raise _fault(event, f"anchor '{event.anchor}' value contains itself")
+                self._counted(size, "document contains excessive aliasing")
+                self._place(value, event)
+            case yaml.DocumentEndEvent() | yaml.StreamEndEvent():
+                self._done = True
+
+    def _counted(self, values: int, refusal: str) -> None:
+        self.count += values
+        if self.count > MOST_VALUES:
+            raise YamlFault(f"{_PREFIX}yaml: {refusal}")
+
+    def _put(self, value: Any, event: yaml.ScalarEvent) -> None:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value, 1
+        top = self._open[-1] if self._open else None
+        is_key = top is not None and top.key is None and isinstance(top.value, dict)
+        if top is not None and is_key and value == "<<" and event.implicit[0]:
+            top.merges = True
+        self._place(value, event)
+
+    def _place(self, value: Any, event: Any) -> None:
+        """Put a complete value where it belongs: it is an element, a key, the value of a key, or the document."""
+        if not self._open:
+            self._value = value
+            return
+        top = self._open[-1]
+        if isinstance(top.value, list):
+            top.value.append(value)
+        elif top.key is None:
+            top.key, top.line = _key(value), event.start_mark.line + 1
+        else:
+            key, top.key = top.key, None
+            if top.merges:
+                top.merges = False
+                self._merge(top, value, event)
+            else:
+                if key in top.value:
+                    self._repeats(key, top.line)
+                top.value[key] = value
+
+    def _merge(self, top: _Open, value: Any, event: Any) -> None:
+        """``<<``: the keys of other mappings, unless this one has them; the first of several mappings wins."""
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(source, dict) for source in sources):
+            raise _fault(event, "map merge requires map or sequence of maps as the value")
+        assert isinstance(top.value, dict), "only mappings have keys"
+        for source in sources:
+            for key, part in source.items():
+                if key in top.value:
+                    self._repeats(key, top.line)
+                else:
+                    top.value[key] = part
+
+    def _repeats(self, key: str, line: int) -> None:
+        if len(self.repeated) < MOST_REPEATED:
+            self.repeated.append(f'line {line}: key "{key}" already set in map')
 
 
 def read(body: bytes) -> tuple[Any, list[str]]:
     """The value of the first document, and warnings about repeated keys."""
-    try:
-        loader = _Loader(body.decode())
-        try:
-            value = loader.get_data() if loader.check_node() else None
-        finally:
-            loader.dispose()
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise YamlFault(f"error converting YAML to JSON: yaml: {_sentence(error)}") from error
-    except RecursionError as error:
-        raise YamlFault("error converting YAML to JSON: yaml: exceeded max depth") from error
-    except ValueError as error:
-        raise YamlFault(f"error converting YAML to JSON: yaml: {error}") from error
-    _check(value)
-    warnings = [f"yaml: unmarshal errors:\n  {sentence}" for sentence in loader.repeated]
-    return value, warnings
+    return Reading(body).result()
+
+
+def _fault(event: Any, problem: str) -> YamlFault:
+    return YamlFault(f"{_PREFIX}yaml: line {event.start_mark.line + 1}: {problem}")
 
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return " ".join(str(error).split())
-
-
-def _check(value: Any) -> None:
-    """Reject values that JSON cannot express, and values that aliases make huge or let contain themselves."""
-    waiting, seen = [value], 0
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            waiting.extend(part)
-            waiting.extend(part.values())
-        elif isinstance(part, list):
-            waiting.extend(part)
-        elif isinstance(part, str) and not part.isascii():
-            _check_text(part)
-        elif isinstance(part, float) and part - part != 0:
-            raise YamlFault("error converting YAML to JSON: json: unsupported value: " + str(part))
-        elif not isinstance(part, str | int | float | None):
-            raise YamlFault(f"error converting YAML to JSON: unsupported value of type {type(part).__name__}")
-        seen += 1
-        if seen + len(waiting) > LARGEST_EXPANSION:
-            raise YamlFault("error converting YAML to JSON: yaml: document contains excessive aliasing")
-
-
-def _check_text(text: str) -> None:
-    """Reject half a surrogate pair, which an escape can produce but UTF-8 cannot encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise YamlFault(f"error converting YAML to JSON: yaml: {error.reason}") from error

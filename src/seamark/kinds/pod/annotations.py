@@ -9,6 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.pod.environment import descending_path_mistakes
 from seamark.kinds.pod.security import each_container
 from seamark.kinds.values.fields import Errors, forbidden, invalid
+from seamark.kinds.values.numbers import int64
 from seamark.kinds.wellknown import DELETION_COST_ANNOTATION
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -26,7 +27,7 @@ def annotation_mistakes(annotations: dict[str, str], spec: Object, path: str) ->
         sentence = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], sentence))
     cost = annotations.get(DELETION_COST_ANNOTATION)
-    if cost is not None and not (_cost.fullmatch(cost) and -(1 << 31) <= int(cost) < 1 << 31):
+    if cost is not None and not _is_cost(cost):
         errors.append(invalid(f"{path}[{DELETION_COST_ANNOTATION}]", cost, "must be a 32bit integer"))
     for key in sorted(annotations):
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
@@ -35,6 +36,11 @@ def annotation_mistakes(annotations: dict[str, str], spec: Object, path: str) ->
         if key.startswith(APP_ARMOR):
             errors += _app_armor_mistakes(key, annotations[key], spec, path)
     return errors
+
+
+def _is_cost(text: str) -> bool:
+    number = int64(text) if _cost.fullmatch(text) else None
+    return number is not None and -(1 << 31) <= number < 1 << 31
 
 
 def _seccomp_mistakes(profile: str, path: str) -> Errors:

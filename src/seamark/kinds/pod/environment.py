@@ -11,7 +11,6 @@ from seamark.kinds.values.metadata import dns_label, dns_subdomain, qualified_na
 from seamark.kinds.values.quantity import amount
 
 _printable = re.compile(r"[ -<>-~]*", re.ASCII)  # printable ASCII without "="
-_subscript = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 
 ENV_FIELDS = (
     "metadata.name",
@@ -124,6 +123,12 @@ def env_from_mistakes(sources: list[Object], path: str) -> Errors:
     return errors
 
 
+def _subscripted(field: str) -> tuple[str, str | None]:
+    """``metadata.labels`` and ``app`` of ``metadata.labels['app']``; the field and None if it has no such end."""
+    whole, bracket, subscript = field[:-2].rpartition("['")
+    return (whole, subscript) if bracket and field.endswith("']") else (field, None)
+
+
 def field_reference_mistakes(reference: Object, supported: tuple[str, ...], path: str) -> Errors:
     """What is wrong with a ``fieldRef``; ``supported`` are the allowed fields without a subscript."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
@@ -132,8 +137,7 @@ def field_reference_mistakes(reference: Object, supported: tuple[str, ...], path
     if not field:
         return [required(f"{path}.fieldPath")]
     refused = ""
-    parts = _subscript.fullmatch(field)
-    whole, subscript = (parts[1], parts[2]) if parts else (field, None)
+    whole, subscript = _subscripted(field)
     if field == "spec.host":
         whole = "spec.nodeName"  # its name before v1
     if version != "v1":

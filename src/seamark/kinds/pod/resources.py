@@ -17,7 +17,7 @@ from seamark.kinds.values.fields import (
     required,
 )
 from seamark.kinds.values.metadata import dns_label, qualified_name
-from seamark.kinds.values.quantity import amount, canonical
+from seamark.kinds.values.quantity import amount, canonical, measure
 
 _COMPUTE = ("cpu", "memory")
 _HUGE = "hugepages-"
@@ -84,7 +84,7 @@ def _pod_name_mistakes(name: str, path: str) -> Errors:
 
 def quantity_mistakes(name: str, quantity: str, path: str) -> Errors:
     errors: Errors = []
-    much = amount(quantity)
+    much = measure(quantity)
     if much < 0:
         errors.append(invalid(path, quantity, "must be greater than or equal to 0"))
     if is_counted(name) and much % 1:
@@ -155,10 +155,11 @@ def _against_limit(name: str, request: str, limit: str | None, path: str) -> Err
 
 def _divides(name: str, quantity: str) -> bool:
     try:
-        page = amount(name.removeprefix(_HUGE))
+        page = measure(name.removeprefix(_HUGE))
     except ValueError:
         return False
-    return page > 0 and amount(quantity) % page == 0
+    # Whole billionths, the finest that quantities have: decimals do not divide by very small ones.
+    return page > 0 and int(measure(quantity).scaleb(9)) % int(page.scaleb(9)) == 0
 
 
 def _claim_mistakes(listed: list[Object], path: str, claims: set[str]) -> Errors:
@@ -190,7 +191,7 @@ def round_up(resources: dict[str, str]) -> None:
     """Round amounts up to thousandths, the finest that Kubernetes keeps."""
     for name, quantity in resources.items():
         if quantity and quantity[-1] in "nu":
-            resources[name] = canonical(f"{(amount(quantity) * 1000).to_integral_value(ROUND_CEILING):f}m")
+            resources[name] = canonical(f"{(measure(quantity) * 1000).to_integral_value(ROUND_CEILING):f}m")
 
 
 def total(quantities: Iterable[str]) -> str:
@@ -198,7 +199,7 @@ def total(quantities: Iterable[str]) -> str:
     listed = list(quantities)
     if len(listed) == 1:
         return listed[0]
-    summed = sum(map(amount, listed), Decimal(0))
+    summed = sum(map(measure, listed), Decimal(0))
     if listed and listed[0].endswith("i"):
         return canonical(f"{(summed / 1024).normalize():f}Ki")
     return canonical(f"{summed.normalize():f}")
@@ -223,7 +224,7 @@ def quality_of_service(spec: Object) -> str:
         limited = set()
         for field, sums in (("requests", requests), ("limits", limits)):
             for name, quantity in (resources.get(field) or {}).items():
-                if name in _COMPUTE and (much := amount(quantity)) > 0:
+                if name in _COMPUTE and (much := measure(quantity)) > 0:
                     sums[name] = sums.get(name, Decimal(0)) + much
                     if field == "limits":
                         limited.add(name)

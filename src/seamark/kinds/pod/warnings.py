@@ -8,7 +8,7 @@ from seamark.errors import Object
 from seamark.kinds.pod.annotations import APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD
 from seamark.kinds.pod.security import each_container
 from seamark.kinds.values.addresses import ip_warnings
-from seamark.kinds.values.quantity import amount
+from seamark.kinds.values.quantity import measure
 
 _DEPRECATED_ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": (
@@ -112,7 +112,7 @@ def _repeated(entries: list[Object], field: str, path: str) -> Iterator[str]:
 
 def _fractions(resources: dict[str, str], path: str) -> Iterator[str]:
     for name in ("memory", "ephemeral-storage"):
-        if name in resources and amount(resources[name]) % 1:
+        if name in resources and measure(resources[name]) % 1:
             yield f'{path}[{name}]: fractional byte value "{resources[name]}" is invalid, must be an integer'
 
 

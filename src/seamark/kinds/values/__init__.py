@@ -6,6 +6,7 @@
 - ``selectors``: label selectors and field selectors: parsing and matching
 - ``label_selector``: the LabelSelector inside objects: validation and printing
 - ``addresses``: IP addresses and CIDRs
+- ``numbers``: whole numbers in texts
 - ``ports``: port numbers, port names and protocols
 - ``quantity``: resource quantities such as ``100m`` and ``1Gi``
 - ``times``: timestamps and durations

@@ -16,7 +16,8 @@ import msgspec
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
 _SPLIT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
-_pattern = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
+# Possessive (``*+``), so that the time for a text that does not match is linear.
+_pattern = re.compile(r"([+-]?)(\d*+)(?:\.(\d*+))?([eEinumkKMGTP]*+[-+]?\d*+)", re.ASCII)
 _exponent = re.compile(r"[eE]([-+]?\d+)", re.ASCII)
 
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -27,6 +28,7 @@ _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0
 _FINEST = -9  # nothing smaller than a nano
 _LARGEST_BINARY = 2**63 - 1
 _LARGEST_EXPONENT = 2**31 - 1
+MOST = Decimal(10**27)
 _KEPT_DIGITS = 18  # longer numbers are always printed in canonical form
 
 
@@ -136,5 +138,10 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def amount(text: str) -> Decimal:
-    """The amount of a quantity, to compare and add."""
+    """The exact amount of a quantity, only to compare: it may be 1e2147483647, which arithmetic cannot handle."""
     return parse(text).value
+
+
+def measure(text: str) -> Decimal:
+    """The amount of a quantity, at most ``MOST``, to calculate with."""
+    return max(-MOST, min(amount(text), MOST))

@@ -21,6 +21,7 @@ import msgspec
 from seamark.errors import BadRequest
 from seamark.kinds.values.fields import FieldError, invalid
 from seamark.kinds.values.metadata import label_value, qualified_name
+from seamark.kinds.values.numbers import int64
 
 Operator = Literal["=", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
@@ -37,16 +38,8 @@ _BINARY_WORDS = "in, notin, =, ==, !=, gt, lt"
 _EXPRESSION_OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 _token = re.compile(r"!=|==|[=!(),<>]|[^=!(),<> \t\r\n]+")
-_integer = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _SPECIAL = frozenset(("=", "==", "!=", "!", "(", ")", ",", "<", ">"))
 _END = ""
-
-
-def _int64(text: str) -> int | None:
-    if not _integer.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(1 << 63) <= number < 1 << 63 else None
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -68,10 +61,10 @@ class Requirement(msgspec.Struct, frozen=True):
             case "!":
                 return value is None
             case "gt" | "lt":
-                number = None if value is None else _int64(value)
-                if number is None:
+                number = None if value is None else int64(value)
+                limit = int64(self.values[0])
+                if number is None or limit is None:
                     return False
-                limit = int(self.values[0])
                 return number > limit if self.operator == "gt" else number < limit
 
     def __str__(self) -> str:
@@ -196,7 +189,7 @@ def _mistakes(requirement: Requirement) -> list[FieldError]:
         wrong.append(invalid("values", list(values), "for 'in', 'notin' operators, values set can't be empty"))
     elif operator in ("exists", "!") and values:
         wrong.append(invalid("values", list(values), "values set must be empty for exists and does not exist"))
-    elif operator in ("gt", "lt") and _int64(values[0]) is None:
+    elif operator in ("gt", "lt") and int64(values[0]) is None:
         wrong.append(invalid("values[0]", values[0], "for 'Gt', 'Lt' operators, the value must be an integer"))
     for i, value in enumerate(values):
         if sentences := label_value(value):

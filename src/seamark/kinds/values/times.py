@@ -35,6 +35,9 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 
 
+_LONGEST_DURATION = 100  # characters; the time to search a text grows with the square of its length
+
+
 class TimeError(ValueError):
     """The text is not a timestamp; the message is Go's."""
 
@@ -122,6 +125,15 @@ def _zone(zone: str) -> timezone:
     return timezone(-offset if zone[0] == "-" else offset)
 
 
+def later(timestamp: str, seconds: int) -> str:
+    """The time so many seconds after another one, any number that fits into 64 bits.
+
+    As in Go, whose durations are 64-bit numbers of nanoseconds that wrap around, it is at most 292 years away.
+    """
+    nanoseconds = (seconds * 10**9 + (1 << 63)) % (1 << 64) - (1 << 63)
+    return text(parse(timestamp) + nanoseconds // 10**9)
+
+
 def age(now: float, timestamp: str | None) -> str:
     """How long ago a timestamp is, as ``kubectl get`` shows it; ``<unknown>`` without a timestamp."""
     return duration(now - parse(timestamp)) if timestamp else "<unknown>"
@@ -129,7 +141,7 @@ def age(now: float, timestamp: str | None) -> str:
 
 def parse_duration(text: str) -> float:
     """Seconds, from ``3s``, ``1m30s``, ``250ms`` or ``2d``; ``ValueError`` for anything else."""
-    if not text or _DURATION_PART.sub("", text):
+    if not text or len(text) > _LONGEST_DURATION or _DURATION_PART.sub("", text):
         raise ValueError(f"{text!r} is not a duration such as 3s, 1m30s, 250ms or 2d")
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))
 

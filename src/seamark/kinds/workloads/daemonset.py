@@ -13,6 +13,7 @@ from seamark.kinds.resource import DAEMON_SETS
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed
+from seamark.kinds.values.numbers import int64
 from seamark.kinds.values.times import age
 from seamark.kinds.workloads import workload
 
@@ -75,13 +76,13 @@ class DaemonSetKind(workload.Workload):
     def prepare_update(self, obj: Object, old: Object) -> None:
         super().prepare_update(obj, old)
         before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
-        _annotate(obj, int(before) + (obj["spec"]["template"] != old["spec"]["template"]))
+        _annotate(obj, (int64(before) or 0) + (obj["spec"]["template"] != old["spec"]["template"]))
 
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)
         before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
         if before is not None:
-            _annotate(obj, int(before))
+            _annotate(obj, int64(before) or 0)
 
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]

@@ -14,6 +14,7 @@ from seamark.kinds.pod.warnings import spec_warnings
 from seamark.kinds.values.fields import Errors, FieldError, forbidden, invalid, not_supported, required
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed, readable
 from seamark.kinds.values.metadata import dns_label
+from seamark.kinds.values.numbers import LARGEST, int64
 
 _percent = re.compile("[0-9]+%")
 _IMMUTABLE = "field is immutable"
@@ -179,7 +180,10 @@ def share_value(value: Any) -> int:
     """The number, or the number before the percent sign; 0 if the value is neither."""
     if isinstance(value, int):
         return value
-    return int(value[:-1]) if _percent.fullmatch(value) else 0
+    if not _percent.fullmatch(value):
+        return 0
+    number = int64(value[:-1])
+    return LARGEST if number is None else number
 
 
 def more_than_all(value: Any, path: str) -> Errors:

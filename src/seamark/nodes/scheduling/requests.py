@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from seamark.kinds.values.quantity import amount
+from seamark.kinds.values.quantity import measure
 from seamark.rules.objects.pod import Container, Pod, Quantity
 
 PODS = "pods"
@@ -17,7 +17,7 @@ HostPort = tuple[int, str, str]  # port, protocol, address ("" is all of them)
 @lru_cache(maxsize=4096)
 def thousandths(quantity: Quantity) -> int:
     """Rounded up, so that the smallest request still counts."""
-    much = amount(str(quantity)) * 1000
+    much = measure(str(quantity)) * 1000
     return int(much.to_integral_value("ROUND_CEILING"))
 
 

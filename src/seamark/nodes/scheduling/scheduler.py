@@ -1,7 +1,8 @@
 """The scheduler: binds Pods to the nodes that :mod:`schedule` chooses.
 
 Pods that fit on no node are parked, in groups with exactly the same requirements.  One Pod of each group is tried again
-when something happens that could help: a Node changes, or a Pod goes.
+when something happens that could help: a Node changes, or a Pod goes.  With many groups, those that waited longest are
+tried first and the others follow in steps, so that one event never causes more than ``GROUPS_AT_ONCE`` attempts.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ from seamark.runtime.queue import Key
 
 Kind = bytes  # identifies a group of Pods with the same requirements
 
+GROUPS_AT_ONCE = 100
+STEP_SECONDS = 0.05
+_NEXT_STEP: Key = ""  # in the queue: no Pod has this key
+
 
 class Scheduler(Controller):
     """Binds Pods to nodes."""
@@ -54,6 +59,10 @@ class Scheduler(Controller):
         self.occupancy = Occupancy()
         self._parked: dict[Kind, dict[Key, bool]] = {}  # by Pod: whether a change of other Pods could help
         self._kinds: dict[Key, Kind] = {}
+        self._events_seen = 0  # that could help parked Pods
+        self._last_node_event = 0
+        self._tried: dict[Kind, int] = {}  # when a group was last tried: the number of events seen by then
+        self._stepping = False
 
     def reset(self) -> None:
         """Keep the Pods that were bound to a node but are not shown there yet."""
@@ -63,6 +72,7 @@ class Scheduler(Controller):
             self.occupancy.put(each)
         self._parked.clear()
         self._kinds.clear()
+        self._tried.clear()
 
     def _undisclosed(self, decided: Occupant) -> bool:
         pod = self._pods.by_key(decided.key)
@@ -81,7 +91,8 @@ class Scheduler(Controller):
     def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
         if new is not None:
             self.occupancy.put_node(new)
-            self._retry(only_hoping=False)
+            self._last_node_event = self._events_seen + 1
+            self._retry()
         else:
             self.occupancy.remove_node(name)
 
@@ -89,7 +100,7 @@ class Scheduler(Controller):
         if new is None or new.finished:
             self._unpark(key)
             if self.occupancy.remove(key):
-                self._retry(only_hoping=True)
+                self._retry()
         elif new.spec.node_name:
             if self.occupancy.knows(new):
                 return
@@ -97,23 +108,42 @@ class Scheduler(Controller):
             self.occupancy.put(occupant(new, new.spec.node_name))
             if self._parked and (old is None or not old.spec.node_name):
                 # Parked Pods may have affinity to this Pod.
-                self._retry(only_hoping=True)
+                self._retry()
         elif old is None or not _same_question(old, new):
             self.queue.add(key)
 
-    def _retry(self, *, only_hoping: bool) -> None:
+    def _retry(self) -> None:
         """Something happened that may help: try one Pod of each group, and after a success the next."""
-        for parked in self._parked.values():
+        self._events_seen += 1
+        if not self._stepping:
+            self._step()
+
+    def _step(self) -> None:
+        """Try groups that were not tried since the last event; those tried longest ago are the first in the dict."""
+        self._stepping = False
+        for _ in range(min(GROUPS_AT_ONCE, len(self._parked))):
+            kind = next(iter(self._parked))
+            before = self._tried.get(kind, 0)
+            if before == self._events_seen:
+                return
+            parked = self._parked[kind] = self._parked.pop(kind)
+            self._tried[kind] = self._events_seen
             key, hopes = next(iter(parked.items()))
-            if hopes or not only_hoping:
+            # A change of other Pods does not help a group that only a change of Nodes could help.
+            if hopes or before < self._last_node_event:
                 self.queue.add(key)
+        if len(self._parked) > GROUPS_AT_ONCE:
+            self._stepping = True
+            self.queue.add_after(_NEXT_STEP, STEP_SECONDS)
 
     def _park(self, pod: Pod, decision: Decision) -> None:
         key, kind = pod.metadata.key, _kind(pod)
         if self._kinds.get(key, kind) != kind:
             self._unpark(key)
         self._kinds[key] = kind
-        self._parked.setdefault(kind, {})[key] = decision.hopes_for_space
+        if kind not in self._parked:
+            self._parked[kind], self._tried[kind] = {}, self._events_seen
+        self._parked[kind][key] = decision.hopes_for_space
 
     def _unpark(self, key: Key) -> Kind | None:
         kind = self._kinds.pop(key, None)
@@ -121,12 +151,15 @@ class Scheduler(Controller):
             parked = self._parked[kind]
             del parked[key]
             if not parked:
-                del self._parked[kind]
+                del self._parked[kind], self._tried[kind]
         return kind
 
     # --- one Pod -----------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
+        if key == _NEXT_STEP:
+            self._step()
+            return
         pod = self._pods.by_key(key)
         if pod is None or not self._concerns(pod):
             return

@@ -84,7 +84,7 @@ def _never(text: str) -> bool:
 
 
 def _exit_code(text: str) -> int:
-    code = int(text) if text.isascii() and text.isdigit() else 0
+    code = int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else 0
     if not 1 <= code <= 255:
         raise ValueError(text)
     return code

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 
+from seamark.access.backoff import patiently
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import LEASES, NAMESPACES, NODES, PODS
 from seamark.kinds.wellknown import NOT_READY_TAINT
@@ -39,7 +40,11 @@ from seamark.runtime.queue import Key
 def add_nodes(manager: Manager, cluster: Cluster, settings: NodeSettings) -> Simulation | None:
     """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run."""
     if not settings.count:
-        manager.beside("removal of simulated nodes", lambda: registration.dismiss_all(cluster, settings))
+
+        async def dismiss() -> None:
+            await patiently(lambda: registration.dismiss_all(cluster, settings), clock=manager.clock)
+
+        manager.beside("removal of simulated nodes", dismiss)
         return None
     return Simulation(manager, cluster, settings)
 
@@ -92,7 +97,9 @@ class Simulation(Derived):
         )
 
     async def _register(self) -> None:
-        await registration.register(self._cluster, self._settings, now=self._clock.time())
+        await patiently(
+            lambda: registration.register(self._cluster, self._settings, now=self._clock.time()), clock=self._clock
+        )
 
     def reset(self) -> None:
         self.roster.retain(self.nodes.keys())

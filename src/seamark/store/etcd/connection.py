@@ -12,16 +12,23 @@ import grpc
 import grpc.aio
 
 from seamark.store.etcd import messages
-from seamark.store.protocol import StoreError, Unavailable
+from seamark.store.protocol import StoreError, Unavailable, Uncertain
 
 ATTEMPT_SECONDS = 5.0
+AWAY_SECONDS = 1.0  # how long a call is repeated while etcd is known to be away
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.5
 
 # etcd's error texts.  Its status codes are too coarse to tell these errors apart.
 COMPACTED = "etcdserver: mvcc: required revision has been compacted"
 FUTURE = "etcdserver: mvcc: required revision is a future revision"
-_NOT_EXECUTED = ("etcdserver: no leader", "failed to connect to all addresses", "DNS resolution failed")
+_NOT_EXECUTED = (
+    "etcdserver: no leader",
+    "etcdserver: too many requests",
+    "etcdserver: mvcc: database space exceeded",
+    "failed to connect to all addresses",
+    "DNS resolution failed",
+)
 _TOO_LARGE = "received message larger than max"  # its code, RESOURCE_EXHAUSTED, also means an overloaded server
 _LOG_IN_AGAIN = ("etcdserver: invalid auth token", "etcdserver: revision of auth store is old")
 
@@ -144,7 +151,8 @@ class EtcdConnection:
         self._login = login
         self._token: str | None = None
         self._logging_in = asyncio.Lock()
-        self._patience = patience
+        self.patience = patience
+        self._away = False  # the last call that was not refused has failed
 
     async def close(self) -> None:
         await asyncio.gather(*(endpoint.channel.close() for endpoint in self._endpoints))
@@ -161,25 +169,33 @@ class EtcdConnection:
     async def call(self, method: str, request: Any, *, repeatable: bool) -> Any:
         """Send a request until etcd answers or ``patience`` seconds have passed.
 
-        A request that is not ``repeatable`` is not sent again once etcd may have executed it.  In that case, and when
-        the time is up, the error is :class:`Unavailable`.
+        A request that is not ``repeatable`` is not sent again once etcd may have executed it: the error is then
+        :class:`Uncertain`.  When the time is up, it is :class:`Unavailable`.  After that, calls fail sooner until one
+        succeeds; otherwise writers of one object, who take turns, would each wait for all before them.
         """
         clock = asyncio.get_running_loop().time
-        deadline, pause = clock() + self._patience, FIRST_PAUSE_SECONDS
+        patience = min(AWAY_SECONDS, self.patience) if self._away else self.patience
+        deadline, pause = clock() + patience, FIRST_PAUSE_SECONDS
         while True:
             endpoint = self._endpoints[self._current]
             token = self._token
             try:
                 metadata = await self.metadata()
-                timeout = max(0.1, min(ATTEMPT_SECONDS, deadline - clock()))
-                return await endpoint.methods[method](request, timeout=timeout, metadata=metadata)
+                # An etcd that has returned may be slow, so an attempt is not shortened while it is away.
+                timeout = ATTEMPT_SECONDS if self._away else max(0.1, min(ATTEMPT_SECONDS, deadline - clock()))
+                answer = await endpoint.methods[method](request, timeout=timeout, metadata=metadata)
+                self._away = False
+                return answer
             except grpc.aio.AioRpcError as error:
                 verdict, said = judge(error.code(), error.details() or ""), _one_line(error)
                 if verdict is Verdict.REFUSED:
                     raise Refused(endpoint.address, said) from error
-                if clock() + pause > deadline or (verdict is Verdict.UNKNOWN and not repeatable):
+                uncertain = verdict is Verdict.UNKNOWN and not repeatable
+                if uncertain or clock() + pause > deadline:
                     self.move_on(endpoint.address)
-                    raise Unavailable(f"etcd at {endpoint.address}: {said}") from error
+                    self._away = True
+                    kind = Uncertain if uncertain else Unavailable
+                    raise kind(f"etcd at {endpoint.address}: {said}") from error
             if verdict is Verdict.LOG_IN_AGAIN:
                 self.forget_token(token)
             else:

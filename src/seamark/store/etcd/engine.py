@@ -184,6 +184,9 @@ class EtcdStore:
         self._watches.add(watch)
         return watch
 
+    async def check(self) -> None:
+        await self.revision()
+
     async def _check_known(self, revision: int) -> None:
         await self.read("/", "", revision=revision)
 

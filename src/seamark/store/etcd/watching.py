@@ -25,7 +25,7 @@ from seamark.store.etcd.connection import (
     judge,
 )
 from seamark.store.etcd.keys import Keyspace
-from seamark.store.protocol import Batch, Change, Compacted
+from seamark.store.protocol import Batch, Change, Compacted, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         self._denied = False
         self._parts: list[Any] = []  # events of an incomplete answer: further fragments follow
         self._pause = FIRST_PAUSE_SECONDS
+        self._interrupted_at: float | None = None  # since when no member has answered
 
     async def __anext__(self) -> Batch:
         while not self._ended:
@@ -97,6 +98,7 @@ class EtcdWatch(AsyncIterator[Batch]):
         if self._check is not None:
             await self._check(self._position)
             self._check = None
+        self._address = self._connection.address  # the member to move on from, if even the log-in fails
         self._address, self._token, self._call = await self._connection.start_watch()
         start, end = self._keys.whole
         # Start at the position itself, not after it: if the position has been compacted, deletions after it may be
@@ -118,7 +120,7 @@ class EtcdWatch(AsyncIterator[Batch]):
             raise _Interrupted("the stream ended")
         if answer.canceled:
             raise self._cancelled(answer)
-        self._pause, self._denied = FIRST_PAUSE_SECONDS, False
+        self._pause, self._denied, self._interrupted_at = FIRST_PAUSE_SECONDS, False, None
         if answer.created:
             return None
         self._parts += answer.events
@@ -161,7 +163,10 @@ class EtcdWatch(AsyncIterator[Batch]):
         return _Interrupted(answer.cancel_reason)
 
     async def _recover(self, error: grpc.aio.AioRpcError | _Interrupted) -> None:
-        """Prepare to start again, at another member if that may help; raises errors that a new start cannot mend."""
+        """Prepare to start again, at another member if that may help.
+
+        Raises errors that a new start cannot mend, and :class:`Unavailable` if the connection's patience is at its end.
+        """
         self._drop()
         said = str(error)
         if isinstance(error, grpc.aio.AioRpcError):
@@ -173,8 +178,13 @@ class EtcdWatch(AsyncIterator[Batch]):
                     self._connection.forget_token(self._token)
                 case Verdict.NOT_EXECUTED | Verdict.UNKNOWN:
                     self._connection.move_on(self._address)
-        if self._pause == FIRST_PAUSE_SECONDS:
+        now = asyncio.get_running_loop().time()
+        if self._interrupted_at is None:
+            self._interrupted_at = now
             logger.warning("the watch of etcd at %s goes on elsewhere: %s", self._address, said)
+        elif now - self._interrupted_at > self._connection.patience:
+            self._interrupted_at = None
+            raise Unavailable(f"etcd at {self._address}: {said}") from error
         await asyncio.sleep(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
 

@@ -19,7 +19,7 @@ from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import FileLock, connect, prepare, translate
 from seamark.store.sqlite.group import MAX_KEYS
 from seamark.store.sqlite.reader import Reader
-from seamark.store.sqlite.writer import Writer
+from seamark.store.sqlite.writer import MAX_BYTES, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,8 @@ class SqliteStore:
     """A store in one file.  With ``path`` None the file is temporary, and closing the store deletes it.
 
     ``durable=False`` is faster, but a power cut may lose commits (a crash of the process does not).  History is kept
-    for ``history_seconds``, but at most ``history_revisions`` revisions of it; None means no limit.
+    for ``history_seconds``, but at most ``history_revisions`` revisions of it; None means no limit.  A commit waits up
+    to ``patience`` seconds for the disk.
     """
 
     shared = False
@@ -49,12 +50,14 @@ class SqliteStore:
         history_seconds: float | None = 300.0,
         history_revisions: int | None = None,
         watch_buffer: int = 10_000,
+        patience: float = 30.0,
     ) -> None:
         self._asked_path = path
         self._durable = durable and path is not None
         self._window = history.Window(seconds=history_seconds, revisions=history_revisions)
         self._keeps_all = history_seconds is None and history_revisions is None
         self._watch_buffer = watch_buffer
+        self._patience = patience
         self._opened: _Files | None = None
 
     async def open(self) -> None:
@@ -67,7 +70,9 @@ class SqliteStore:
         self._background: set[asyncio.Future[None]] = set()
         opened = await asyncio.to_thread(_Files, self._asked_path, durable=self._durable)
         self._feed = Feed(opened.revision, read_log=self._read_log, buffer=self._watch_buffer)
-        self._writer = Writer(opened.writing, opened.path, revision=opened.revision, publish=self._publish)
+        self._writer = Writer(
+            opened.writing, opened.path, revision=opened.revision, publish=self._publish, patience=self._patience
+        )
         self._readers = [Reader(connection, opened.path, number) for number, connection in enumerate(opened.reading)]
         self._opened = opened
         if not self._keeps_all:
@@ -93,6 +98,12 @@ class SqliteStore:
             raise ValueError(f"a transaction has {len(writes)} keys, more than {MAX_KEYS}")
         self._require_open()
         return await self._writer.commit(writes)
+
+    async def check(self) -> None:
+        opened = self._require_open()
+        if (left := shutil.disk_usage(opened.path).free) < MAX_BYTES:  # a small write can fit where others do not
+            raise Unavailable(f"{opened.path}: only {left} bytes are left on the disk")
+        await self._between_groups(log.rewrite)
 
     def _publish(self, batch: Batch, pages: int) -> None:
         self._feed.publish(batch)

@@ -5,13 +5,15 @@ A file is only written to after two checks: it is a Seamark store, and its forma
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from seamark.store.protocol import StoreError, Unavailable
+from seamark.private_files import open_private
+from seamark.store.protocol import StoreError, Unavailable, Uncertain
 
 APPLICATION_ID = 0x5EA3A4C0  # marks a Seamark store in the file's header; `file` and sqlite3 show it
 
@@ -36,14 +38,26 @@ PAGE_SIZE = 8192  # measured: a tenth cheaper than 4096 for objects of a kilobyt
 CACHE_KILOBYTES = 16 << 10  # per connection; the operating system caches the rest of the file
 
 # Errors that may pass: the disk cannot take the write now.  All others mean that something is wrong with the file.
-PASSING_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}
+PASSING_CODES = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_NOMEM,
+}
+# The write is in the file, but the disk did not confirm it: after a crash it may be there or not.
+UNCERTAIN_CODES = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 PRIMARY_CODE = 0xFF  # SQLite's extended codes keep the primary one in the low byte
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
     """The store error for a SQLite error."""
-    code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
-    kind = Unavailable if code in PASSING_CODES else StoreError
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in UNCERTAIN_CODES:
+        return Uncertain(f"{path}: {error}")
+    kind = Unavailable if code & PRIMARY_CODE in PASSING_CODES else StoreError
     return kind(f"{path}: {error}")
 
 
@@ -56,7 +70,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._path = Path(f"{path}.lock")
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
         try:
@@ -65,8 +79,9 @@ class FileLock:
             holder = os.read(self._descriptor, 32).decode(errors="replace").strip()
             os.close(self._descriptor)
             raise StoreError(f"the store {path} is in use by process {holder or 'unknown'}") from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # the number only helps people; a full disk does not keep us from reading
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         os.close(self._descriptor)
@@ -92,6 +107,7 @@ def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIG
     """Create the store if the file is new, else check and migrate its format."""
     if path.is_dir():
         raise StoreError(f"cannot open the store {path}: it is a directory")
+    _keep_private(path)
     try:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
@@ -103,6 +119,17 @@ def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIG
         if error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_NOTADB:
             raise StoreError(f"{path} is not a Seamark store") from error
         raise StoreError(f"cannot open the store {path}: {error}") from error
+
+
+def _keep_private(path: Path) -> None:
+    """Create the file for its owner only, before SQLite does; SQLite gives its other files the mode of this one."""
+    try:
+        os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+        for suffix in ("-wal", "-shm", "-journal"):
+            with contextlib.suppress(FileNotFoundError):
+                os.close(open_private(Path(f"{path}{suffix}"), os.O_RDWR))
+    except OSError as error:
+        raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:

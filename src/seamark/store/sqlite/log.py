@@ -67,6 +67,12 @@ def append(connection: sqlite3.Connection, rows: Sequence[LogRow]) -> None:
     connection.executemany("INSERT INTO log (row, key, value, created, replaces) VALUES (?, ?, ?, ?, ?)", rows)
 
 
+def rewrite(connection: sqlite3.Connection) -> None:
+    """Write what is there already, to find out whether the disk takes writes."""
+    with transaction(connection):
+        connection.execute("UPDATE state SET swept = swept")
+
+
 # --- reading ---------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from seamark.store.protocol import Batch, StoreError, Write
+from seamark.store.protocol import Batch, StoreError, Unavailable, Uncertain, Write
 from seamark.store.sqlite import log
 from seamark.store.sqlite.file import PAGE_SIZE, translate
 from seamark.store.sqlite.group import Settled, settle
@@ -59,20 +59,30 @@ class Writer:
     """Owns the writing connection: one group or job at a time uses it.
 
     ``publish`` gets each durable group's changes and its number of pages before the ``commit`` calls get their answers.
+    A commit that waits for a disk that has not answered for ``patience`` seconds fails; the disk may still complete it.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, *, revision: int, publish: Callable[[Batch, int], None]
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        *,
+        revision: int,
+        publish: Callable[[Batch, int], None],
+        patience: float,
     ) -> None:
         self._connection = connection
         self._path = path
         self._revision = revision
         self._publish = publish
+        self._patience = patience
         self._latest = partial(log.latest, connection)
         self._loop = asyncio.get_running_loop()
         self._commits: deque[Commit] = deque()
         self._jobs: deque[Job] = deque()
         self._busy = False  # whether the thread has the connection
+        self._under_way: Sequence[Commit] = ()  # the commits of the group that the thread makes durable
+        self._giving_up: asyncio.TimerHandle | None = None  # while the thread has the connection
         self._turn_is_coming = False
         self._idle = asyncio.Event()
         self._worker = Worker("store-writer")
@@ -108,18 +118,33 @@ class Writer:
         self._turn_is_coming = False
         if self._jobs:
             job = self._jobs.popleft()
-            self._hand_over(partial(job.run, self._connection), partial(self._job_is_done, job))
+            self._hand_over(partial(job.run, self._connection), partial(self._job_is_done, job), ())
         elif self._commits:
             self._begin_group()
         else:
             self._idle.set()
 
-    def _hand_over(self, task: Callable[[], Any], done: Done) -> None:
-        self._busy = True
+    def _hand_over(self, task: Callable[[], Any], done: Done, commits: Sequence[Commit]) -> None:
+        self._busy, self._under_way = True, commits
+        self._giving_up = self._loop.call_later(self._patience, self._give_up)
         self._worker.do(task, done)
 
+    def _take_back(self) -> None:
+        self._busy, self._under_way = False, ()
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+    def _give_up(self) -> None:
+        """Fail the commits that wait for the disk: those of the group under way may still become durable."""
+        waiting, self._commits = list(self._commits), deque()
+        said = f"{self._path}: the disk has not answered for {self._patience:g} seconds"
+        self._fail(self._under_way, Uncertain(said))
+        self._fail(waiting, Unavailable(said))
+        self._giving_up = self._loop.call_later(self._patience, self._give_up)
+
     def _job_is_done(self, job: Job, result: Any, error: Exception | None) -> None:
-        self._busy = False
+        self._take_back()
         if job.result.cancelled():
             pass
         elif error is None:
@@ -147,7 +172,7 @@ class Writer:
             return
         group = Group(commits, settled)
         if settled.rows:
-            self._hand_over(partial(log.commit, self._connection), partial(self._group_is_done, group))
+            self._hand_over(partial(log.commit, self._connection), partial(self._group_is_done, group), commits)
         else:
             log.commit(self._connection)
             self._group_is_done(group, None, None)
@@ -163,7 +188,7 @@ class Writer:
         return taken
 
     def _group_is_done(self, group: Group, _: None, error: Exception | None) -> None:
-        self._busy = False
+        self._take_back()
         if error is not None:
             self._fail(group.commits, error)
         else:
@@ -172,21 +197,23 @@ class Writer:
             if group.settled.changes:
                 self._publish(Batch(group.settled.changes, self._revision), group.pages)
             for commit, outcome in zip(group.commits, group.settled.outcomes, strict=True):
-                if commit.answer.cancelled():
-                    continue
+                if commit.answer.done():
+                    continue  # its caller gave up waiting, or was told that the disk does not answer
                 if isinstance(outcome, int):
                     commit.answer.set_result(outcome)
                 else:
                     commit.answer.set_exception(outcome)
         self._take_turn_soon()
 
-    def _fail(self, commits: list[Commit], error: Exception) -> None:
+    def _fail(self, commits: Sequence[Commit], error: Exception) -> None:
         for commit in commits:
-            if not commit.answer.cancelled():
+            if not commit.answer.done():
                 # A separate exception for each commit, because each waiting task adds its traceback to it.
                 commit.answer.set_exception(self._translate(error))
 
     def _translate(self, error: Exception) -> StoreError:
+        if isinstance(error, Unavailable):
+            return type(error)(*error.args)
         if isinstance(error, StoreError):
             return error
         if isinstance(error, sqlite3.Error):

@@ -1,0 +1,89 @@
+"""Files that only their owner may read, made that way from the start.
+
+Files with data or secrets are created with mode 0600, whatever the umask, so that there is no moment at which others
+can read them.  Older ones with wider modes are narrowed.  A symbolic link or another user's file in the place of ours
+is refused: writing would change, and reading would trust, a file that is not ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+MODE = 0o600
+OTHERS = 0o077  # the rights of the group and of all other users
+OTHERS_WRITE = 0o022
+
+
+def make_private_directory(path: Path) -> None:
+    """Create a directory for its owner only; if it is there, and is ours, others may at least not write to it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.stat()
+    if found.st_mode & OTHERS_WRITE and found.st_uid == os.geteuid():
+        logger.warning("%s could be written to by other users; now it cannot", path)
+        path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+
+
+def open_private(path: Path, flags: int) -> int:
+    """The descriptor of a file that is ours; with ``O_CREAT`` it is created if it is missing.
+
+    Raises OSError, whose ``strerror`` says what is wrong, for a symbolic link and for another user's file.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, MODE)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):  # EMLINK: on BSD
+            raise OSError(error.errno, f"{path.name} is a symbolic link, which is not followed") from error
+        raise
+    try:
+        _check(path, os.fstat(descriptor), descriptor)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_private(path: Path) -> None:
+    """Raise OSError if the file, which may be missing, is another user's; narrow its mode if that is too wide.
+
+    A symbolic link is followed if it is ours or root's: Kubernetes mounts Secrets as such links.
+    """
+    try:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            if found.st_uid not in (0, os.geteuid()):
+                raise OSError(errno.EPERM, f"{path.name} is a symbolic link that belongs to another user")
+        else:
+            _check(path, found, path)
+    except FileNotFoundError:
+        return
+
+
+def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EPERM, f"{path.name} is not a file")
+    if found.st_uid not in (0, os.geteuid(), path.parent.stat().st_uid):
+        raise OSError(errno.EPERM, f"{path.name} belongs to another user")
+    if found.st_mode & OTHERS and found.st_uid == os.geteuid():
+        logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
+        os.chmod(what, MODE)
+
+
+def open_log(path: str, flags: int) -> int:
+    """Open a log file, as an ``opener`` for :func:`open`: a new one is private, an old one keeps the mode it has.
+
+    It may be a device, or a symbolic link, unless another user made that.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        pass
+    else:
+        if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
+            raise OSError(errno.EPERM, "it is a symbolic link that belongs to another user")
+    return os.open(path, flags | os.O_CLOEXEC, MODE)

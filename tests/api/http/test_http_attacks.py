@@ -1,0 +1,513 @@
+"""Clients that want to take more than their share, over real sockets.  What they get is counted, not timed."""
+
+import asyncio
+import contextlib
+import gc
+import socket
+import ssl
+
+import pytest
+import uvloop
+from served import ADMIN, OTHER, served
+
+from seamark.api.certificates import Authority
+from seamark.api.http import listener as listening
+from seamark.api.http import protocol as http
+from seamark.api.http.listener import NOT_TLS, Listener
+from seamark.api.http.protocol import Connection, Response, Streaming, frame
+from seamark.kinds.language import yaml_body
+
+LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+PIECE = http.MAX_BODY // 2
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def head(method, path, *lines, version="1.1", host="Host: x"):
+    return "\r\n".join([f"{method} {path} HTTP/{version}", *([host] if host else []), *lines, "", ""]).encode()
+
+
+async def answer(reader):
+    """One answer: its status and its body."""
+    lines = (await reader.readuntil(b"\r\n\r\n")).decode()
+    size = int(lines.partition("Content-Length: ")[2].partition("\r\n")[0])
+    return int(lines.split()[1]), await reader.readexactly(size)
+
+
+@contextlib.asynccontextmanager
+async def client(listener, trust=None):
+    reader, writer = await asyncio.open_connection(*listener.address, ssl=trust)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def opened(handler, **more):
+    listener = Listener(handler, **{"tls": None, **more})
+    await listener.open("127.0.0.1", 0)
+    try:
+        yield listener
+    finally:
+        await listener.close()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    made = Authority(tmp_path_factory.mktemp("pki"))
+    made.prepare(["127.0.0.1"])
+    return made
+
+
+def trusting(authority):
+    return ssl.create_default_context(cafile=str(authority.ca_path))
+
+
+# --- bodies ----------------------------------------------------------------------------------------
+
+
+@LOOPS
+@pytest.mark.parametrize(
+    ("token", "method", "path", "status"),
+    [
+        ("wrong", "POST", CONFIGMAPS, 401),
+        ("wrong", "POST", REVIEWS, 401),
+        (None, "POST", CONFIGMAPS, 403),
+        (OTHER, "PUT", f"{CONFIGMAPS}/x", 403),
+        (None, "DELETE", f"{CONFIGMAPS}/x", 403),
+        (None, "GET", "/healthz", 200),
+        (ADMIN, "POST", "/nowhere", 404),
+        (ADMIN, "PATCH", CONFIGMAPS, 405),
+    ],
+)
+def test_the_body_of_a_request_that_is_decided_by_its_head_is_not_kept(run, token, method, path, status):
+    lines = [f"Content-Length: {2 * PIECE}", *([f"Authorization: Bearer {token}"] if token else [])]
+
+    async def main():
+        async with served() as api:
+            listener = await api.api.listen("127.0.0.1", 0, None)
+            async with contextlib.AsyncExitStack() as stack:
+                clients = [await stack.enter_async_context(client(listener)) for _ in range(5)]
+                for _, writer in clients:
+                    writer.write(head(method, path, *lines) + b"x" * PIECE)
+                await until(lambda: sum(c._size for c in listener.connections) == 5 * PIECE)
+                assert listener.connections.held == sum(len(c._body) for c in listener.connections) == 0
+                for reader, writer in clients:
+                    # The connection can be used again.
+                    writer.write(b"x" * PIECE + head("GET", "/livez"))
+                    assert (await answer(reader))[0] == status
+                    assert await answer(reader) == (200, b"ok")
+
+    run(main())
+
+
+async def test_a_client_that_waits_with_its_body_is_answered_at_once():
+    async with served() as api:
+        listener = await api.api.listen("127.0.0.1", 0, None)
+        for token, length, status in (("wrong", 5, 401), (OTHER, 5, 403), (ADMIN, http.MAX_BODY + 1, 413)):
+            async with client(listener) as (reader, writer):
+                waits = ("Expect: 100-continue", f"Content-Length: {length}", f"Authorization: Bearer {token}")
+                writer.write(head("POST", CONFIGMAPS, *waits))
+                assert (await answer(reader))[0] == status
+                assert await reader.read() == b""
+
+
+async def test_all_bodies_together_are_bounded(monkeypatch):
+    monkeypatch.setattr(http, "MAX_BODIES", 3 * PIECE)
+    lines = (f"Content-Length: {2 * PIECE}", f"Authorization: Bearer {ADMIN}")
+    async with served() as api:
+        listener = await api.api.listen("127.0.0.1", 0, None)
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(client(listener)) for _ in range(10)]
+            for _, writer in clients:
+                writer.write(head("POST", CONFIGMAPS, *lines) + b" " * PIECE)
+            await until(lambda: sum(c._size for c in listener.connections) == 10 * PIECE)
+            assert listener.connections.held == sum(len(c._body) for c in listener.connections) <= 3 * PIECE
+            statuses = []
+            for reader, writer in clients:
+                writer.write(b" " * PIECE)
+                statuses.append((await answer(reader))[0])
+            assert statuses.count(400) >= 1  # it was kept, and is not an object
+            assert statuses.count(429) >= 7
+        await until(lambda: not listener.connections)
+        assert listener.connections.held == 0
+
+
+async def test_bodies_that_wait_for_their_turn_are_bounded():
+    gate = asyncio.Event()
+
+    async def slow():
+        await gate.wait()
+        return Response(200, b"ok")
+
+    async with opened(lambda request: slow()) as listener, client(listener) as (reader, writer):
+        writer.write(head("GET", "/") + (head("POST", "/", f"Content-Length: {PIECE}") + b"x" * PIECE) * 20)
+        await until(lambda: listener.connections and next(iter(listener.connections))._held > http.MAX_BODY)
+        (connection,) = listener.connections
+        while connection.transport.is_reading():
+            await asyncio.sleep(0)
+        assert connection._held <= 2 * http.MAX_BODY
+        gate.set()
+        for _ in range(21):
+            assert await answer(reader) == (200, b"ok")
+        assert connection._held == listener.connections.held == 0
+
+
+@LOOPS
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+def test_what_a_connection_held_goes_with_it(run, secure, authority):
+    def connections():
+        return sum(isinstance(found, Connection) for found in gc.get_objects())
+
+    async def main():
+        tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
+        async with opened(lambda request: Response(200), tls=tls) as listener:
+            gc.collect()
+            before = connections()
+            gc.disable()
+            for _ in range(5):
+                async with client(listener, trust) as (_, writer):
+                    writer.write(head("GET", "/") + head("POST", "/", f"Content-Length: {2 * PIECE}") + b"x" * PIECE)
+                    await until(lambda: listener.connections.held == PIECE)
+                    writer.transport.abort()
+                await until(lambda: not listener.connections)
+                assert listener.connections.held == 0
+            await asyncio.sleep(0)
+            assert connections() == before
+
+    try:
+        run(main())
+    finally:
+        gc.enable()
+
+
+def test_trailers_cannot_change_what_the_head_said():
+    seen = []
+    connection = Connection(lambda request: seen.append(request) or Response(200), http.Connections())
+    connection.data_received(
+        head("POST", "/", "Transfer-Encoding: chunked", "Authorization: Bearer a")
+        + b"1\r\nx\r\n0\r\nAuthorization: Bearer b\r\nImpersonate-User: c\r\n\r\n"
+    )
+    assert seen[0].headers["authorization"] == "Bearer a"
+    assert "impersonate-user" not in seen[0].headers
+
+
+# --- decoding --------------------------------------------------------------------------------------
+
+TYPES = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]
+PATCHES = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+]
+NO_FORMAT = b"{\xff[&a *b"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "type"),
+    [
+        *(("POST", CONFIGMAPS, type) for type in TYPES),
+        *(("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", type) for type in TYPES),
+        *(("POST", "/apis/authentication.k8s.io/v1/tokenreviews", type) for type in TYPES),
+        *(("POST", "/api/v1/namespaces/default/pods/p/binding", type) for type in TYPES),
+        *(("PUT", f"{CONFIGMAPS}/x", type) for type in TYPES),
+        *(("PATCH", f"{CONFIGMAPS}/x", type) for type in PATCHES),
+        *(("DELETE", f"{CONFIGMAPS}/x", type) for type in TYPES),
+        *(("DELETE", CONFIGMAPS, type) for type in TYPES),
+    ],
+)
+async def test_rights_come_before_decoding(api, method, path, type):
+    for token, status in ((ADMIN, 400), (OTHER, 403), ("wrong", 401)):
+        answered = await api.ask(method, path, NO_FORMAT, query="fieldManager=m", type=type, token=token)
+        assert answered.status == status
+
+
+MERGES = b"a0: &a0 {k: v}\n" + b"".join(
+    b"a%d: &a%d\n <<: [%b]\n" % (i, i, b",".join([b"*a%d" % (i - 1)] * 7)) for i in range(1, 8)
+)
+
+
+async def test_a_bomb_of_merge_keys_is_refused():
+    async with served() as api:
+        listener = await api.api.listen("127.0.0.1", 0, None)
+        lines = (f"Content-Length: {len(MERGES)}", f"Authorization: Bearer {OTHER}", "Content-Type: application/yaml")
+        async with client(listener) as (reader, writer):
+            writer.write(head("POST", REVIEWS, *lines) + MERGES)
+            status, text = await answer(reader)
+            assert status == 400
+            assert b"excessive aliasing" in text
+
+
+async def test_a_review_is_small(api):
+    for type, sent in (("application/json", b" " * 200_000), ("application/yaml", b"#" * 200_000)):
+        answered = await api.ask("POST", REVIEWS, sent, type=type, token=OTHER)
+        assert (answered.status, answered.json["message"]) == (413, "Request entity too large: limit is 131072")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "type"),
+    [
+        ("POST", CONFIGMAPS, "application/yaml"),
+        ("PUT", f"{CONFIGMAPS}/c", "application/yaml"),
+        ("PATCH", f"{CONFIGMAPS}/c", "application/apply-patch+yaml"),
+        ("DELETE", f"{CONFIGMAPS}/c", "application/yaml"),
+        ("DELETE", CONFIGMAPS, "application/yaml"),
+    ],
+)
+async def test_large_yaml_lets_others_run(api, monkeypatch, method, path, type):
+    under_way = []
+    go_on = yaml_body.Reading.go_on
+
+    def watched(reading, events):
+        if not under_way or under_way[-1] is not reading:
+            under_way.append(reading)
+        before = reading.count
+        more = go_on(reading, events)
+        assert reading.count - before <= 300
+        return more
+
+    monkeypatch.setattr(yaml_body.Reading, "go_on", watched)
+    text = b"metadata: {name: c}\nunknown:\n" + b"- x\n" * 30_000
+    large = [asyncio.ensure_future(api.begin(method, path, text, query="fieldManager=m", type=type)) for _ in range(2)]
+    answered = 0
+    while not all(task.done() for task in large):
+        assert (await api.ask("GET", "/api/v1/namespaces/default")).status == 200
+        await asyncio.sleep(0)
+        answered += 1
+    assert answered >= 2 * 30_000 // 300
+    assert len(under_way) == 2  # one after the other
+
+
+# --- heads -----------------------------------------------------------------------------------------
+
+
+@LOOPS
+def test_header_lines_are_counted_as_they_come(run):
+    async def main():
+        async with opened(lambda request: Response(200)) as listener, client(listener) as (reader, writer):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 20_000)
+            await until(lambda: listener.connections)
+            (connection,) = listener.connections
+            assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+            assert connection._head_size <= http.MAX_HEAD + http.LINE_COST + 1  # so many lines were looked at
+
+    run(main())
+
+
+async def test_a_head_has_a_size_however_it_comes():
+    async with opened(lambda request: Response(200)) as listener:
+        for lines in ([f"a: {'x' * http.MAX_HEAD}"], [f"a{n}: {'x' * 1000}" for n in range(200)]):
+            async with client(listener) as (reader, writer):
+                writer.write(head("GET", "/", *lines))
+                assert (await reader.readline()).startswith(b"HTTP/1.1 431 ")
+
+
+@LOOPS
+def test_what_drips_is_cut_and_a_watch_is_not(run):
+    async def main():
+        streams = []
+
+        def handler(request):
+            return Streaming(streams.append) if request.path == "/watch" else Response(200, b"ok")
+
+        async with opened(handler) as listener, contextlib.AsyncExitStack() as stack:
+            new, dripping, slow, good, watching = [await stack.enter_async_context(client(listener)) for _ in range(5)]
+            begun = max(connection.last_active for connection in listener.connections)
+            dripping[1].write(b"GET / HT")
+            slow[1].write(head("POST", "/", "Content-Length: 1000000") + b"x")
+            good[1].write(head("POST", "/", "Content-Length: 1000000") + b"x" * 500_000)
+            watching[1].write(head("GET", "/watch") + b"GET / HT")
+            await until(lambda: streams and sum(c._size for c in listener.connections) == 500_001)
+            await until(lambda: sum(bool(c._url) for c in listener.connections) == 4)
+            for byte in b"TP/1.1":  # every byte makes the connection active again, but the request not younger
+                dripping[1].write(bytes([byte]))
+                await asyncio.sleep(0)
+            await until(lambda: sum(c._unread_size for c in listener.connections) == 14)
+            latest = max(connection.last_active for connection in listener.connections)
+            listener.sweep_once(begun + http.HEAD_SECONDS - 1)
+            assert len(listener.connections) == 5
+            listener.sweep_once(latest + http.HEAD_SECONDS + 1)
+            await until(lambda: len(listener.connections) == 2)
+            assert await new[0].read() == b""
+            for reader, _ in (dripping, slow):
+                assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+            good[1].write(b"x" * 500_000)
+            assert await answer(good[0]) == (200, b"ok")
+            listener.sweep_once(latest + 10 * listening.IDLE_SECONDS)
+            await until(lambda: len(listener.connections) == 1)
+            assert streams[0].write(frame(b"event"))
+            assert (await watching[0].readuntil(b"event")).endswith(b"event")
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (head("GET", "/", host=None), b"missing required Host header"),
+        (head("GET", "http://x/", host=None), b"missing required Host header"),
+        (head("GET", "/", "Host: x"), b"too many Host headers"),
+        (head("GET", "/", "host: y"), b"too many Host headers"),
+    ],
+)
+async def test_one_host_is_needed(asked, said):
+    async with opened(lambda request: Response(200)) as listener, client(listener) as (reader, writer):
+        writer.write(asked)
+        sent = await reader.read()
+        assert sent.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert said in sent
+
+
+# --- HTTP/1.0 --------------------------------------------------------------------------------------
+
+
+async def test_http_1_0_knows_no_chunks():
+    streams = []
+
+    def handler(request):
+        return Streaming(streams.append) if request.path == "/watch" else Response(200, b"ok")
+
+    async with opened(handler) as listener, client(listener) as (reader, writer):
+        writer.write(head("GET", "/", "Connection: keep-alive", version="1.0", host=None))
+        assert b"Connection: keep-alive\r\n" in await reader.readuntil(b"\r\n\r\nok")
+        writer.write(head("GET", "/watch", "Connection: keep-alive", version="1.0"))
+        await until(lambda: streams)
+        streams[0].write(frame(b"one\n") + frame(b"two\n" * 100))
+        for byte in frame(b"three\n"):  # a large event is written in pieces
+            streams[0].write(memoryview(bytes([byte])))
+        streams[0].finish()
+        lines, _, sent = (await reader.read()).partition(b"\r\n\r\n")
+        assert b"chunked" not in lines
+        assert b"Connection: close" in lines
+        assert sent == b"one\n" + b"two\n" * 100 + b"three\n"
+
+
+# --- connections -----------------------------------------------------------------------------------
+
+
+@LOOPS
+def test_the_idlest_connection_makes_room_and_a_watch_does_not(run):
+    async def main():
+        streams = []
+
+        def handler(request):
+            return Streaming(streams.append) if request.path == "/watch" else Response(200, b"ok")
+
+        async with opened(handler, max_connections=4) as listener, contextlib.AsyncExitStack() as stack:
+            idle, *others = [await stack.enter_async_context(client(listener)) for _ in range(4)]
+            for reader, writer in (idle, *others):
+                writer.write(head("GET", "/"))
+                assert await answer(reader) == (200, b"ok")
+            another = await stack.enter_async_context(client(listener))
+            assert await idle[0].read() == b""
+            for number, (_, writer) in enumerate([*others, another], 1):
+                writer.write(head("GET", "/watch"))
+                await until(lambda expected=number: len(streams) == expected)
+            refused = await stack.enter_async_context(client(listener))
+            with contextlib.suppress(ConnectionResetError):
+                assert await refused[0].read() == b""
+            assert listener.count == 4
+            assert all(stream.write(frame(b"x")) for stream in streams)
+
+    run(main())
+
+
+@LOOPS
+def test_clients_that_never_begin_tls_cost_a_socket_and_make_room(run, authority):
+    async def main():
+        trust = trusting(authority)
+        async with (
+            opened(lambda request: Response(200, b"ok"), tls=authority.tls(), max_connections=4) as listener,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            silent = [await stack.enter_async_context(client(listener)) for _ in range(4)]
+            await until(lambda: len(listener._silent) == 4)
+            reader, writer = await stack.enter_async_context(client(listener, trust))
+            assert listener.count == 4
+            assert await silent[0][0].read() == b""
+            writer.write(head("GET", "/"))
+            assert await answer(reader) == (200, b"ok")
+            silent[1][1].write(b"\x16\x03\x01nonsense" * 10)
+            await until(lambda: len(listener._silent) == 2 and not listener.connections.entering)
+            assert listener.count == 3
+            silent[2][1].write(b"\x16")  # a handshake that does not go on
+            await until(lambda: listener.connections.entering)
+            listener.sweep_once(max(c.last_active for c in listener._silent) + http.HEAD_SECONDS + 1)
+            assert await silent[3][0].read() == b""
+
+    run(main())
+
+
+@LOOPS
+def test_handshakes_that_do_not_go_on_make_room(run, authority):
+    async def main():
+        async with (
+            opened(lambda request: Response(200, b"ok"), tls=authority.tls(), max_connections=4) as listener,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            stuck = [await stack.enter_async_context(client(listener)) for _ in range(4)]
+            for _, writer in stuck:
+                writer.write(b"\x16\x03")
+            await until(lambda: len(listener.connections.entering) == 4)
+            reader, writer = await stack.enter_async_context(client(listener, trusting(authority)))
+            assert await stuck[0][0].read() == b""
+            writer.write(head("GET", "/"))
+            assert await answer(reader) == (200, b"ok")
+            (connection,) = listener.connections
+            assert connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert listener.count == 4
+            await listener.close()
+            for each, _ in stuck[1:]:
+                assert await each.read() == b""
+
+    run(main())
+
+
+@LOOPS
+def test_plain_http_on_a_tls_port_is_told_so(run, authority):
+    async def main():
+        async with opened(lambda request: Response(200), tls=authority.tls()) as listener:
+            for asked in (head("GET", "/"), b"P"):
+                async with client(listener) as (reader, writer):
+                    writer.write(asked)
+                    assert await reader.read() == NOT_TLS
+            assert listener.count == 0
+
+    run(main())
+
+
+def test_never_more_connections_than_open_files():
+    assert Listener(lambda request: Response(200), tls=None, max_connections=10**9)._max_connections < 2**20
+
+
+# --- certificates ----------------------------------------------------------------------------------
+
+
+async def test_a_certificate_without_a_name_names_nobody(authority, tmp_path, monkeypatch):
+    """As in Kubernetes: its sender is anonymous, whatever groups it has, unless a token says more."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    nameless = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters")])
+    monkeypatch.setattr("seamark.api.certificates._name", lambda name, groups: nameless)
+    certificate, key = authority.client("ann")
+    (tmp_path / "client.pem").write_bytes(certificate + key)
+    trust = trusting(authority)
+    trust.load_cert_chain(tmp_path / "client.pem")
+    async with served() as api:
+        listener = await api.api.listen("127.0.0.1", 0, authority.tls())
+        async with client(listener, trust) as (reader, writer):
+            writer.write(head("GET", CONFIGMAPS))
+            status, text = await answer(reader)
+            assert (status, b'User \\"system:anonymous\\" cannot list' in text) == (403, True)
+            writer.write(head("GET", CONFIGMAPS, f"Authorization: Bearer {ADMIN}"))
+            assert (await answer(reader))[0] == 200

@@ -1,0 +1,187 @@
+"""Values that once broke something, and their relatives: each is taken or refused, and nothing fails."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from served import Served
+
+from seamark.api.http.url import check_timeout
+from seamark.errors import BadRequest
+from seamark.kinds.pod import environment
+from seamark.kinds.values import numbers, quantity, times
+
+PODS = "/api/v1/namespaces/default/pods"
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+APPLY = "application/apply-patch+yaml"
+LARGEST = 2**63 - 1
+LONG = "9" * 4301  # more digits than int() reads
+COST = "controller.kubernetes.io/pod-deletion-cost"
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def pod(name: str = "p", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n", **spec}}
+
+
+@pytest.mark.parametrize("seconds", [LARGEST, LARGEST // 10**9 + 1, 10**12, 2**31])
+async def test_deleting_with_any_grace_period(api: Served, seconds: int) -> None:
+    await api.post(PODS, pod("p", terminationGracePeriodSeconds=seconds))
+    await api.post(PODS, pod("q"))
+    for path in (f"{PODS}/p", f"{PODS}/q?gracePeriodSeconds={seconds}"):
+        marked = (await api.delete(path))["metadata"]
+        assert marked["deletionGracePeriodSeconds"] == seconds
+        times.parse(marked["deletionTimestamp"])
+    shortened = (await api.delete(f"{PODS}/p?gracePeriodSeconds=5"))["metadata"]
+    began = times.parse((await api.get(f"{PODS}/p"))["metadata"]["creationTimestamp"])
+    # A time that has wrapped around is rounded down to a second, there as here.
+    assert -1 <= times.parse(shortened["deletionTimestamp"]) - began - 5 < 300
+    assert (await api.ask("DELETE", f"{PODS}/q", {"gracePeriodSeconds": LARGEST + 1})).status == 400
+
+
+def test_times_wrap_as_those_of_go() -> None:
+    now = "2026-01-01T00:00:00Z"
+    assert times.later(now, 30) == "2026-01-01T00:00:30Z"
+    assert times.later(now, LARGEST) == "2025-12-31T23:59:59Z"  # (2^63 - 1) seconds are -1 s, modulo 2^64 ns
+    for seconds in (-(2**63), -LARGEST, 2**62, 9223372036, 9223372037):
+        assert times.later(now, seconds)[4] == "-"
+
+
+@pytest.mark.parametrize("cost", [LONG, f"-{LONG}", "0" * 4301, "1_0", "+", "-", "²", " 1", str(2**31)])
+async def test_a_deletion_cost_that_is_no_number(api: Served, cost: str) -> None:
+    answer = await api.ask("POST", PODS, pod(annotations={COST: cost}))
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+
+
+@pytest.mark.parametrize(
+    "tagged",
+    [
+        '!!int ""',
+        "!!int x",
+        '!!float "_"',
+        '!!float ""',
+        "!!bool z",
+        "!!bool {}",
+        "!!timestamp x",
+        "!!timestamp 2026-01-01",
+        "!!timestamp 2026-13-99",
+        "!!binary ä",
+        "!!null x",
+        "!!set {a}",
+        "!!omap [a]",
+        "!!pairs [a]",
+        "!!python/object:os.system x",
+        "!!int 0b",
+        "!!int 0x",
+        "!!int 1:99999999999999999999",
+        f"!!int {LONG}",
+        f"!!float 1:{LONG}",
+        "!!str {}",
+        "!!map x",
+        "!!seq x",
+        ".inf",
+    ],
+)
+async def test_yaml_with_tags(api: Served, tagged: str) -> None:
+    body = f"metadata: {{name: a, generation: {tagged}}}".encode()
+    for method, path, media in (
+        ("POST", CONFIGMAPS, "application/yaml"),
+        ("PATCH", f"{CONFIGMAPS}/a?fieldManager=m", APPLY),
+    ):
+        answer = await api.ask(method, path, body, type=media)
+        if tagged == "!!null x":
+            assert answer.status in (201, 400), answer
+        else:
+            assert (answer.status, answer.json["reason"]) == (400, "BadRequest"), answer
+
+
+@pytest.mark.parametrize(
+    ("path", "config"),
+    [
+        (PODS, pod(resources={"limits": {"cpu": "x"}})),
+        (PODS, pod(terminationGracePeriodSeconds=2**63)),
+        (PODS, pod(priority=2**40)),
+        (PODS, {**pod(), "status": {"startTime": "yesterday"}}),
+        ("/api/v1/namespaces/default/secrets", {"metadata": {"name": "p"}, "data": {"k": "not base64!"}}),
+        (DEPLOYMENTS, {"metadata": {"name": "p"}, "spec": {"replicas": 2**40}}),
+    ],
+)
+async def test_applying_what_does_not_decode(api: Served, path: str, config: dict[str, Any]) -> None:
+    version, kind = {PODS: ("v1", "Pod"), DEPLOYMENTS: ("apps/v1", "Deployment")}.get(path, ("v1", "Secret"))
+    sent = {"apiVersion": version, "kind": kind, **config}
+    answer = await api.ask("PATCH", f"{path}/p?fieldManager=m", sent, type=APPLY)
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest"), answer
+
+
+@pytest.mark.parametrize("share", [f"{LONG}%", "0" * 4301 + "1%", "99999999999999999999%"])
+async def test_percentages_of_any_length(api: Served, share: str) -> None:
+    strategy = {"rollingUpdate": {"maxSurge": share, "maxUnavailable": share}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE, "strategy": strategy}
+    answer = await api.ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": spec})
+    assert answer.status in (201, 422), answer
+
+
+@pytest.mark.parametrize("index", [LONG, f"-{LONG}", "0" * 4301, "-", "1_0", "²"])
+async def test_places_in_lists(api: Served, index: str) -> None:
+    await api.post(PODS, pod())
+    patch = [{"op": "replace", "path": f"/spec/containers/{index}/image", "value": "x"}]
+    answer = await api.ask("PATCH", f"{PODS}/p", patch, type="application/json-patch+json")
+    assert answer.status in (200, 422), answer
+
+
+@pytest.mark.parametrize("selector", [f"a>{LONG}", f"a<-{LONG}", "a>" + "0" * 4301, "(" * 10_000, "a in (" * 3000, ","])
+async def test_selectors(api: Served, selector: str) -> None:
+    answer = await api.ask("GET", PODS, query=f"labelSelector={selector.replace('>', '%3E').replace('<', '%3C')}")
+    assert answer.status in (200, 400), answer
+
+
+@pytest.mark.parametrize("digit", ["1", "1.", ".", "1s", "-"])
+def test_texts_that_do_not_match_take_linear_time(digit: str) -> None:
+    """The attack: each of these took seconds for a few thousand characters, and hours for a request's three million.
+
+    If the time grows with the square again, this test does not end.
+    """
+    text = digit * 1_000_000
+    for tail in ("", "x", "\0", "ms!", "['", "']"):
+        with contextlib.suppress(BadRequest):
+            check_timeout({"timeout": [text + tail]})
+        for parse in (quantity._pattern.fullmatch, times.parse_duration, numbers.int64):
+            with contextlib.suppress(ValueError):
+                parse(text + tail)
+    assert environment._subscripted("['" * 500_000 + "x") == ("['" * 500_000 + "x", None)
+
+
+@pytest.mark.parametrize(
+    ("field", "parts"),
+    [
+        ("metadata.labels['a']", ("metadata.labels", "a")),
+        ("['']", ("", "")),
+        ("a['b']['c']", ("a['b']", "c")),
+        ("a['b'c']", ("a", "b'c")),
+        ("[']", ("[']", None)),
+        ("a['b'] ", ("a['b'] ", None)),
+        ("a['b\n']", ("a", "b\n")),
+    ],
+)
+def test_the_key_at_the_end_of_a_field(field: str, parts: tuple[str, str | None]) -> None:
+    assert environment._subscripted(field) == parts
+
+
+@pytest.mark.parametrize("cost", ["0", "-1", "+5", str(2**31 - 1), str(-(2**31))])
+async def test_a_deletion_cost_that_is_a_number(api: Served, cost: str) -> None:
+    await api.post(PODS, pod(annotations={COST: cost}))

@@ -1,0 +1,129 @@
+"""Two API servers in this process over one store, each following it at its own pace: fast, and open to planted bugs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Sequence
+
+from clients import NAMESPACE, NODE_PORTS, RANGE
+
+from seamark.access.cluster import Cluster
+from seamark.api import bootstrap
+from seamark.api.server import ApiServer
+from seamark.api.settings import ServiceNetwork
+from seamark.clock import SYSTEM_CLOCK, Clock, SystemClock
+from seamark.kinds.resource import NAMESPACES
+from seamark.metrics import Registry
+from seamark.store.protocol import Batch, Page, Store, Unavailable, Write
+
+NETWORK = ServiceNetwork(ranges=(RANGE,), node_ports=NODE_PORTS)
+LONGEST_LAG = 40  # turns of the event loop
+
+
+class Lagging:
+    """One server's way to a store it shares with others: it hears of changes some turns late."""
+
+    shared = True
+
+    def __init__(self, store: Store, chance: random.Random) -> None:
+        self.store = store
+        self.chance = chance
+
+    async def open(self) -> None:
+        await self.store.open()
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    async def commit(self, writes: Sequence[Write]) -> int:
+        return await self.store.commit(writes)
+
+    async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
+        return await self.store.read(start, end, revision=revision, limit=limit)
+
+    async def revision(self) -> int:
+        return await self.store.revision()
+
+    async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
+        async for batch in self.store.watch(prefix, since):
+            for _ in range(self.chance.randrange(LONGEST_LAG)):
+                await asyncio.sleep(0)
+            yield batch
+
+    async def compact(self, revision: int) -> None:
+        await self.store.compact(revision)
+
+
+class Faltering(Lagging):
+    """A way to the store that breaks now and then, before a commit or after it."""
+
+    async def commit(self, writes: Sequence[Write]) -> int:
+        fate = self.chance.random()
+        if fate < 0.05:
+            raise Unavailable("broken before the commit")
+        revision = await self.store.commit(writes)
+        if fate < 0.1:
+            raise Unavailable("broken after the commit")
+        return revision
+
+
+class JumpingClock(SystemClock):
+    """The machine's clock as if somebody set it again and again, days ahead or back."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._offset = 0.0
+
+    def time(self) -> float:
+        if self._chance.random() < 0.1:
+            self._offset = self._chance.uniform(-1e6, 1e6)
+        return super().time() + self._offset
+
+
+class Servers:
+    """A site (see :class:`clients.Site`) of API servers in this process."""
+
+    def __init__(self, servers: Sequence[ApiServer], chance: random.Random) -> None:
+        self.servers = servers
+        self._clusters = [server.cluster("robust") for server in servers]
+        self.chance = chance
+
+    def cluster(self) -> Cluster:
+        return self.chance.choice(self._clusters)
+
+    async def reachable(self) -> None:
+        await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def servers(
+    store: Store, views: Sequence[Store], chance: random.Random, clock: Clock = SYSTEM_CLOCK
+) -> AsyncIterator[Servers]:
+    """A server for each view of the store."""
+    await store.open()
+    await _prepare(store)
+    made = [ApiServer(view, network=NETWORK, tokens={}, metrics=Registry(), clock=clock) for view in views]
+    following = []
+    try:
+        for server in made:
+            await server.load()
+            following.append(asyncio.create_task(server.follow()))
+        yield Servers(made, chance)
+    finally:
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+        await store.close()
+
+
+async def _prepare(store: Store) -> None:
+    """Make what the clients need, by a server that goes again."""
+    server = ApiServer(store, network=NETWORK, tokens={}, metrics=Registry())
+    await server.load()
+    following = asyncio.create_task(server.follow())
+    await bootstrap.make_ranges(server.cluster("bootstrap"), NETWORK)
+    await server.cluster("bootstrap").create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)

@@ -1,0 +1,116 @@
+"""Files with data or secrets: private from their first moment, and no one else's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seamark.private_files import check_private, make_private_directory, open_log, open_private
+
+CREATE = os.O_RDWR | os.O_CREAT
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+NOBODY = 65534
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_new_ones_are_private(tmp_path: Path) -> None:
+    os.close(open_private(tmp_path / "a", CREATE))
+    os.close(open_log(str(tmp_path / "log"), os.O_WRONLY | os.O_CREAT))
+    make_private_directory(tmp_path / "d")
+    assert [mode(tmp_path / name) for name in ("a", "log", "d")] == [0o600, 0o600, 0o700]
+
+
+def test_wide_ones_are_narrowed_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).touch(0o644)
+    with caplog.at_level(logging.WARNING):
+        os.close(open_private(tmp_path / "a", os.O_RDWR))
+        check_private(tmp_path / "b")
+    assert [mode(tmp_path / name) for name in ("a", "b")] == [0o600, 0o600]
+    assert [record.message.partition(" had mode 0644")[0] for record in caplog.records] == [
+        str(tmp_path / "a"),
+        str(tmp_path / "b"),
+    ]
+    (tmp_path / "d").mkdir(0o777)
+    make_private_directory(tmp_path / "d")
+    assert mode(tmp_path / "d") == 0o755
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "victim").chmod(0o644)
+    (tmp_path / "a").symlink_to("victim")
+    (tmp_path / "dangling").symlink_to("elsewhere")
+    for name in ("a", "dangling"):
+        with pytest.raises(OSError, match=f"{name} is a symbolic link"):
+            open_private(tmp_path / name, CREATE)
+    assert mode(tmp_path / "victim") == 0o644
+    assert not (tmp_path / "elsewhere").exists()
+    check_private(tmp_path / "a")  # our own link to a certificate, say
+    check_private(tmp_path / "missing")
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe is not a file"):
+        open_private(tmp_path / "pipe", os.O_RDWR)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        open_private(tmp_path / "folder", CREATE)
+
+
+@ROOT
+def test_another_users_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "l").symlink_to("a")
+    os.chown(tmp_path / "a", NOBODY, -1)
+    os.lchown(tmp_path / "l", NOBODY, -1)
+    with pytest.raises(OSError, match="a belongs to another user"):
+        open_private(tmp_path / "a", CREATE)
+    for check in (check_private, lambda path: open_log(str(path), os.O_WRONLY)):
+        with pytest.raises(OSError, match="symbolic link that belongs to another user"):
+            check(tmp_path / "l")
+
+
+@ROOT
+def test_an_ordinary_user_reads_nothing_of_a_server_in_an_open_directory(tmp_path: Path) -> None:
+    """The attack: a data directory that was there already, open to all, and a store elsewhere."""
+    for folder in (tmp_path, *tmp_path.parents[:2], tmp_path / "data", tmp_path / "store"):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+    arguments = ["--data-dir", tmp_path / "data", "--store", f"sqlite://{tmp_path}/store/s.db", "--api-port", "0"]
+    command = [sys.executable, "-m", "seamark", "apiserver", *map(str, arguments), "--log-file", str(tmp_path / "log")]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, umask=0)
+    assert server.stdout is not None
+    try:
+        assert any(line == "ready\n" for line in server.stdout)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert {"s.db", "s.db-wal", "s.db-shm", "kubeconfig", "admin.token", "log", "running.json"} <= {
+            path.name for path in files
+        }
+        assert {path.name: oct(mode(path)) for path in files if mode(path) & 0o077} == {}
+        os.seteuid(NOBODY)
+        try:
+            assert [path for path in files if os.access(path, os.R_OK, effective_ids=True)] == []
+        finally:
+            os.seteuid(0)
+    finally:
+        server.terminate()
+        server.communicate()
