@@ -1,8 +1,8 @@
 """The audit log as a file: one event per line, appended.
 
-An event is written before the answer to its request is sent, so the file has everything that a client knows of.  If the
-disk cannot take an event, that is logged and counted, and requests go on: an API that stops with its audit disk would be
-easier to bring down than one without.
+An event is written before the answer to its request is sent, so the file has everything that a client knows of.  If
+the disk cannot take an event, that is logged and counted, and requests go on: an API that stops with its audit disk
+would be easier to bring down than one without.
 """
 
 from __future__ import annotations
