@@ -27,10 +27,13 @@ from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
+from seamark.api.audit import policy
+from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import read_token_file
 from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.server import ApiServer
+from seamark.api.settings import ApiSettings
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
@@ -119,6 +122,7 @@ class Daemon:
             watch_bytes=self.config.api.watch_bytes,
             readiness=self.supervisor.problems,
             max_connections=self.config.api.max_connections,
+            audit=_audit_log(self.config.api, self.metrics),
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
@@ -366,6 +370,18 @@ def _which(error: BaseException | None, part: str) -> str:
     """The flag that changes an address that cannot be used."""
     port = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
     return f"--{part}-{'port' if port else 'host'}"
+
+
+def _audit_log(settings: ApiSettings, metrics: Registry) -> AuditLog | None:
+    if not settings.audit_log:
+        return None
+    try:
+        chosen = policy.read(Path(settings.audit_policy)) if settings.audit_policy else policy.DEFAULT
+        return AuditLog(Path(settings.audit_log), policy=chosen, clock=SYSTEM_CLOCK, metrics=metrics)
+    except policy.PolicyError as error:
+        raise ConfigError(str(error)) from error
+    except OSError as error:
+        raise ConfigError(f"cannot write the audit log {settings.audit_log}: {error.strerror}") from error
 
 
 def _more_users(path: Path) -> dict[str, User]:

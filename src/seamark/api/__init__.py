@@ -5,7 +5,8 @@ into the same plain values, have them authorized, and call the same operations. 
 
 - ``http`` parses a request and renders the answer; ``openapi`` answers what describes the API itself
 - ``local`` is the ``Cluster`` seam: Python values in, the caller's types out
-- ``authentication`` finds the user of a request, ``authorization`` decides what that user may do
+- ``authentication`` finds the user of a request, ``authorization`` decides what that user may do,
+  ``audit`` logs who did what
 - ``call`` has the plain values: the target, the caller and the options of one call
 - ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
 - ``intake`` makes objects of documents and checks that they are what the path says

@@ -59,6 +59,15 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
     return status
 
 
+def attributes(verb: str, target: Target) -> Attributes:
+    """A call as authorizers and the audit log see it."""
+    resource, part = target.kind.resource, target.subresource
+    subresource = "" if part is None else part.name
+    return Attributes(
+        verb, resource.group, resource.version, resource.plural, subresource, target.namespace, target.name
+    )
+
+
 class Operations:
     """The verbs.  Call :meth:`authorize` first: the other methods do not check rights."""
 
@@ -89,20 +98,7 @@ class Operations:
         """Raise Forbidden unless the user may do this."""
         if self._authorizer.trusts(user):
             return
-        resource, part = target.kind.resource, target.subresource
-        authorization.check(
-            self._authorizer,
-            user,
-            Attributes(
-                verb,
-                resource.group,
-                resource.version,
-                resource.plural,
-                "" if part is None else part.name,
-                target.namespace,
-                target.name,
-            ),
-        )
+        authorization.check(self._authorizer, user, attributes(verb, target))
 
     # --- reading: the result if the cache is fresh enough, else an awaitable of it --------------------
 

@@ -15,10 +15,12 @@ from seamark.access.events import EventRecorder
 from seamark.api.admission import Admission
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
+from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
+from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents, Readiness
 from seamark.api.http.listener import Listener
 from seamark.api.http.verbs import Verbs
@@ -53,6 +55,7 @@ class ApiServer:
         watch_bytes: int = WATCH_BYTES,
         readiness: Readiness = dict,
         max_connections: int = 10_000,
+        audit: AuditLog | None = None,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
@@ -99,6 +102,7 @@ class ApiServer:
             metrics=metrics,
             max_in_flight=max_in_flight,
             clock=clock,
+            auditing=None if audit is None else Auditing(audit),
         )
         self.listener: Listener | None = None
         self._changing_kinds = asyncio.Lock()

@@ -40,7 +40,20 @@ class ApiSettings(Section, frozen=True):
         ),
     ] = 10_000
 
+    audit_log: Annotated[
+        str, setting("Where to log who did what, in Kubernetes' audit format; empty: nowhere.", "--audit-log-path FILE")
+    ] = ""
+    audit_policy: Annotated[
+        str,
+        setting(
+            "How much to log of which requests: a Policy of audit.k8s.io/v1; empty: all requests, without contents.",
+            "--audit-policy-file FILE",
+        ),
+    ] = ""
+
     def __post_init__(self) -> None:
+        if self.audit_policy and not self.audit_log:
+            raise ValueError("audit_policy says what is logged, but audit_log does not say where")
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port {self.port}: a port is between 0 and 65535")
         if self.watch_bytes < SMALLEST_WATCH_BYTES:

@@ -2,6 +2,7 @@
 
 - ``listener`` accepts connections; ``protocol`` turns bytes into a Request, and an answer into bytes
 - ``application`` answers every request: the order of all checks, and the one place where an error becomes a ``Status``
+- ``auditing`` writes requests and their answers to the audit log
 - ``documents`` answers what is not an object: health, version, metrics, discovery
 - ``url`` is what a path and a query ask for, ``body`` what a body holds
 - ``negotiate`` is the representation a client accepts: JSON or YAML, the object, its metadata or a Table

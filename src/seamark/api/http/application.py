@@ -16,14 +16,16 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from seamark import errors
+from seamark.api.audit.events import Audited
 from seamark.api.authentication import Authenticator
-from seamark.api.authorization import Authorizer, User, check_path
+from seamark.api.authorization import Attributes, Authorizer, User, check_path
 from seamark.api.call import Target, check_verb, not_allowed
+from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.url import Query, check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
-from seamark.api.operations import Operations
+from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
 from seamark.metrics import Distribution, Registry, Value
@@ -41,11 +43,12 @@ _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 
 class Label(msgspec.Struct):
-    """What a request is about, for metrics; and a warning that goes with every answer."""
+    """What a request is about, for metrics and the audit log; and a warning that goes with every answer."""
 
     verb: str = ""
     resource: str = ""
     warning: str = ""
+    audited: Audited | None = None
 
 
 class Checked(msgspec.Struct):
@@ -73,6 +76,7 @@ class Application:
         metrics: Registry,
         max_in_flight: int,
         clock: Clock,
+        auditing: Auditing | None = None,
     ) -> None:
         self._operations = operations
         self._verbs = verbs
@@ -82,6 +86,7 @@ class Application:
         self._authorizer = authorizer
         self._metrics = metrics
         self._max_in_flight = max_in_flight
+        self._auditing = auditing
         self.in_flight = 0
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
         metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
@@ -126,15 +131,17 @@ class Application:
     def _finished(self, request: Request, answer: Answer, label: Label, began: float) -> Answer:
         if isinstance(answer, Response):
             return self._complete(request, answer, label, began)
-        self._counted(answer, label, began)
+        self._counted(request, answer, label, began)
         return answer
 
     def _complete(self, request: Request, answer: Response, label: Label, began: float) -> Response:
-        self._counted(answer, label, began)
+        self._counted(request, answer, label, began)
         return self._compressed(request, indented(request, answer))
 
-    def _counted(self, answer: Answer, label: Label, began: float) -> None:
+    def _counted(self, request: Request, answer: Answer, label: Label, began: float) -> None:
         self._count(label, answer.status, began)
+        if self._auditing is not None and label.audited is not None:
+            self._auditing.end(label.audited, request, answer)
         if label.warning:
             # The warning of a deprecated kind goes with errors, too.
             answer.headers = (*warning_headers([label.warning]), *answer.headers)
@@ -172,10 +179,12 @@ class Application:
         path = request.path
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
+            self._audit_path(request, user, label)
             check_path(self._authorizer, user, request.method, path)
             return self._documents.answer(request)
         route = parse(path, self._operations.kinds)
         if route is None:
+            self._audit_path(request, user, label)
             check_path(self._authorizer, user, request.method, path)
             return not_found_page()
         target = route.target
@@ -184,6 +193,8 @@ class Application:
         watches = verb == "list" and (route.watch or flag(query, "watch"))
         label.verb, label.resource = "watch" if watches else verb, target.kind.resource.qualified
         label.warning = target.kind.request_warning
+        if self._auditing is not None:
+            label.audited = self._auditing.begin(request, user, attributes(label.verb, target))
         if not watches:
             check_timeout(query)
         self._operations.authorize(user, label.verb, target)
@@ -191,6 +202,11 @@ class Application:
             raise not_allowed()
         check_verb(verb, target)
         return Checked(label, verb, target, query, user, route.watch)
+
+    def _audit_path(self, request: Request, user: User, label: Label) -> None:
+        if self._auditing is not None:
+            asked = Attributes(request.method.lower(), path=request.path)
+            label.audited = self._auditing.begin(request, user, asked)
 
     def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
         found = request.checked or self._check(request, label)

@@ -115,11 +115,12 @@ def frame(data: bytes) -> bytes:
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "on_close", "on_writable")
+    __slots__ = ("_connection", "on_close", "on_end", "on_writable")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.on_close: Callable[[], None] | None = None
+        self.on_close: Callable[[], None] | None = None  # called when the reader is gone
+        self.on_end: Callable[[], None] | None = None  # called when the answer has ended, by either side
         self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
 
     @property
@@ -152,7 +153,13 @@ class Stream:
     def finish(self) -> None:
         """End the answer cleanly; the connection can be used again."""
         self.on_close = self.on_writable = None
+        self.ended()
         self._connection.end_stream()
+
+    def ended(self) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end()
 
 
 class _PlainStream(Stream):
@@ -286,9 +293,11 @@ class Connection(asyncio.Protocol):
         self._reset()
         self.resume_writing()
         stream, self.stream = self.stream, None
-        if stream is not None and stream.on_close is not None:
-            on_close, stream.on_close = stream.on_close, None
-            on_close()
+        if stream is not None:
+            stream.ended()
+            if stream.on_close is not None:
+                on_close, stream.on_close = stream.on_close, None
+                on_close()
 
     def data_received(self, data: bytes) -> None:
         self.last_active = now = time.monotonic()

@@ -1,0 +1,117 @@
+"""What is logged of a request at one stage of it: an ``Event`` of ``audit.k8s.io/v1``, one line of JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from seamark.api.audit.policy import API_VERSION, Level, Stage, Verdict
+from seamark.api.authorization import Attributes, User
+from seamark.errors import Object
+
+LEVEL_WORDS = {
+    Level.METADATA: "Metadata",
+    Level.REQUEST: "Request",
+    Level.REQUEST_RESPONSE: "RequestResponse",
+}
+
+
+class Audited(msgspec.Struct):
+    """A request that is logged: what is known of it so far."""
+
+    id: str
+    verdict: Verdict
+    user: User
+    asked: Attributes
+    uri: str
+    received: str  # RFC 3339 with microseconds
+    addresses: tuple[str, ...] = ()
+    agent: str = ""
+    request_object: Any = None
+    response_object: Any = None
+    code: int = 0
+    reason: str = ""  # why it was allowed or forbidden
+    refused: bool = False
+
+
+def event(audited: Audited, stage: Stage, now: str) -> Object | None:
+    """The event of this stage; None if the policy leaves it out."""
+    verdict = audited.verdict
+    if verdict.level is Level.NONE or stage in verdict.omit_stages:
+        return None
+    asked = audited.asked
+    made: Object = {
+        "kind": "Event",
+        "apiVersion": API_VERSION,
+        "level": LEVEL_WORDS[verdict.level],
+        "auditID": audited.id,
+        "stage": stage,
+        "requestURI": audited.uri,
+        "verb": asked.verb,
+        "user": _user(audited.user),
+    }
+    if audited.addresses:
+        made["sourceIPs"] = list(audited.addresses)
+    if audited.agent:
+        made["userAgent"] = audited.agent
+    if not asked.path:
+        made["objectRef"] = _reference(asked)
+    if stage != "RequestReceived":
+        made |= _answer(audited)
+    made |= {"requestReceivedTimestamp": audited.received, "stageTimestamp": now}
+    if stage != "RequestReceived":
+        decision = "forbid" if audited.refused else "allow"
+        made["annotations"] = {
+            "authorization.k8s.io/decision": decision,
+            "authorization.k8s.io/reason": audited.reason,
+        }
+    return made
+
+
+def _user(user: User) -> Object:
+    return {
+        name: value
+        for name, value in (("username", user.name), ("uid", user.uid), ("groups", list(user.groups)))
+        if value
+    }
+
+
+def _reference(asked: Attributes) -> Object:
+    fields = {
+        "resource": asked.resource,
+        "namespace": asked.namespace,
+        "name": asked.name,
+        "apiGroup": asked.group,
+        "apiVersion": asked.version,
+        "subresource": asked.subresource,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _answer(audited: Audited) -> Object:
+    level, made = audited.verdict.level, {}
+    status: Object = {"metadata": {}, "code": audited.code}
+    answer = audited.response_object
+    if audited.code >= 400 and isinstance(answer, dict) and answer.get("kind") == "Status":
+        status |= {name: answer[name] for name in ("status", "message", "reason", "details") if name in answer}
+    made["responseStatus"] = status
+    for name, value, least in (
+        ("requestObject", audited.request_object, Level.REQUEST),
+        ("responseObject", answer, Level.REQUEST_RESPONSE),
+    ):
+        if value is not None and level >= least:
+            made[name] = _without_managed_fields(value) if audited.verdict.omit_managed_fields else value
+    return made
+
+
+def _without_managed_fields(value: Any) -> Any:
+    """The object, or every object of a list, without its managedFields."""
+    if not isinstance(value, dict):
+        return value
+    kept = value
+    if isinstance(meta := value.get("metadata"), dict) and "managedFields" in meta:
+        kept = {**value, "metadata": {name: each for name, each in meta.items() if name != "managedFields"}}
+    if isinstance(items := kept.get("items"), list):
+        kept = {**kept, "items": [_without_managed_fields(item) for item in items]}
+    return kept

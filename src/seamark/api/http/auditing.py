@@ -1,0 +1,67 @@
+"""Requests and answers as the audit log sees them: objects out of bodies, and the end of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from seamark.api.audit.events import Audited
+from seamark.api.audit.log import AuditLog
+from seamark.api.audit.policy import Level
+from seamark.api.authorization import Attributes, User
+from seamark.api.http.protocol import Request, Response, Stream, Streaming
+
+
+class Auditing:
+    """Writes the stages of a request to the audit log."""
+
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
+
+    def begin(self, request: Request, user: User, asked: Attributes) -> Audited | None:
+        """Note a request whose head is known; None if nothing of it is to be logged."""
+        uri = f"{request.path}?{request.query}" if request.query else request.path
+        return self._log.begin(user, asked, uri=uri, address=request.peer, agent=request.headers.get("user-agent", ""))
+
+    def end(self, audited: Audited, request: Request, answer: Response | Streaming) -> None:
+        """Note the answer: all of a response, and the beginning and later the end of a stream."""
+        audited.code = answer.status
+        audited.refused = answer.status == 403
+        level = audited.verdict.level
+        if level >= Level.REQUEST:
+            audited.request_object = _object(request.body, request.headers.get("content-type", ""))
+        if isinstance(answer, Streaming):
+            self._log.write(audited, "ResponseStarted")
+            answer.start = self._noticing_the_end(audited, answer.start)
+            return
+        if level is Level.REQUEST_RESPONSE or answer.status >= 400:
+            body = b"".join(answer.body) if isinstance(answer.body, list) else answer.body
+            audited.response_object = _object(body, answer.content_type)
+        self._log.write(audited, "ResponseComplete")
+
+    def _noticing_the_end(self, audited: Audited, start: Callable[[Stream], None]) -> Callable[[Stream], None]:
+        def begin(stream: Stream) -> None:
+            stream.on_end = lambda: self._log.write(audited, "ResponseComplete")
+            start(stream)
+
+        return begin
+
+
+def _object(body: bytes, content_type: str) -> Any:
+    """The object in a body; None for protobuf, and for a body that cannot be read."""
+    if not body or "protobuf" in content_type:
+        return None
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    if "yaml" not in content_type:
+        return None
+    from seamark.kinds.language import yaml_body
+
+    try:
+        return yaml_body.read(body)[0]
+    except yaml_body.YamlFault:
+        return None

@@ -1,0 +1,134 @@
+"""The lines of the audit log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+
+from seamark.api.audit.log import AuditLog
+from seamark.api.audit.policy import API_VERSION, Policy, Rule
+from seamark.api.authorization import Attributes, User
+from seamark.metrics import Registry
+from virtual_time import VirtualClock
+
+ANN = User("ann", ("admins",), "42")
+SCALE = Attributes("patch", "apps", "v1", "deployments", "scale", "shop", "web")
+OBJECT = {"kind": "Scale", "metadata": {"name": "web", "managedFields": [{"manager": "x"}]}}
+
+
+def opened(file: Path, level: str, **more) -> AuditLog:
+    policy = Policy(API_VERSION, "Policy", (Rule(level, **more),))
+    return AuditLog(file, policy=policy, clock=VirtualClock(1_700_000_000.25), metrics=Registry())
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def logged(file: Path, level: str, *, code: int = 200, answer: object = OBJECT, **more) -> list[dict]:
+    audit = opened(file, level, **more)
+    audited = audit.begin(ANN, SCALE, uri="/apis/apps/v1/…/scale?force=1", address="192.0.2.1", agent="kubectl")
+    if audited is not None:
+        audited.code, audited.request_object, audited.response_object = code, {"spec": {}}, answer
+        audit.write(audited, "ResponseComplete")
+    audit.close()
+    return lines(file)
+
+
+def test_metadata_says_who_did_what_and_nothing_else(tmp_path: Path) -> None:
+    received, complete = logged(tmp_path / "audit.log", "Metadata")
+    assert received["stage"] == "RequestReceived"
+    assert "responseStatus" not in received
+    assert complete.pop("auditID") == received["auditID"]
+    assert complete == {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "stage": "ResponseComplete",
+        "requestURI": "/apis/apps/v1/…/scale?force=1",
+        "verb": "patch",
+        "user": {"username": "ann", "uid": "42", "groups": ["admins"]},
+        "sourceIPs": ["192.0.2.1"],
+        "userAgent": "kubectl",
+        "objectRef": {
+            "resource": "deployments",
+            "namespace": "shop",
+            "name": "web",
+            "apiGroup": "apps",
+            "apiVersion": "v1",
+            "subresource": "scale",
+        },
+        "responseStatus": {"metadata": {}, "code": 200},
+        "requestReceivedTimestamp": "2023-11-14T22:13:20.250000Z",
+        "stageTimestamp": "2023-11-14T22:13:20.250000Z",
+        "annotations": {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""},
+    }
+    assert stat.S_IMODE((tmp_path / "audit.log").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("level", "contents"),
+    [
+        ("None", None),
+        ("Metadata", set()),
+        ("Request", {"requestObject"}),
+        ("RequestResponse", {"requestObject", "responseObject"}),
+    ],
+)
+def test_contents_are_logged_by_level(tmp_path: Path, level: str, contents: set[str] | None) -> None:
+    found = logged(tmp_path / "audit.log", level)
+    if contents is None:
+        assert found == []
+    else:
+        assert {name for name in found[-1] if name.endswith("Object")} == contents
+
+
+def test_managed_fields_can_be_left_out(tmp_path: Path) -> None:
+    listed = {"kind": "ScaleList", "metadata": {}, "items": [OBJECT, OBJECT]}
+    found = logged(tmp_path / "audit.log", "RequestResponse", answer=listed, omit_managed_fields=True)
+    assert [item["metadata"] for item in found[-1]["responseObject"]["items"]] == [{"name": "web"}] * 2
+    assert OBJECT["metadata"]["managedFields"], "the answer itself must stay as it is"
+
+
+def test_a_refusal_says_why_at_every_level(tmp_path: Path) -> None:
+    status = {"kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403}
+    found = logged(tmp_path / "audit.log", "Metadata", code=403, answer=status)
+    assert found[-1]["responseStatus"] == {
+        "metadata": {},
+        "code": 403,
+        "status": "Failure",
+        "message": "no",
+        "reason": "Forbidden",
+    }
+
+
+def test_a_rotated_file_is_begun_anew(tmp_path: Path) -> None:
+    file = tmp_path / "audit.log"
+    audit = opened(file, "Metadata", omit_stages=("RequestReceived",))
+    for number in range(3):
+        audited = audit.begin(ANN, SCALE, uri=f"/{number}", address="", agent="")
+        assert audited is not None
+        audit.write(audited, "ResponseComplete")
+        if number == 0:
+            file.rename(tmp_path / "audit.log.1")
+        elif number == 1:
+            file.unlink()
+    audit.close()
+    assert [line["requestURI"] for line in lines(tmp_path / "audit.log.1")] == ["/0"]
+    assert [line["requestURI"] for line in lines(file)] == ["/2"]
+
+
+def test_a_full_disk_is_counted_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Registry()
+    audit = AuditLog(Path("/dev/full"), clock=VirtualClock(), metrics=metrics)
+    audited = audit.begin(ANN, SCALE, uri="/", address="", agent="")
+    assert audited is not None
+    with caplog.at_level(logging.ERROR):
+        audit.write(audited, "ResponseComplete")
+    audit.close()
+    assert "seamark_audit_events_lost_total 1" in metrics.text()
+    assert "No space left" in caplog.text
