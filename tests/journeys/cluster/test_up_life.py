@@ -175,6 +175,7 @@ def test_files_that_cannot_be_used(seamark: Command) -> None:
     (seamark.data / "pki").mkdir(parents=True)
     for name in ("ca.crt", "ca.key"):
         (seamark.data / "pki" / name).write_text("junk")
+        (seamark.data / "pki" / name).chmod(0o600)
     ports = ("--api-port", "0", "--dns-port", "0", "--nodes", "0")
     assert f"the certificates in {seamark.data}/pki cannot be used" in refused(seamark, *ports, code=1)
     for name in ("ca.crt", "ca.key"):

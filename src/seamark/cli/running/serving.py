@@ -23,8 +23,6 @@ def serve(config: Config, components: Collection[Component], ready: Callable[[Da
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
-    for warning in exposed(config, components):
-        log.warning("%s", warning)
 
     import uvloop
 
@@ -35,6 +33,8 @@ def serve(config: Config, components: Collection[Component], ready: Callable[[Da
 
     async def is_up(running: Daemon) -> None:
         progress.done()
+        for warning in exposed(config, components):
+            log.warning("%s", warning)
         await ready(running)
         collect_less()
 
