@@ -22,7 +22,7 @@ class MeteredStore:
     """Delegates every call; counts commits by outcome, their latency, and the size of each watch batch.
 
     ``trouble`` is what the last failed call said about a store that is away.  Only :meth:`mend` clears it, so a
-    successful call costs nothing, and a store that nobody calls is found to work again as well.
+    successful call costs nothing, and a store without callers is found to work again, too.
     """
 
     def __init__(self, store: Store, metrics: Registry, *, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -79,8 +79,8 @@ def test_stages_and_managed_fields_are_of_the_policy_and_of_the_rule(policy):
 
 
 def test_without_a_file_everything_is_logged_without_contents():
-    verdict = DEFAULT.judge(ANN, POD)
-    assert (verdict.level, verdict.omit_stages) == (Level.METADATA, {"RequestReceived"})
+    extent = DEFAULT.judge(ANN, POD)
+    assert (extent.level, extent.omit_stages) == (Level.METADATA, {"RequestReceived"})
 
 
 @pytest.mark.parametrize(

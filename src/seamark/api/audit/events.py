@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from seamark.api.audit.policy import API_VERSION, Level, Stage, Verdict
+from seamark.api.audit.policy import API_VERSION, Extent, Level, Stage
 from seamark.api.authorization import Attributes, User
 from seamark.errors import Object
 
@@ -21,7 +21,7 @@ class Audited(msgspec.Struct):
     """A request that is logged: what is known of it so far."""
 
     id: str
-    verdict: Verdict
+    extent: Extent
     user: User
     asked: Attributes
     uri: str
@@ -37,14 +37,14 @@ class Audited(msgspec.Struct):
 
 def event(audited: Audited, stage: Stage, now: str) -> Object | None:
     """The event of this stage; None if the policy leaves it out."""
-    verdict = audited.verdict
-    if verdict.level is Level.NONE or stage in verdict.omit_stages:
+    extent = audited.extent
+    if extent.level is Level.NONE or stage in extent.omit_stages:
         return None
     asked = audited.asked
     made: Object = {
         "kind": "Event",
         "apiVersion": API_VERSION,
-        "level": LEVEL_WORDS[verdict.level],
+        "level": LEVEL_WORDS[extent.level],
         "auditID": audited.id,
         "stage": stage,
         "requestURI": audited.uri,
@@ -90,7 +90,7 @@ def _reference(asked: Attributes) -> Object:
 
 
 def _answer(audited: Audited) -> Object:
-    level, made = audited.verdict.level, {}
+    level, made = audited.extent.level, {}
     status: Object = {"metadata": {}, "code": audited.code}
     answer = audited.response_object
     if audited.code >= 400 and isinstance(answer, dict) and answer.get("kind") == "Status":
@@ -101,7 +101,7 @@ def _answer(audited: Audited) -> Object:
         ("responseObject", answer, Level.REQUEST_RESPONSE),
     ):
         if value is not None and level >= least:
-            made[name] = _without_managed_fields(value) if audited.verdict.omit_managed_fields else value
+            made[name] = _without_managed_fields(value) if audited.extent.omit_managed_fields else value
     return made
 
 

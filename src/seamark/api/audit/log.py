@@ -43,11 +43,11 @@ class AuditLog:
 
     def begin(self, user: User, asked: Attributes, *, uri: str, address: str, agent: str) -> Audited | None:
         """Note a request; None if nothing of it is to be logged."""
-        verdict = self._policy.judge(user, asked)
-        if verdict.level is Level.NONE:
+        extent = self._policy.judge(user, asked)
+        if extent.level is Level.NONE:
             return None
         addresses = (address,) if address else ()
-        audited = Audited(str(uuid.uuid4()), verdict, user, asked, uri, self._now(), addresses, agent)
+        audited = Audited(str(uuid.uuid4()), extent, user, asked, uri, self._now(), addresses, agent)
         self.write(audited, "RequestReceived")
         return audited
 

@@ -104,7 +104,7 @@ def _is_path(word: str, path: str) -> bool:
     return path.startswith(word[:-1]) if word.endswith("*") else path == word
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Extent(msgspec.Struct, frozen=True):
     """How much is logged of one request, and when."""
 
     level: Level
@@ -112,7 +112,7 @@ class Verdict(msgspec.Struct, frozen=True):
     omit_managed_fields: bool = False
 
 
-NOTHING = Verdict(Level.NONE)
+NOTHING = Extent(Level.NONE)
 
 
 class Policy(_Part, frozen=True):
@@ -125,11 +125,11 @@ class Policy(_Part, frozen=True):
     omit_stages: tuple[Stage, ...] = ()
     omit_managed_fields: bool = False
 
-    def judge(self, user: User, asked: Attributes) -> Verdict:
+    def judge(self, user: User, asked: Attributes) -> Extent:
         for rule in self.rules:
             if rule.matches(user, asked):
                 omit = self.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields
-                return Verdict(WORDS[rule.level], frozenset(self.omit_stages + rule.omit_stages), omit)
+                return Extent(WORDS[rule.level], frozenset(self.omit_stages + rule.omit_stages), omit)
         return NOTHING
 
 

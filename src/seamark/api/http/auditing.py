@@ -29,7 +29,7 @@ class Auditing:
         """Note the answer: all of a response, and the beginning and later the end of a stream."""
         audited.code = answer.status
         audited.refused = answer.status == 403
-        level = audited.verdict.level
+        level = audited.extent.level
         if level >= Level.REQUEST:
             audited.request_object = _object(request.body, request.headers.get("content-type", ""))
         if isinstance(answer, Streaming):
