@@ -20,6 +20,7 @@ from seamark.api.authorization import Attributes, User
 from seamark.clock import Clock
 from seamark.kinds.values import times
 from seamark.metrics import Registry
+from seamark.private_files import open_log
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class AuditLog:
         self._descriptor = self._opened()
 
     def _opened(self) -> int:
-        return os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return open_log(str(self._file), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def close(self) -> None:
         os.close(self._descriptor)

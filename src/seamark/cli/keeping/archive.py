@@ -20,6 +20,7 @@ import msgspec
 
 from seamark import __version__
 from seamark.cli.failure import Failure
+from seamark.private_files import open_private
 
 CONTENTS = "backup.json"
 STORE = "store.db"
@@ -82,7 +83,7 @@ def _place(folder: Path, name: str, data: bytes) -> None:
 @contextmanager
 def _new_file(path: Path) -> Iterator[io.BufferedWriter]:
     """A new file that only its owner may read; durable after the block."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as out:
         yield out
         out.flush()
         os.fsync(out.fileno())
