@@ -159,3 +159,16 @@ async def test_everything_asks_the_authorizer_that_the_server_was_given():
         assert (await api.post(rules, {"spec": {"namespace": "secret"}}))["status"]["incomplete"]
         assert (await api.ask("GET", "/metrics", token=OTHER)).status == 200
         assert authorizer.asked[-1] == ("other", Attributes("get", path="/metrics"))
+
+
+def test_a_user_as_userinfo():
+    extra = (("example.com/key", ("a", "b")),)
+    ann = User("ann", ("readers",), "u1", extra)
+    assert ann.info == {
+        "username": "ann",
+        "uid": "u1",
+        "groups": ["readers"],
+        "extra": {"example.com/key": ["a", "b"]},
+    }
+    assert User("bob").info == {"username": "bob"}
+    assert hash(ann) == hash(User("ann", ("readers",), "u1", extra))

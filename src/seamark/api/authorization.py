@@ -21,11 +21,22 @@ _SELF_REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews"
 
 
 class User(msgspec.Struct, frozen=True):
-    """An authenticated user, or ``system:anonymous``."""
+    """An authenticated user, or ``system:anonymous``.
+
+    ``extra`` is what the credential says besides: names with their values, as pairs, so that users can be hashed.
+    """
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def info(self) -> Object:
+        """The user as a ``UserInfo``, without what is empty."""
+        extra = {name: list(values) for name, values in self.extra}
+        fields = {"username": self.name, "uid": self.uid, "groups": list(self.groups), "extra": extra}
+        return {name: value for name, value in fields.items() if value}
 
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
@@ -143,12 +154,12 @@ class Inquiry:
         self._authorizer = authorizer
         self._user_of_token = user_of_token
         self._asking = asking
-        self.user = _info(asking)
+        self.user = asking.info
         self.now = now
 
     def user_of_token(self, token: str) -> Object | None:
         found = self._user_of_token(token)
-        return None if found is None else _info(found)
+        return None if found is None else found.info
 
     def access(self, spec: Object, user: str | None = None, groups: Sequence[str] = ()) -> Object:
         asked = spec.get("resourceAttributes") or {}
@@ -163,12 +174,3 @@ class Inquiry:
 
     def rules(self, namespace: str) -> Object:
         return self._authorizer.rules(self._asking, namespace)
-
-
-def _info(user: User) -> Object:
-    info: Object = {"username": user.name}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.groups:
-        info["groups"] = list(user.groups)
-    return info

@@ -49,7 +49,7 @@ def event(audited: Audited, stage: Stage, now: str) -> Object | None:
         "stage": stage,
         "requestURI": audited.uri,
         "verb": asked.verb,
-        "user": _user(audited.user),
+        "user": audited.user.info,
     }
     if audited.addresses:
         made["sourceIPs"] = list(audited.addresses)
@@ -67,14 +67,6 @@ def event(audited: Audited, stage: Stage, now: str) -> Object | None:
             "authorization.k8s.io/reason": audited.reason,
         }
     return made
-
-
-def _user(user: User) -> Object:
-    return {
-        name: value
-        for name, value in (("username", user.name), ("uid", user.uid), ("groups", list(user.groups)))
-        if value
-    }
 
 
 def _reference(asked: Attributes) -> Object:
