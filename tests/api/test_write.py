@@ -285,3 +285,24 @@ async def test_a_terminating_namespace_takes_nothing_new(api):
     answer = await api.ask("POST", "/api/v1/namespaces/ns/configmaps", configmap())
     assert (answer.status, answer.json["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
     assert (await api.ask("POST", "/api/v1/namespaces/none/configmaps", configmap())).status == 404
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("", 201), ("0", 201), ("x", 201), ("-1", 201), ("1", 500), ("99", 500)]
+)
+async def test_a_creation_may_name_no_version_that_could_be_one(api, version, status):
+    new = {"metadata": {"name": "c", "resourceVersion": version}}
+    tried = await api.ask("POST", BASE, new, query="dryRun=All")
+    assert tried.status == 201
+    answer = await api.ask("POST", BASE, new)
+    assert answer.status == status
+    if status == 201:
+        assert answer.json["metadata"]["resourceVersion"] not in ("", "0", "x", "-1")
+
+
+async def test_a_creation_waits_for_a_namespace_that_is_being_made(api):
+    waiting = asyncio.ensure_future(api.ask("POST", "/api/v1/namespaces/new/configmaps", {"metadata": {"name": "c"}}))
+    await asyncio.sleep(0)
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "new"}})
+    assert (await waiting).status == 201
+    assert (await api.ask("POST", "/api/v1/namespaces/none/configmaps", {"metadata": {"name": "c"}})).status == 404

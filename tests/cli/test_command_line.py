@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_help_needs_next_to_nothing() -> None:
     assert not {"argparse", "argcomplete", "asyncio", "msgspec", "logging", "aiohttp", "yaml"} & set(
         done.stderr.split()
     )
+
+
+def test_help_may_be_cut_off_by_its_reader() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as `| head -1` does, sooner or later
+    done = subprocess.run([sys.executable, "-m", "seamark", "--help"], stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_unknown_words_are_pointed_at(capsys: pytest.CaptureFixture[str]) -> None:

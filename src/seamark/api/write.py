@@ -12,6 +12,7 @@ committed in the object's own transaction, so nothing has to be undone when a wr
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from os import urandom
@@ -26,7 +27,7 @@ from seamark.api.fields import managed
 from seamark.api.intake import check_namespace
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry, entry_of, key_of, stored
-from seamark.api.state.versions import of_write_or_watch
+from seamark.api.state.versions import number_or_zero, of_write_or_watch
 from seamark.api.turns import Turns
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
@@ -42,6 +43,7 @@ SUFFIX_LENGTH = 5
 LONGEST_BASE = 63 - SUFFIX_LENGTH
 GENERATE_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 10
+NAMESPACE_SECONDS = 0.05  # how long a write waits for a namespace that is not there, as in Kubernetes
 
 
 class Written(msgspec.Struct):
@@ -86,7 +88,7 @@ class Writer:
         ``tracked`` says that its managedFields are already right (server-side apply sets them itself).
         """
         meta = obj["metadata"]
-        self._place(kind, meta, namespace)
+        self._place(kind, meta, namespace, caller)
         kind.default(obj)
         if not tracked:
             meta.pop("managedFields", None)
@@ -106,8 +108,9 @@ class Writer:
 
     async def _create(self, kind: Kind, obj: Object, caller: Caller) -> Written:
         resource, meta = kind.resource, obj["metadata"]
-        if resource.namespaced:
-            # Waits for a namespace that another server has just created.
+        if resource.namespaced and await self._cache.find(NAMESPACES, meta["namespace"]) is None:
+            # Its creation may be under way: clients that send a namespace and its contents together do not wait.
+            await asyncio.sleep(NAMESPACE_SECONDS)
             await self._cache.find(NAMESPACES, meta["namespace"])
         self._admission.create(kind, obj)
         self._stamp(meta, caller.now)
@@ -137,8 +140,9 @@ class Writer:
                 continue
             return Written(await self._cache.written(resource, path, value, revision), True, warnings)
 
-    def _place(self, kind: Kind, meta: Object, namespace: str) -> None:
-        if meta.get("resourceVersion"):
+    def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
+        # Kubernetes looks at it in the storage layer, which a dry run does not reach, and takes other texts for 0.
+        if number_or_zero(meta.pop("resourceVersion", "")) and not caller.dry_run:
             raise errors.ApiError("resourceVersion should not be set on objects to be created")
         if kind.resource.namespaced:
             check_namespace(meta, namespace)

@@ -107,8 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(help_text())
-        return 0
+        return guarded(_tell, [help_text()])
     verb = arguments[0]
     if verb in VERBS:
         module = importlib.import_module(VERBS[verb][0])
@@ -116,10 +115,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if verb == "--version":
         from seamark import __version__
 
-        print(f"seamark {__version__}")
-        return 0
+        return guarded(_tell, [f"seamark {__version__}"])
     print(f"seamark: {_unknown(verb)}; see `seamark --help`", file=sys.stderr)
     return 2
+
+
+def _tell(lines: list[str]) -> int:
+    print(*lines, sep="\n")
+    return 0
 
 
 def _unknown(verb: str) -> str:

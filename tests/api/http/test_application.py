@@ -61,9 +61,14 @@ async def test_indented_for_people(api):
     assert (answer.status, answer.body[:4]) == (404, b"{\n  ")
     for query in ("pretty=0", "pretty=x", "notpretty=true"):
         assert b"\n  " not in (await api.ask("GET", "/api/v1/namespaces/default", query=query)).body
-    assert (
-        b"\n  " not in (await api.ask("GET", "/version", query="pretty=false", headers={"user-agent": "curl/8"})).body
-    )
+
+
+async def test_compact_json_ends_in_a_newline_and_indented_json_does_not(api):
+    for path in ("/api/v1/namespaces/default", "/api/v1/namespaces", "/api/v1/namespaces/none", "/api/v1", "/apis"):
+        assert (await api.ask("GET", path)).body.endswith(b"}\n"), path
+        assert (await api.ask("GET", path, query="pretty=true")).body.endswith(b"}"), path
+    # Kubernetes writes this document itself, always indented.
+    assert (await api.ask("GET", "/version")).body.startswith(b'{\n  "major"')
 
 
 async def test_metrics_tell_what_was_done(api):

@@ -1,6 +1,8 @@
 """HTTP/1.1: requests cut out of bytes, answers made into bytes, and clients that misbehave."""
 
 import asyncio
+import time
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -454,6 +456,14 @@ async def test_a_write_under_way_is_finished_before_the_end():
     assert b"Connection: close" in sent
     assert bodies(sent) == [b"done"]
     assert transport.closed
+
+
+def test_answers_are_dated():
+    connection, transport, _ = connect()
+    began = int(time.time())
+    connection.data_received(get("/"))
+    date = transport.take().partition(b"Date: ")[2].partition(b"\r\n")[0].decode()
+    assert began <= parsedate_to_datetime(date).timestamp() <= time.time()
 
 
 def test_a_request_is_due_some_time_after_its_first_byte():

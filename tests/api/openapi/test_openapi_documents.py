@@ -66,6 +66,24 @@ def test_documents_are_the_recorded_ones(step: dict[str, Any]) -> None:
         assert lookup(msgspec.json.decode(response.body), path) == value
 
 
+def test_what_clients_generate_code_from_is_there() -> None:
+    """The old watch paths and the documents of discovery; generators of clients look for them."""
+    whole = document("/openapi/v2")
+    assert {"/api/", "/apis/", "/version/", "/api/v1/", "/apis/apps/", "/apis/apps/v1/"} <= set(whole["paths"])
+    watches = {
+        "/api/v1/watch/namespaces/{namespace}/pods": ("watchCoreV1NamespacedPodList", "watchlist"),
+        "/api/v1/watch/namespaces/{namespace}/pods/{name}": ("watchCoreV1NamespacedPod", "watch"),
+        "/api/v1/watch/pods": ("watchCoreV1PodListForAllNamespaces", "watchlist"),
+        "/api/v1/watch/nodes": ("watchCoreV1NodeList", "watchlist"),
+        "/api/v1/watch/nodes/{name}": ("watchCoreV1Node", "watch"),
+    }
+    for path, names in watches.items():
+        operation = whole["paths"][path]["get"]
+        assert (operation["operationId"], operation["x-kubernetes-action"]) == names
+    identifiers = [part["operationId"] for part in parts(whole["paths"]) if "operationId" in part]
+    assert len(identifiers) == len(set(identifiers))
+
+
 def parts(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
         yield value

@@ -251,7 +251,7 @@ def indented(request: Request, answer: Response) -> Response:
     if answer.content_type != "application/json":
         return answer
     whole = b"".join(answer.body) if isinstance(answer.body, list) else answer.body
-    return Response(answer.status, msgspec.json.format(whole, indent=2) + b"\n", answer.content_type, answer.headers)
+    return Response(answer.status, msgspec.json.format(whole.rstrip(), indent=2), answer.content_type, answer.headers)
 
 
 def not_found_page() -> Response:
@@ -270,4 +270,4 @@ def refusal(error: Exception, request: Request) -> Response:
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
     headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
-    return Response(error.code, msgspec.json.encode(errors.status(error)), headers=headers)
+    return Response(error.code, msgspec.json.encode(errors.status(error)) + b"\n", headers=headers)

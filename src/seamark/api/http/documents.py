@@ -56,7 +56,7 @@ class Documents:
         if request.method not in ("GET", "HEAD"):
             raise not_allowed()
         if path == "/version":
-            return Response(200, msgspec.json.encode(version()))
+            return Response(200, msgspec.json.format(msgspec.json.encode(version()), indent=2))
         if path == "/metrics":
             return Response(200, self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
         described = self._described(request)

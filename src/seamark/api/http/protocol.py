@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -62,6 +63,11 @@ REASONS = {
     504: "Gateway Timeout",
 }
 _STATUS_LINES = {code: f"HTTP/1.1 {code} {reason}\r\n".encode() for code, reason in REASONS.items()}
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return time.strftime("Date: %a, %d %b %Y %H:%M:%S GMT\r\n", time.gmtime(second))
 
 
 class Request(msgspec.Struct, gc=False):
@@ -511,7 +517,7 @@ class Connection(asyncio.Protocol):
             lines.append("Connection: close\r\n")
         elif self._plain:
             lines.append("Connection: keep-alive\r\n")
-        lines.append("Cache-Control: no-cache, private\r\n\r\n")
+        lines += (_date(int(time.time())), "Cache-Control: no-cache, private\r\n\r\n")
         return _STATUS_LINES[answer.status] + "".join(lines).encode("utf-8", "replace")
 
     def end_stream(self) -> None:

@@ -50,7 +50,7 @@ class Renderer:
     def one(self, entry: Entry) -> bytes:
         """The answer to a read of one object."""
         if self.direct:
-            return self.head + entry.tail
+            return b"%b%b\n" % (self.head, entry.tail)
         return self.encode(self.shown(self.object(entry)))
 
     def shown(self, obj: Object) -> Object:
@@ -72,7 +72,7 @@ class Renderer:
             from seamark.kinds.language import yaml_text
 
             return yaml_text.dump(value)
-        return msgspec.json.encode(value)
+        return msgspec.json.encode(value) + b"\n"
 
     # --- lists -------------------------------------------------------------------------------------
 

@@ -248,7 +248,7 @@ def _respond(request: Request, document: Object, content_type: str) -> Response:
 
         body = yaml_text.dump(document)
     else:
-        body = msgspec.json.encode(document)
+        body = msgspec.json.encode(document) + b"\n"
     tag = f'"{hashlib.sha256(body).hexdigest()}"'
     headers = (("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public"))
     if request.headers.get("if-none-match") == tag:

@@ -32,7 +32,7 @@ JSON = "application/json"
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
 # Raise it when documents change though neither kinds, shapes nor words did: clients keep documents by their hash.
-_EDITION = 1
+_EDITION = 2
 
 
 class OpenApi:
@@ -120,7 +120,7 @@ class OpenApi:
         return {
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": "unversioned"},
-            "paths": openapi_paths.as_v2(openapi_paths.paths(self._kinds)),
+            "paths": openapi_paths.as_v2(openapi_paths.documents(self._kinds) | openapi_paths.paths(self._kinds)),
             "definitions": definitions(openapi_paths.shapes_of(self._kinds), "v2", self._whole_objects),
             "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
             "security": [{"BearerToken": []}],

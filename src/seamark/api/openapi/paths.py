@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from seamark.api.openapi.schemas import DELETE_OPTIONS, PATCH, STATUS, Dialect, reference
+from seamark.api.openapi.schemas import DELETE_OPTIONS, PATCH, STATUS, WATCH_EVENT, Dialect, reference
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
@@ -80,6 +80,8 @@ def paths(kinds: Iterable[Kind]) -> Object:
     found: Object = {}
     for kind in kinds:
         found |= _of_kind(kind)
+        if "watch" in kind.verbs:
+            found |= _watched(kind)
     return dict(sorted(found.items()))
 
 
@@ -111,6 +113,54 @@ def _of_kind(kind: Kind) -> Object:
         verbs = [verb for verb in ("get", "create", "update", "patch", "delete") if verb in sub.verbs]
         found[path] = _item(kind, sub, verbs, path)
     return found
+
+
+def _watched(kind: Kind) -> Object:
+    """The old paths that are watches by themselves; Kubernetes still serves them, and generated clients have them."""
+    resource = kind.resource
+    scopes = [
+        ("{namespace}", ""),
+        ("{namespace}", "{name}"),
+        ("", ""),
+    ]  # the first and the last are one if not namespaced
+    found: Object = {}
+    for namespace, name in scopes:
+        root, _, rest = resource.path(namespace=namespace, name=name).partition(f"/{resource.version}/")
+        path = f"{root}/{resource.version}/watch/{rest}"
+        item = _item(kind, None, ["list"], path)
+        operation = item["get"]
+        operation["description"] = f"deprecated: watch changes by a list of {resource.plural} with the parameter watch"
+        operation["operationId"] = operation["operationId"].replace("list", "watch", 1)
+        operation["x-kubernetes-action"] = "watch" if name else "watchlist"
+        if not name:
+            head, kind_name, tail = operation["operationId"].rpartition(resource.kind)
+            operation["operationId"] = f"{head}{kind_name}List{tail}"
+        schema = {"schema": reference(WATCH_EVENT, "v3")}
+        operation["responses"]["200"]["content"] = dict.fromkeys(LISTED_IN, schema)
+        found[path] = item
+    return found
+
+
+def documents(kinds: Iterable[Kind]) -> Object:
+    """The paths of the documents that say what is served."""
+    found = {
+        "/version/": _document("getCodeVersion", "version"),
+        "/api/": _document("getCoreAPIVersions", "core"),
+        "/apis/": _document("getAPIVersions", "apis"),
+    }
+    for resource in (kind.resource for kind in kinds):
+        words, root = _words(resource.group), f"/apis/{resource.group}/" if resource.group else "/api/"
+        if resource.group:
+            found[root] = _document(f"get{words}APIGroup", resource.group.removesuffix(".k8s.io"))
+        operation = f"get{words}{resource.version.capitalize()}APIResources"
+        found[f"{root}{resource.version}/"] = _document(operation, _tag(resource))
+    return found
+
+
+def _document(operation: str, tag: str) -> Object:
+    content = {media_type: {"schema": {"type": "object"}} for media_type in ANSWERED_IN}
+    responses = {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}}
+    return {"get": {"tags": [tag], "operationId": operation, "parameters": [], "responses": responses}}
 
 
 def _item(kind: Kind, sub: Subresource | None, verbs: Sequence[str], path: str) -> Object:
@@ -197,10 +247,14 @@ def _tag(resource: Resource) -> str:
     return f"{resource.group.removesuffix('.k8s.io') or 'core'}_{resource.version}"
 
 
+def _words(group: str) -> str:
+    """``RbacAuthorization``, ``Core``"""
+    return "".join(word.capitalize() for word in (group.removesuffix(".k8s.io") or "core").split("."))
+
+
 def _operation_id(resource: Resource, sub: Subresource | None, verb: str, *, everywhere: bool) -> str:
     """``readCoreV1NamespacedPodStatus``: the names generated clients have for it."""
-    group = resource.group.removesuffix(".k8s.io") or "core"
-    where = "".join(word.capitalize() for word in group.split(".")) + resource.version.capitalize()
+    where = _words(resource.group) + resource.version.capitalize()
     if verb == "deletecollection":
         verb, where = "delete", f"{where}Collection"
     scope = "Namespaced" if resource.namespaced and not everywhere else ""

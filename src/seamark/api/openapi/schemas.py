@@ -17,6 +17,7 @@ META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 DELETE_OPTIONS = META + "DeleteOptions"
 STATUS = META + "Status"
 PATCH = META + "Patch"
+WATCH_EVENT = META + "WatchEvent"
 
 _TIME = META + "Time"
 _MICRO_TIME = META + "MicroTime"
@@ -159,4 +160,13 @@ def _named_scalars(dialect: Dialect) -> Object:
         _FIELDS: {"description": "A set of fields, in the format of managedFields.", "type": "object"},
         _RAW: {"description": "Any value.", "type": "object"},
         PATCH: {"description": "Changes to an object, in the format its media type says.", "type": "object"},
+        WATCH_EVENT: {
+            "description": "One event of a watch.",
+            "type": "object",
+            "required": ["type", "object"],
+            "properties": {
+                "object": {"description": "The object as it is now, or a Status.", **reference(_RAW, dialect)},
+                "type": {"description": "ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.", "type": "string"},
+            },
+        },
     }

@@ -19,6 +19,7 @@ from typing import Protocol
 from sortedcontainers import SortedDict
 
 from seamark.api.state.entries import Entry, Event, entry_of, prefix_of, restamped
+from seamark.api.state.versions import number_or_zero
 from seamark.errors import NotFound
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
@@ -234,11 +235,6 @@ class Collection:
         self.grow(_size(event))
         self.changed = change.revision
         return event
-
-
-def _number(version: str) -> int:
-    """A version as a number; 0 if it is not one."""
-    return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0
 
 
 class Cache:
@@ -517,7 +513,7 @@ class Cache:
         asks the store for its revision and waits until the cache has reached it.
         """
         entry = self.of(resource).get(path)
-        if self._store.shared and (entry is None or (_number(version) > entry.revision)):
+        if self._store.shared and (entry is None or number_or_zero(version) > entry.revision):
             await self.freshen()
             entry = self.of(resource).get(path)
         return entry

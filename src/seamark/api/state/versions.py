@@ -34,6 +34,14 @@ def unsigned(text: str) -> int:
     return number
 
 
+def number_or_zero(text: str) -> int:
+    """A resourceVersion as a number; 0 if it is not one."""
+    try:
+        return unsigned(text)
+    except ValueError:
+        return 0
+
+
 def of_read(text: str) -> int:
     """The resourceVersion of a get or list; 0 for none."""
     if not text:
