@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 import pytest
+from neighbours import concerned, request
 
 from conformance_files import API
 from seamark.errors import Invalid, Object
@@ -41,6 +42,7 @@ def create(kind: Kind, body: Object) -> Object:
     if kind.resource.namespaced:
         meta["namespace"] = NAMESPACE
     kind.default(obj)
+    _admit(kind, obj, None)
     meta["creationTimestamp"] = NOW
     kind.prepare_create(obj)
     _refuse(kind, meta, metadata.validate(meta, kind.validate_name, namespaced=kind.resource.namespaced))
@@ -60,11 +62,19 @@ def change(kind: Kind, old: Object, body: Object, subresource: str = "") -> Obje
             meta[field] = old["metadata"][field]
     part = kind.subresource(subresource) if subresource else kind.whole
     assert isinstance(part, Part)
+    _admit(kind, obj, old, subresource)
     part.prepare(kind, obj, old)
     errors = part.validate(kind, obj, old)
     assert json.dumps(old) == before, "rules never edit the old object"
     _refuse(kind, meta, errors)
     return obj
+
+
+def _admit(kind: Kind, obj: Object, old: Object | None, subresource: str = "") -> None:
+    """What a server that is otherwise empty adds to the object."""
+    asked = request(kind, obj, old, subresource)
+    for plugin in concerned(asked):
+        plugin.mutate(asked)
 
 
 def _refuse(kind: Kind, meta: Object, errors: Errors) -> None:

@@ -1,48 +1,133 @@
-"""What the cluster demands of a write beyond the object's own rules: its namespace must exist and not be going.
+"""What the cluster demands of a write beyond the object's own rules: :class:`Admission` asks its plug-ins.
 
-Admission runs on every write, also on those of components in this process.
+A plug-in (:class:`seamark.kinds.admission.Plugin`) is a rule that depends on other objects.  :data:`PLUGINS` has them
+in the order in which Kubernetes asks its own.  The write path (:mod:`seamark.api.write`) asks twice:
+
+    mutate     after defaults, before the kind prepares and validates the object; plug-ins may edit it
+    validate   directly before the commit, when the object is complete and valid; plug-ins may only refuse,
+               or add objects to the transaction (``Request.also``: a quota takes down what is used)
+
+**To add a step**: write a subclass of ``Plugin`` beside the kind it is about (``kinds/policy``, ``kinds/pod``, …), give
+it ``resources`` and ``operations`` (or ``concerns``), and put an instance in its place in :data:`PLUGINS`.  A step that
+only some servers have is left out of the ``plugins`` that :class:`~seamark.api.server.ApiServer` is built with.  Which
+plug-ins look at a kind is found out once per kind, operation and subresource: all other kinds pay nothing.
+
+``validate`` may be called again for the same object, when another write came between it and the commit.  Both run on
+every write, also on those of components in this process; only edits by the server itself (a Pod gets its node) are not
+asked about.  That the namespace exists and is not going away is checked here, before all plug-ins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from seamark import errors
-from seamark.api.state.cache import Cache
+from seamark.api.call import Caller
+from seamark.api.state.cache import Cache, Collection
 from seamark.errors import Object
+from seamark.kinds.admission import Operation, Plugin, Request
 from seamark.kinds.kind import Kind
+from seamark.kinds.pod.admission import PodTopologyLabels, Priority, RuntimeClasses, Tolerations
 from seamark.kinds.resource import NAMESPACES, Resource
+from seamark.kinds.subresource import Part
 from seamark.kinds.values.refusals import missing, named
 
+PLUGINS: tuple[Plugin, ...] = (
+    Priority(),
+    Tolerations(),
+    RuntimeClasses(),
+    PodTopologyLabels(),
+)
 
-class Admission:
-    """The checks and edits of every new object."""
+Chain = tuple[tuple[Plugin, ...], tuple[Plugin, ...]]
+
+
+class Others:
+    """The cluster as plug-ins see it (:class:`seamark.kinds.admission.Others`), read from memory."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._namespaces = cache.of(NAMESPACES)
 
-    def create(self, kind: Kind, obj: Object) -> None:
-        meta = obj["metadata"]
-        if kind.resource.namespaced:
-            self._check_namespace(kind, meta["namespace"], meta.get("name", ""))
-        kind.admit(obj, self.labels_of)
+    def _collection(self, resource: Resource) -> Collection | None:
+        try:
+            return self._cache.of(resource)
+        except errors.NotFound:
+            return None
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        collection = self._collection(resource)
+        entry = collection and collection.get(f"{namespace}/{name}" if namespace else name)
+        return entry.decode() if entry else None
+
+    def all(self, resource: Resource, namespace: str = "") -> Iterator[Object]:
+        collection = self._collection(resource)
+        if collection is not None and collection.entries:
+            for entry in collection.of_namespace(namespace):
+                yield entry.decode()
 
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
-        """The labels of a cluster-wide object."""
-        entry = self._cache.of(resource).get(name)
-        return None if entry is None else entry.labels
+        collection = self._collection(resource)
+        entry = collection and collection.get(name)
+        return entry.labels if entry else None
 
-    def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+
+class Admission:
+    """Asks the plug-ins about every write."""
+
+    def __init__(self, cache: Cache, plugins: Sequence[Plugin] = PLUGINS) -> None:
+        self._namespaces = cache.of(NAMESPACES)
+        self._plugins = plugins
+        self._chains: dict[tuple[Resource, Operation, str], Chain] = {}
+        self.others = Others(cache)
+
+    def request(self, kind: Kind, part: Part, obj: Object, old: Object | None, caller: Caller) -> Request:
+        return Request(
+            kind=kind,
+            operation="CREATE" if old is None else "UPDATE",
+            obj=obj,
+            old=old,
+            part=part.name,
+            user=caller.user,
+            now=caller.now,
+            dry_run=caller.dry_run,
+            others=self.others,
+        )
+
+    def mutate(self, request: Request) -> None:
+        """Let the plug-ins edit the object; raises if it may not be written."""
+        if request.old is None and request.kind.resource.namespaced:
+            self._check_namespace(request)
+        for plugin in self._chain(request)[0]:
+            plugin.mutate(request)
+
+    def validate(self, request: Request) -> None:
+        """Raise if the complete object may not be written; collects what is to be written with it."""
+        request.also.clear()
+        for plugin in self._chain(request)[1]:
+            plugin.validate(request)
+
+    def _chain(self, request: Request) -> Chain:
+        key = (request.kind.resource, request.operation, request.part)
+        chain = self._chains.get(key)
+        if chain is None:
+            asked = [plugin for plugin in self._plugins if plugin.concerns(request.kind, key[1], key[2])]
+            chain = self._chains[key] = (
+                tuple(plugin for plugin in asked if type(plugin).mutate is not Plugin.mutate),
+                tuple(plugin for plugin in asked if type(plugin).validate is not Plugin.validate),
+            )
+        return chain
+
+    def _check_namespace(self, request: Request) -> None:
+        resource, namespace, name = request.kind.resource, request.namespace, request.name
         entry = self._namespaces.get(namespace)
         if entry is None:
             raise missing(NAMESPACES, namespace)
         # Decoding every time would cost more than the rest of this check: look for the word first.
         if b'"deletionTimestamp"' in entry.tail and "deletionTimestamp" in entry.decode()["metadata"]:
             raise errors.Forbidden(
-                f'{kind.resource.qualified} "{name}" is forbidden: unable to create new content in namespace '
+                f'{resource.qualified} "{name}" is forbidden: unable to create new content in namespace '
                 f"{namespace} because it is being terminated",
-                details=named(kind.resource, name),
+                details=named(resource, name),
                 causes=[
                     errors.Cause(
                         reason="NamespaceTerminating",

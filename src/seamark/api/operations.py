@@ -185,7 +185,7 @@ class Operations:
         action = target.subresource
         assert isinstance(action, Action), "the verb was checked"
         obj, warnings = intake.conformed(document, action.sent, caller.field_validation)
-        plan = action.plan(target.name, obj, now=caller.now, labels_of=self._admission.labels_of)
+        plan = action.plan(target.name, obj, now=caller.now, labels_of=self._admission.others.labels_of)
         if plan.delete is None:
             await self._writer.edit(target, lambda old: plan.edit(shown(target.kind, old)), caller)
         else:

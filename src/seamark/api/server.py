@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from seamark.access.events import EventRecorder
-from seamark.api.admission import Admission
+from seamark.api.admission import PLUGINS, Admission
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.audit.log import AuditLog
@@ -32,6 +32,7 @@ from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.write import Writer
 from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.kinds.admission import Plugin
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
@@ -57,10 +58,14 @@ class ApiServer:
         max_connections: int = 10_000,
         audit: AuditLog | None = None,
         kinds: Iterable[Kind] = KINDS,
+        plugins: Sequence[Plugin] = PLUGINS,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
     ) -> None:
-        """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server."""
+        """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server.
+
+        ``plugins`` are the steps of admission, in their order.
+        """
         stored = tuple(kinds)
         chance = chance or random.Random()
         authorizer = authorizer or GroupAuthorizer()
@@ -72,7 +77,7 @@ class ApiServer:
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
         reader = Reader(self.cache, store)
-        admission = Admission(self.cache)
+        admission = Admission(self.cache, plugins)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
         cut = metrics.counter(

@@ -1,9 +1,11 @@
 """The write path: how an object gets into the store.  ``create`` and ``change`` call these steps in order:
 
-    create   default → track fields → admit → stamp → prepare → allocate → validate → commit
-    change   read → make the new object → default → track → carry over → prepare → allocate → validate → commit
+    create   default → track fields → mutate → stamp → prepare → allocate → validate → admit → commit
+    change   read → make the new object → default → track → carry over → mutate → prepare → allocate → validate →
+             admit → commit
 
-Fields are tracked before the server sets its own, so that no field manager owns what is allocated or carried over.
+Admission edits the object early (mutate) and judges it last (admit).  Fields are tracked before the server sets its
+own, so that no field manager owns what is allocated or carried over.
 
 From the read to the commit no step awaits, so no other write of this process can come between a check and the commit
 that relies on it; the commit's expectations guard against other servers.  What is allocated (addresses, node ports) is
@@ -30,6 +32,7 @@ from seamark.api.state.entries import Entry, entry_of, key_of, stored
 from seamark.api.state.versions import number_or_zero, of_write_or_watch
 from seamark.api.turns import Turns
 from seamark.errors import Object
+from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Part
@@ -93,12 +96,18 @@ class Writer:
         if not tracked:
             meta.pop("managedFields", None)
             managed.track(obj, None, kind, kind.whole, manager=caller.manager, now=caller.now)
+        if kind.resource.namespaced and await self._cache.find(NAMESPACES, namespace) is None:
+            # Its creation may be under way: clients that send a namespace and its contents together do not wait.
+            await asyncio.sleep(NAMESPACE_SECONDS)
+            await self._cache.find(NAMESPACES, namespace)
+        request = self._admission.request(kind, kind.whole, obj, None, caller)
+        self._admission.mutate(request)
         generated = not meta.get("name") and bool(meta.get("generateName"))
         for attempt in range(GENERATE_ATTEMPTS):
             if generated:
                 meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
             try:
-                return await self._create(kind, obj, caller)
+                return await self._create(request, caller)
             except errors.AlreadyExists as error:
                 if not generated or attempt == GENERATE_ATTEMPTS - 1:
                     if meta.get("generateName"):
@@ -106,39 +115,51 @@ class Writer:
                     raise
         raise AssertionError("the loop above returns or raises")
 
-    async def _create(self, kind: Kind, obj: Object, caller: Caller) -> Written:
-        resource, meta = kind.resource, obj["metadata"]
-        if resource.namespaced and await self._cache.find(NAMESPACES, meta["namespace"]) is None:
-            # Its creation may be under way: clients that send a namespace and its contents together do not wait.
-            await asyncio.sleep(NAMESPACE_SECONDS)
-            await self._cache.find(NAMESPACES, meta["namespace"])
-        self._admission.create(kind, obj)
-        self._stamp(meta, caller.now)
+    async def _create(self, request: Request, caller: Caller) -> Written:
+        kind, obj = request.kind, request.obj
+        self._stamp(obj["metadata"], caller.now)
         kind.prepare_create(obj)
+        try:
+            return await self._try_create(request, caller)
+        except Mismatch as error:
+            # Another write took the same address or port, or used up some of a quota.  Those that lost queue here, so
+            # that they do not all lose again to each other.
+            key, found = error.key, error.found
+        async with self._turns.take(key):
+            while True:
+                await self._cache.reach(found)
+                try:
+                    return await self._try_create(request, caller)
+                except Mismatch as error:
+                    found = error.found
+
+    async def _try_create(self, request: Request, caller: Caller) -> Written:
+        """Raises Mismatch if something that the object takes or changes is no longer as it was; then try again."""
+        kind, obj = request.kind, request.obj
+        resource, meta = kind.resource, obj["metadata"]
         name = meta.get("name", "")
-        while True:
-            reserved = self._reservations.plan(kind, kind.whole, obj, None, dry_run=caller.dry_run)
-            wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced) + kind.validate(obj)
-            if wrong:
-                raise refuse(kind.stored_as or resource, name, wrong)
-            warnings = kind.warnings(obj, None)
-            inner = kind.to_stored(obj)
-            path = f"{meta['namespace']}/{name}" if resource.namespaced else name
-            if caller.dry_run:
-                self._must_be_absent(kind, path, name)
-                return Written(_unstored(path, inner), True, warnings)
-            key = key_of(kind.stored_as or resource, meta.get("namespace", ""), name)
-            value = stored(inner)
-            try:
-                revision = await self._store.commit([Write(key, value, 0), *reserved.writes])
-            except Mismatch as error:
+        reserved = self._reservations.plan(kind, kind.whole, obj, None, dry_run=caller.dry_run)
+        wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced) + kind.validate(obj)
+        if wrong:
+            raise refuse(kind.stored_as or resource, name, wrong)
+        self._admission.validate(request)
+        warnings = kind.warnings(obj, None)
+        inner = kind.to_stored(obj)
+        path = f"{meta['namespace']}/{name}" if resource.namespaced else name
+        if caller.dry_run:
+            self._must_be_absent(kind, path, name)
+            return Written(_unstored(path, inner), True, warnings)
+        key = key_of(kind.stored_as or resource, meta.get("namespace", ""), name)
+        value = stored(inner)
+        try:
+            revision = await self._store.commit([Write(key, value, 0), *reserved.writes, *_together(request)])
+        except Mismatch as error:
+            reserved.take_back(obj)
+            if error.key == key:
                 await self._cache.reach(error.found)
-                if error.key == key:
-                    self._must_be_absent(kind, path, name)
-                # Otherwise another server took the same address or port first: plan again.
-                reserved.take_back(obj)
-                continue
-            return Written(await self._cache.written(resource, path, value, revision), True, warnings)
+                self._must_be_absent(kind, path, name)
+            raise
+        return Written(await self._cache.written(resource, path, value, revision), True, warnings)
 
     def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
         # Kubernetes looks at it in the storage layer, which a dry run does not reach, and takes other texts for 0.
@@ -232,14 +253,17 @@ class Writer:
         if not tracked:
             managed.track(new, old, kind, part, manager=caller.manager, now=caller.now)
         self._carry_over(new["metadata"], old["metadata"])
+        request = self._admission.request(kind, part, new, old, caller)
+        self._admission.mutate(request)
         part.prepare(kind, new, old)
         reserved = self._reservations.plan(kind, part, new, old, dry_run=caller.dry_run)
         wrong = metadata.validate_update(new["metadata"], old["metadata"]) + part.validate(kind, new, old)
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
+        self._admission.validate(request)
         warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
-        return await self._put(kind, entry, old, new, caller, reserved.writes, warnings)
+        return await self._put(kind, entry, old, new, caller, reserved.writes + _together(request), warnings)
 
     @staticmethod
     def _carry_over(meta: Object, old: Object) -> None:
@@ -280,6 +304,18 @@ class Writer:
         value = stored(inner)
         revision = await self._store.commit([Write(key, value, entry.revision), *writes])
         return Written(await self._cache.written(kind.resource, entry.path, value, revision), warnings=warnings)
+
+
+def _together(request: Request) -> list[Write]:
+    """The writes of the other objects that change with this one, each if it is still as admission saw it."""
+    return [
+        Write(
+            key_of(resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]),
+            stored(obj),
+            int(obj["metadata"]["resourceVersion"]),
+        )
+        for resource, obj in request.also
+    ]
 
 
 def _same(new: Object, old: Object) -> bool:

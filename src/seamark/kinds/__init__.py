@@ -4,6 +4,7 @@
 - ``kind``: the base class of all kinds, with the rules that the API server calls
 - ``subresource``: what a kind's subresources do: parts of an object, views of it, actions on it
 - ``allocation``: how a kind takes addresses and ports from the cluster's ranges
+- ``admission``: rules that depend on other objects, as plug-ins of the write path
 - ``inquiry``: what a review may ask the API server
 - ``table``: the built-in kinds, and the kinds that one server serves, which come and go while it runs
 - ``dynamic``: kinds made from data while the server runs

@@ -2,11 +2,12 @@
 
 The methods are the kind's rules, called by the write path in ``seamark.api.write`` in this order:
 
-    create   default → admit → prepare_create → allocate → validate → warnings
+    create   default → prepare_create → allocate → validate → warnings
     update   default → prepare_update → allocate → validate_update → warnings
     status   default_status → prepare_status → validate_status → status_warnings
 
-``default``, ``admit``, ``prepare_*`` and ``allocate`` edit the new object in place; ``validate*`` only collect errors.
+What depends on other objects is admission's (:mod:`seamark.kinds.admission`): it is asked after ``default`` and again
+at the end.  ``default``, ``prepare_*`` and ``allocate`` edit the new object, ``validate*`` only collect errors.
 ``old`` is never edited.  Objects are plain dicts that were checked against their shape, so a rule may rely on the type
 of every field, but on nothing else.  All rules are pure: what they need to know of the cluster is an argument.
 """
@@ -25,7 +26,7 @@ from seamark.kinds.inquiry import Inquiry
 from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
-from seamark.kinds.subresource import LabelsOf, Part, Subresource, Whole
+from seamark.kinds.subresource import Part, Subresource, Whole
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import Errors
 
@@ -115,9 +116,6 @@ class Kind:
 
     def default(self, obj: Object) -> None:
         """Fill in what the user left out."""
-
-    def admit(self, obj: Object, labels_of: LabelsOf) -> None:
-        """Add what depends on other objects (a Pod gets the zone of its node)."""
 
     def prepare_create(self, obj: Object) -> None:
         """Remove the fields that a creation cannot set (status), and set the first generation."""

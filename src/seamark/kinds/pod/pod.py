@@ -9,7 +9,6 @@ from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod import row as pod_row
 from seamark.kinds.pod import selector_fields
-from seamark.kinds.pod.admission import check_runtime, copy_topology, prioritize, tolerate_briefly
 from seamark.kinds.pod.binding import BIND, EVICT
 from seamark.kinds.pod.defaults import default_pod, default_spec
 from seamark.kinds.pod.resources import quality_of_service
@@ -19,7 +18,7 @@ from seamark.kinds.pod.update import ephemeral_mistakes, prepare_resize, resize_
 from seamark.kinds.pod.validation import new_pod_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
 from seamark.kinds.resource import PODS
-from seamark.kinds.subresource import CHANGE, STREAM, LabelsOf, Part, Subresource, proxy, status_of
+from seamark.kinds.subresource import CHANGE, STREAM, Part, Subresource, proxy, status_of
 from seamark.kinds.values.addresses import ip_warnings
 from seamark.kinds.values.fields import Errors
 from seamark.kinds.values.metadata import dns_label, keep_accessories
@@ -96,14 +95,8 @@ class PodKind(Kind):
         if status := obj.get("status"):
             agree_on_addresses(status)
 
-    def admit(self, obj: Object, labels_of: LabelsOf) -> None:
-        copy_topology(obj, labels_of)
-
     def prepare_create(self, obj: Object) -> None:
         spec, meta = obj["spec"], obj["metadata"]
-        tolerate_briefly(spec)
-        prioritize(obj)
-        check_runtime(obj)
         meta["generation"] = 1
         status: Object = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         if spec.get("schedulingGates"):
@@ -118,11 +111,6 @@ class PodKind(Kind):
     # --- update ------------------------------------------------------------------------------------
 
     def prepare_update(self, obj: Object, old: Object) -> None:
-        spec, before = obj["spec"], old["spec"]
-        tolerate_briefly(spec)
-        for field in ("priority", "preemptionPolicy"):
-            if field not in spec and field in before:
-                spec[field] = before[field]
         obj["status"] = old["status"]
         _count_change(obj, old)
 

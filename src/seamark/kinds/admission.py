@@ -1,0 +1,106 @@
+"""Admission: what a write must satisfy, or gets added, because of *other* objects (limits, quotas, classes).
+
+A :class:`Plugin` is one such rule.  :mod:`seamark.api.admission` lists the plug-ins in Kubernetes' order and asks them
+on every write, first to edit the object (``mutate``), later, when it is complete and valid, to judge it (``validate``).
+Plug-ins are pure: what they need to know of the cluster they ask :class:`Others`, and what has to change together with
+the object they put on :attr:`Request.also`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+import msgspec
+
+from seamark.errors import Forbidden, Object
+from seamark.kinds.resource import Resource
+from seamark.kinds.values.refusals import named
+
+if TYPE_CHECKING:
+    from seamark.kinds.kind import Kind
+
+Operation = Literal["CREATE", "UPDATE"]
+
+
+class Who(Protocol):
+    """The user who writes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+
+class Others(Protocol):
+    """The other objects of the cluster as they are now.  A kind that is not served has none."""
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """One object, decoded; None if there is none."""
+        ...
+
+    def all(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
+        """The objects of a namespace, or all of them, decoded one by one; cheap if there are none."""
+        ...
+
+    def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
+        """The labels of a cluster-wide object, without decoding the rest; None if there is none."""
+        ...
+
+
+class Request(msgspec.Struct):
+    """One write, as plug-ins see it.
+
+    ``obj`` is the new object, which ``mutate`` may edit; ``old`` is the one it replaces, None for a creation.
+    ``part`` names the subresource written to, "" for the object itself.
+    """
+
+    kind: Kind
+    operation: Operation
+    obj: Object
+    old: Object | None
+    part: str
+    user: Who
+    now: str  # the moment of the write, RFC 3339
+    dry_run: bool
+    others: Others
+    # Objects that are written in the same transaction, each provided that it still has the version it names.
+    also: list[tuple[Resource, Object]] = msgspec.field(default_factory=list)
+
+    @property
+    def namespace(self) -> str:
+        return str(self.obj["metadata"].get("namespace", ""))
+
+    @property
+    def name(self) -> str:
+        """The object's name; while the server has not chosen one yet, what it will begin with."""
+        meta = self.obj["metadata"]
+        return meta.get("name") or meta.get("generateName") or "Unknown"
+
+    def forbidden(self, reason: str) -> Forbidden:
+        """The error for a write that a plug-in does not allow."""
+        resource = self.kind.resource
+        return Forbidden(
+            f'{resource.qualified} "{self.name}" is forbidden: {reason}', details=named(resource, self.name)
+        )
+
+
+class Plugin:
+    """One rule of admission; stateless.  A subclass has ``mutate``, ``validate`` or both.
+
+    ``concerns`` is asked once per kind, operation and subresource: writes of other kinds do not even call the plug-in.
+    """
+
+    resources: ClassVar[frozenset[Resource]] = frozenset()  # the kinds it is about, for the usual ``concerns``
+    operations: ClassVar[tuple[Operation, ...]] = ("CREATE",)
+
+    def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
+        """Whether it looks at such writes; by default at the listed kinds and operations, not at subresources."""
+        return not part and operation in self.operations and kind.resource in self.resources
+
+    def mutate(self, request: Request) -> None:
+        """Edit ``request.obj``, or raise; the object has its defaults but is not validated yet."""
+
+    def validate(self, request: Request) -> None:
+        """Raise if the object may not be written; the object is complete and valid, and must not be edited."""

@@ -1,0 +1,89 @@
+"""The steps of admission: in order, early to edit and late to judge, and only for the kinds they look at."""
+
+import asyncio
+
+import pytest
+from served import served
+
+from seamark.kinds.admission import Plugin
+from seamark.kinds.resource import CONFIGMAPS, SECRETS
+
+BASE = "/api/v1/namespaces/default/configmaps"
+
+
+class Noting(Plugin):
+    """Writes its name on a ConfigMap, and notes what it was asked about."""
+
+    resources = frozenset({CONFIGMAPS})
+    operations = ("CREATE", "UPDATE")
+
+    def __init__(self, word, asked):
+        self.word, self.asked = word, asked
+
+    def mutate(self, request):
+        data = request.obj.setdefault("data", {})
+        data["seen"] = data.get("seen", "") + self.word
+        self.asked.append(("mutate", request.operation, request.name, "uid" in request.obj["metadata"]))
+
+    def validate(self, request):
+        self.asked.append(("validate", request.operation, request.name, "uid" in request.obj["metadata"]))
+        if request.obj["data"].get("stop") == self.word:
+            raise request.forbidden(f"{self.word} says no")
+
+
+class Counting(Plugin):
+    """Counts ConfigMaps in a Secret, in their own transaction."""
+
+    resources = frozenset({CONFIGMAPS})
+
+    def validate(self, request):
+        counter = request.others.get(SECRETS, "counter", request.namespace)
+        if counter is not None:
+            # A number in unary, so that a lost update would be visible.
+            counter["type"] += "1"
+            request.also.append((SECRETS, counter))
+
+
+def configmap(name="cm", **data):
+    return {"metadata": {"name": name}, "data": data}
+
+
+async def test_steps_run_in_order_before_and_after_the_rules_of_the_kind():
+    asked = []
+    async with served(plugins=(Noting("a", asked), Noting("b", []))) as api:
+        made = await api.post(BASE, {"metadata": {"generateName": "x-"}})
+        assert made["data"] == {"seen": "ab"}
+        # The server chooses the name after the edits, so only the judges know it.
+        name = made["metadata"]["name"]
+        assert asked == [("mutate", "CREATE", "x-", False), ("validate", "CREATE", name, True)]
+        changed = await api.put(f"{BASE}/{name}", configmap(name))
+        assert changed["data"] == {"seen": "ab"}
+        assert [entry[:2] for entry in asked[2:]] == [("mutate", "UPDATE"), ("validate", "UPDATE")]
+
+
+async def test_a_step_refuses_in_its_own_words():
+    async with served(plugins=(Noting("a", []), Noting("b", []))) as api:
+        answer = await api.ask("POST", BASE, configmap(stop="b"))
+        assert (answer.status, answer.json["message"]) == (403, 'configmaps "cm" is forbidden: b says no')
+        assert answer.json["details"] == {"name": "cm", "kind": "configmaps"}
+        assert (await api.ask("GET", f"{BASE}/cm")).status == 404
+
+
+async def test_other_kinds_are_not_asked_about():
+    asked = []
+    async with served(plugins=(Noting("a", asked),)) as api:
+        await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
+        assert asked == []
+
+
+@pytest.mark.parametrize("many", [1, 40])
+async def test_what_changes_with_an_object_changes_in_its_transaction(many):
+    async with served(plugins=(Counting(),)) as api:
+        secrets = "/api/v1/namespaces/default/secrets"
+        await api.post(secrets, {"metadata": {"name": "counter"}, "type": "x/"})
+        await asyncio.gather(*(api.post(BASE, configmap(f"cm-{i}")) for i in range(many)))
+        counter = await api.get(f"{secrets}/counter")
+        assert counter["type"] == "x/" + "1" * many
+        dry = await api.ask("POST", BASE, configmap("dry"), query="dryRun=All")
+        assert dry.status == 201
+        assert (await api.get(f"{secrets}/counter"))["type"] == counter["type"]
