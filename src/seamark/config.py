@@ -29,6 +29,8 @@ OWN_LEASE = "seamark-controllers"  # of API servers that share a store; `seamark
 
 LONGEST_DOMAIN = 180  # characters; names of Services and Pods have to fit in front of it
 
+Profile = Literal["full", "plain"]
+
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 
@@ -83,6 +85,14 @@ class Config(Section, frozen=True):
         bool,
         setting("Keep objects in memory only, unless a store is named; certificates are kept.", "--ephemeral"),
     ] = False
+    profile: Annotated[
+        Profile,
+        setting(
+            "What the cluster has: `full` what clusters usually have (RBAC, ServiceAccounts, `kube-root-ca.crt`), "
+            "`plain` the API alone, with all rights for the admin.",
+            "--profile PROFILE",
+        ),
+    ] = "full"
     cluster_domain: Annotated[str, setting("The zone of cluster DNS.", "--cluster-domain ZONE")] = "cluster.local"
     dns_host: Annotated[str, setting("The address DNS listens on.", "--dns-host HOST")] = "127.0.0.1"
     dns_port: Annotated[
@@ -209,13 +219,15 @@ def settled(given: Mapping[str, Any], *, own_cluster: bool = True) -> Config:
 def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
     """The settings that follow from others, unless they are given.
 
-    With a cluster of our own (``seamark up``), DNS listens where the top of the file says and knows the Pods.  Without
-    nodes, that cluster is a bare control plane: what only Pods and clouds need is left out.
+    With a cluster of our own (``seamark up``), DNS listens where the top of the file says and knows the Pods.  The
+    profile says what namespaces get.  Without nodes there is no cloud, so Services get no addresses from a pool.
     """
+    full = config.profile == "full"
     values = {
         "data_dir": default_data_dir(),
         "dns.zone.zones": (config.cluster_domain, *REVERSE_ZONES),
-        "surroundings.root_certificates": config.nodes.count > 0,
+        "surroundings.namespace_contents": full,
+        "surroundings.root_certificates": full,
         "surroundings.load_balancer_pool": EXAMPLE_POOL if config.nodes.count else (),
     }
     if own_cluster:

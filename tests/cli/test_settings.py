@@ -84,10 +84,10 @@ def test_settings_that_follow_from_others() -> None:
     around = settled({}).surroundings
     assert around.root_certificates
     assert around.load_balancer_pool
-    bare = settled({"nodes": {"count": 0}}).surroundings
-    assert (bare.root_certificates, bare.load_balancer_pool) == (False, ())
-    asked = settled({"nodes": {"count": 0}, "surroundings": {"root_certificates": True}}).surroundings
-    assert asked.root_certificates
+    assert settled({"nodes": {"count": 0}}).surroundings.load_balancer_pool == ()
+    plain = settled({"profile": "plain"}).surroundings
+    assert (plain.namespace_contents, plain.root_certificates) == (False, False)
+    assert settled({"profile": "plain", "surroundings": {"root_certificates": True}}).surroundings.root_certificates
 
 
 def test_the_data_directory_of_the_file_is_known_to_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

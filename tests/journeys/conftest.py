@@ -29,12 +29,18 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture(params=["sqlite", "etcd"])
-def server(request: pytest.FixtureRequest, start: Start) -> Seamark:
-    """An API server over each kind of store."""
+def store(request: pytest.FixtureRequest) -> list[str]:
+    """The arguments that choose each kind of store."""
     if request.param == "sqlite":
-        return start()
+        return []
     etcd: etcd_server.EtcdCluster = request.getfixturevalue("etcd")
-    return start("--store", f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}")
+    return ["--store", f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"]
+
+
+@pytest.fixture
+def server(start: Start, store: list[str]) -> Seamark:
+    """An API server over each kind of store."""
+    return start(*store)
 
 
 @pytest.fixture

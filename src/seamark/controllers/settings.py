@@ -58,12 +58,14 @@ class SurroundingsSettings(Section, frozen=True):
     namespace_contents: Annotated[
         bool,
         setting(
-            "Give namespaces a `default` ServiceAccount (and see `root_certificates`).", "--namespace-contents BOOL"
+            "Give namespaces a `default` ServiceAccount (and see `root_certificates`); with `--profile plain` the "
+            "default is false.",
+            "--namespace-contents BOOL",
         ),
     ] = True
     root_certificates: Annotated[
         bool,
-        setting("Give namespaces the ConfigMap `kube-root-ca.crt`; without nodes the default is false."),
+        setting("Give namespaces the ConfigMap `kube-root-ca.crt`; with `--profile plain` the default is false."),
     ] = True
     load_balancer_pool: Annotated[
         tuple[str, ...],
@@ -81,8 +83,8 @@ class SurroundingsSettings(Section, frozen=True):
             raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
 
     def bare(self) -> Self:
-        """For an API server alone: only what keeps its own objects consistent."""
-        return msgspec.structs.replace(self, namespace_contents=False, load_balancer_pool=())
+        """For an API server alone, which has no cloud around it."""
+        return msgspec.structs.replace(self, load_balancer_pool=())
 
 
 class ElectionSettings(Section, frozen=True):

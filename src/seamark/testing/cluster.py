@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seamark.config import settled
+from seamark.config import Profile, settled
 from seamark.daemon import EVERYTHING, Component, Daemon
 
 T = TypeVar("T")
@@ -41,17 +41,19 @@ class TestCluster:
     """A private cluster: ``with TestCluster() as cluster: …``.
 
     Clients reach it by ``url``, ``token``, ``ca`` and ``kubeconfig``; ``dns`` is the address of its DNS server.
-    Its state is in memory and its files are in a temporary directory, which ``stop`` removes.
+    Its state is in memory and its files are in a temporary directory, which ``stop`` removes.  With the profile
+    ``plain`` there is only what a test makes; ``full`` is a cluster as it usually is, with RBAC and ServiceAccounts.
     """
 
     __test__ = False  # tells pytest not to collect this class
 
-    def __init__(self, *, nodes: int = 0, parts: Sequence[Component] = EVERYTHING) -> None:
+    def __init__(self, *, nodes: int = 0, profile: Profile = "plain", parts: Sequence[Component] = EVERYTHING) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="seamark-"))
         self._config = settled(
             {
                 "data_dir": str(self._folder),
                 "ephemeral": True,
+                "profile": profile,
                 "dns_port": 0,
                 "api": {"port": 0},
                 "nodes": {"count": nodes},

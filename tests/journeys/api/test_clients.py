@@ -11,7 +11,7 @@ from seamark_process import Seamark
 
 @pytest.fixture
 def seamark(start: Any) -> Seamark:
-    server: Seamark = start()
+    server: Seamark = start("--profile", "plain")
     return server
 
 
