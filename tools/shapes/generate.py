@@ -25,19 +25,37 @@ ROOT = Path(__file__).parents[2]
 SHAPES = ROOT / "src" / "seamark" / "kinds" / "language" / "shapes.json"
 SCHEMAS = "kubernetes_validate/kubernetes-json-schema/v1.37.0-local/_definitions.json"
 
+EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+
 KINDS = {
     "io.k8s.api.core.v1.": "Namespace Node Pod Service Endpoints Event ConfigMap Secret ServiceAccount "
-    "ReplicationController Binding",
+    "ReplicationController Binding PersistentVolume PersistentVolumeClaim ResourceQuota LimitRange PodTemplate "
+    "ComponentStatus",
     "io.k8s.api.events.v1.": "Event",
     "io.k8s.api.discovery.v1.": "EndpointSlice",
     "io.k8s.api.coordination.v1.": "Lease",
     "io.k8s.api.apps.v1.": "Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision",
-    "io.k8s.api.networking.v1.": "IPAddress ServiceCIDR",
-    "io.k8s.api.policy.v1.": "Eviction",
-    "io.k8s.api.autoscaling.v1.": "Scale",
+    "io.k8s.api.batch.v1.": "Job CronJob",
+    "io.k8s.api.networking.v1.": "IPAddress ServiceCIDR Ingress IngressClass NetworkPolicy",
+    "io.k8s.api.policy.v1.": "Eviction PodDisruptionBudget",
+    "io.k8s.api.autoscaling.v1.": "Scale HorizontalPodAutoscaler",
+    "io.k8s.api.autoscaling.v2.": "HorizontalPodAutoscaler",
+    "io.k8s.api.storage.v1.": "StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment "
+    "VolumeAttributesClass",
+    "io.k8s.api.storagemigration.v1.": "StorageVersionMigration",
+    "io.k8s.api.scheduling.v1.": "PriorityClass",
+    "io.k8s.api.node.v1.": "RuntimeClass",
+    "io.k8s.api.certificates.v1.": "CertificateSigningRequest ClusterTrustBundle PodCertificateRequest",
+    "io.k8s.api.rbac.v1.": "Role RoleBinding ClusterRole ClusterRoleBinding",
+    "io.k8s.api.admissionregistration.v1.": "ValidatingWebhookConfiguration MutatingWebhookConfiguration "
+    "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+    "io.k8s.api.flowcontrol.v1.": "FlowSchema PriorityLevelConfiguration",
+    "io.k8s.api.resource.v1.": "DeviceClass DeviceTaintRule ResourceClaim ResourceClaimTemplate ResourceSlice",
     "io.k8s.api.authentication.v1.": "TokenReview TokenRequest SelfSubjectReview",
     "io.k8s.api.authorization.v1.": "SubjectAccessReview SelfSubjectAccessReview LocalSubjectAccessReview "
     "SelfSubjectRulesReview",
+    EXTENSIONS: "CustomResourceDefinition",
+    "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.": "APIService",
     META: "DeleteOptions Status",
 }
 
@@ -46,6 +64,10 @@ SCALARS = {
     META + "MicroTime": "microtime",
     META + "FieldsV1": "any",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
+    EXTENSIONS + "JSON": "any",
+    EXTENSIONS + "JSONSchemaPropsOrArray": "any",
+    EXTENSIONS + "JSONSchemaPropsOrBool": "any",
+    EXTENSIONS + "JSONSchemaPropsOrStringArray": "any",
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
 }
@@ -75,7 +97,7 @@ def wanted(schemas: dict[str, Schema]) -> list[str]:
 
 def references(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
-        if "$ref" in schema:
+        if isinstance(schema.get("$ref"), str):  # a JSON schema has a property of this name
             yield target(schema)
         for part in schema.values():
             yield from references(part)
@@ -135,7 +157,7 @@ def go_type(text: str) -> str:
     if text.startswith("{}"):
         return "map[string]" + go_type(text[2:])
     if text.startswith("io."):
-        return "v1." + text.rsplit(".", 1)[-1]
+        return ".".join(text.rsplit(".", 2)[1:])
     special = {"time": "v1.Time", "microtime": "v1.MicroTime", "quantity": "resource.Quantity", "bytes": "[]uint8"}
     return special.get(text, "intstr.IntOrString" if text == "int-or-string" else text)
 

@@ -1,6 +1,6 @@
 """Reads from Go type declarations what OpenAPI lacks: pointer or plain value, ``omitempty``, the type's name in Go.
 
-    python tools/shapes/go_types.py kubernetes-1.20.2/staging/src/k8s.io
+    python tools/shapes/go_types.py k8s.io
 
 writes ``go_fields.json``, so that making shapes does not need the Go sources: see README.md.
 """
@@ -16,20 +16,37 @@ from typing import NamedTuple
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
-# Directory below staging/src/k8s.io → OpenAPI name prefix.  Two groups graduated to v1 after the release whose sources
-# are read; their beta types have the same fields.
+# Directory below k8s.io → OpenAPI name prefix.  Some kinds graduated to v1 after the release whose sources are read;
+# their earlier types have the same fields, and a later line overrides an earlier one.
 PACKAGES = {
+    "api/admissionregistration/v1alpha1": "io.k8s.api.admissionregistration.v1.",
+    "api/admissionregistration/v1": "io.k8s.api.admissionregistration.v1.",
     "api/apps/v1": "io.k8s.api.apps.v1.",
     "api/authentication/v1": "io.k8s.api.authentication.v1.",
     "api/authorization/v1": "io.k8s.api.authorization.v1.",
     "api/autoscaling/v1": "io.k8s.api.autoscaling.v1.",
+    "api/autoscaling/v2": "io.k8s.api.autoscaling.v2.",
+    "api/batch/v1": "io.k8s.api.batch.v1.",
+    "api/certificates/v1beta1": "io.k8s.api.certificates.v1.",
+    "api/certificates/v1": "io.k8s.api.certificates.v1.",
     "api/coordination/v1": "io.k8s.api.coordination.v1.",
     "api/core/v1": "io.k8s.api.core.v1.",
-    "api/discovery/v1beta1": "io.k8s.api.discovery.v1.",
+    "api/discovery/v1": "io.k8s.api.discovery.v1.",
     "api/events/v1": "io.k8s.api.events.v1.",
+    "api/flowcontrol/v1": "io.k8s.api.flowcontrol.v1.",
     "api/networking/v1": "io.k8s.api.networking.v1.",
-    "api/policy/v1beta1": "io.k8s.api.policy.v1.",
+    "api/node/v1": "io.k8s.api.node.v1.",
+    "api/policy/v1": "io.k8s.api.policy.v1.",
+    "api/rbac/v1": "io.k8s.api.rbac.v1.",
+    "api/resource/v1alpha3": "io.k8s.api.resource.v1.",
+    "api/resource/v1beta2": "io.k8s.api.resource.v1.",
+    "api/scheduling/v1": "io.k8s.api.scheduling.v1.",
+    "api/storage/v1beta1": "io.k8s.api.storage.v1.",
+    "api/storage/v1": "io.k8s.api.storage.v1.",
+    "api/storagemigration/v1alpha1": "io.k8s.api.storagemigration.v1.",
     "apimachinery/pkg/apis/meta/v1": META,
+    "apiextensions-apiserver/pkg/apis/apiextensions/v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.",
+    "kube-aggregator/pkg/apis/apiregistration/v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.",
 }
 
 FACTS = Path(__file__).with_name("go_fields.json")
@@ -75,7 +92,7 @@ def _numbers(tags: str) -> tuple[int, ...]:
     return (int(match[1]),) if match else ()
 
 
-def _printed(go_type: str) -> str:
+def _printed(go_type: str, version: str) -> str:
     """A type as Go's ``reflect`` prints it: with its package's name, which for every API package is its version."""
 
     def qualify(match: re.Match[str]) -> str:
@@ -84,20 +101,23 @@ def _printed(go_type: str) -> str:
             return f"v1.{name}" if package in ("metav1.", "v1.", "corev1.") else f"{package}{name}"
         if name == "byte":
             return "uint8"
-        return name if name in BUILT_IN or name == "map" else f"v1.{name}"
+        return name if name in BUILT_IN or name == "map" else f"{version}.{name}"
 
     return re.sub(r"(\w+\.)?(\w+)", qualify, go_type.lstrip("*"))
 
 
 def read(root: Path) -> Structs:
-    """Every struct's JSON fields, embedded structs flattened, by OpenAPI name; ``root`` is ``staging/src/k8s.io``."""
+    """Every struct's JSON fields, embedded structs flattened, by OpenAPI name; ``root`` is the folder ``k8s.io``."""
     declared: dict[str, list[Declared]] = {}
     for package, prefix in PACKAGES.items():
-        for name, fields in _declared((root / package / "types.go").read_text()):
-            declared[prefix + name] = fields
+        for source in sorted((root / package).glob("types*.go")):
+            if source.name != "types_swagger_doc_generated.go":
+                for name, fields in _declared(source.read_text()):
+                    declared[prefix + name] = fields
 
     def flatten(name: str) -> dict[str, GoField]:
         fields: dict[str, GoField] = {}
+        version = name.rsplit(".", 2)[1]
         for go_type, tag, number in declared.get(name, ()):
             json_name, _, options = tag.partition(",")
             if "inline" in options:
@@ -110,7 +130,7 @@ def read(root: Path) -> Structs:
                 }
             else:
                 pointer = go_type.startswith("*")
-                fields[json_name] = GoField(pointer, "omitempty" in options, _printed(go_type), number)
+                fields[json_name] = GoField(pointer, "omitempty" in options, _printed(go_type, version), number)
         return fields
 
     return {name: flatten(name) for name in declared}

@@ -71,14 +71,14 @@ def test_another_type_replaces() -> None:
     assert patched({"ports": ports(80)}, ports=None) == {"ports": ports(80)}
 
 
-def test_no_kind_served_has_maps_with_the_replace_strategy() -> None:
-    replaced = [
-        (shape.name, name)
-        for shape in shapes.load().values()
-        for name, field in shape.fields.items()
-        if field.patch_strategy == "replace"
-    ]
-    assert replaced == [], "these deserve a test"
+def test_a_field_with_the_replace_strategy_is_taken_whole() -> None:
+    budget = shapes.of("io.k8s.api.policy.v1.PodDisruptionBudget")
+    assert budget.fields["spec"].type.fields["selector"].patch_strategy == "replace"  # type: ignore[union-attr]
+    current = {"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}}
+    document = {"spec": {"selector": {"matchLabels": {"b": "2"}}}}
+    assert apply_patch("strategic", document, current, budget) == {
+        "spec": {"selector": {"matchLabels": {"b": "2"}}, "minAvailable": 1}
+    }
 
 
 # --- merged lists -----------------------------------------------------------------------------------

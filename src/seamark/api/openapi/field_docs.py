@@ -72,8 +72,15 @@ def _words(docstring: str) -> Words:
     _, *pieces = _PARAMETER.split(parameters)
     return Words(
         text=_unwrapped(about),
-        fields={name.rstrip("_"): _unwrapped(text) for name, text in zip(pieces[::2], pieces[1::2], strict=True)},
+        fields={_json_name(name): _unwrapped(text) for name, text in zip(pieces[::2], pieces[1::2], strict=True)},
     )
+
+
+def _json_name(name: str) -> str:
+    """The field's own name, where Python cannot use it: ``from``, ``$ref``, ``x-kubernetes-list-type``."""
+    if name.startswith("x_kubernetes_"):
+        return name.replace("_", "-")
+    return name.removesuffix("_") if not name.startswith("d_") else f"${name[2:]}"
 
 
 def _unwrapped(text: str) -> str:

@@ -25,25 +25,24 @@ _SCALARS: dict[str, Scalar] = {name: Scalar(name) for name in get_args(ScalarNam
 _ZEROS: dict[str, Zero] = {zero.value: zero for zero in Zero}
 
 
+# The groups whose name is not their package's name and ".k8s.io".
 _GROUPS = {
     "core": "",
-    "apps": "apps",
-    "authentication": "authentication.k8s.io",
-    "authorization": "authorization.k8s.io",
-    "autoscaling": "autoscaling",
-    "coordination": "coordination.k8s.io",
-    "discovery": "discovery.k8s.io",
-    "events": "events.k8s.io",
-    "networking": "networking.k8s.io",
-    "policy": "policy",
     "meta": "",
+    "apps": "apps",
+    "autoscaling": "autoscaling",
+    "batch": "batch",
+    "flowcontrol": "flowcontrol.apiserver.k8s.io",
+    "policy": "policy",
+    "rbac": "rbac.authorization.k8s.io",
 }
 
 
 def group_version(name: str) -> tuple[str, str]:
     """The API group and version a shape's name belongs to: ``io.k8s.api.apps.v1.Deployment`` → ``apps``, ``v1``."""
     package, version, _ = name.rsplit(".", 2)
-    return _GROUPS[package.rsplit(".", 1)[-1]], version
+    word = package.rsplit(".", 1)[-1]
+    return _GROUPS.get(word, f"{word}.k8s.io"), version
 
 
 class Shapes(Mapping[str, Shape]):
