@@ -10,6 +10,7 @@ The tour, from a request to an answer:
 - ``controllers``: write Endpoints and EndpointSlices by these rules, and run Deployments and the other workloads
 - ``runtime``: the queue and the loop of every controller
 - ``dns``: answers names directly from the cluster's state
+- ``proxy``: routes connections to Services, as kube-proxy does
 - ``nodes``: simulates nodes that run Pods, so that all of this works on one machine
 - ``why``: explains the decisions of the rules to a person
 - ``daemon``: builds, starts and stops all the parts in one process

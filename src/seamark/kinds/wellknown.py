@@ -12,6 +12,7 @@ SLICE_MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
 SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror"
 ENDPOINTS_MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 HEADLESS_LABEL = "service.kubernetes.io/headless"
+PROXY_NAME_LABEL = "service.kubernetes.io/service-proxy-name"  # the one proxy that should serve a Service
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"

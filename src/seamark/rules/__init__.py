@@ -1,4 +1,4 @@
-"""What follows from objects: pure decisions, shared by the controllers, DNS, the simulated nodes and ``why``.
+"""What follows from objects: pure decisions, shared by controllers, DNS, proxy, simulated nodes and ``why``.
 
 Nothing here reads or writes a cluster.  Reading order:
 
@@ -11,4 +11,5 @@ Nothing here reads or writes a cluster.  Reading order:
 - ``slices``: the EndpointSlices of a Service, kept Pod by Pod; its plan is what the controller writes
 - ``mirroring``: EndpointSlices for Endpoints that a user wrote by hand
 - ``placement``: on which nodes a Pod may run
+- ``routing``: where a connection to a Service goes, seen from one node
 """

@@ -39,6 +39,15 @@ class Endpoint(View, frozen=True):
         return self.conditions.ready is not False
 
     @property
+    def serving(self) -> bool:
+        """As readers see it: an endpoint without the condition counts as serving."""
+        return self.conditions.serving is not False
+
+    @property
+    def terminating(self) -> bool:
+        return self.conditions.terminating is True
+
+    @property
     def marked_ready(self) -> bool:
         """As the controllers see it: they always write the condition, and count only endpoints that have it."""
         return self.conditions.ready is True

@@ -1,4 +1,4 @@
-"""Service: what endpoints, DNS, cluster addresses and load balancers decide by."""
+"""Service: what endpoints, DNS, cluster addresses, load balancers and routing decide by."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ class ServicePort(View, frozen=True):
     app_protocol: str | None = None
 
 
+class ClientIPConfig(View, frozen=True):
+    timeout_seconds: int | None = None
+
+
+class SessionAffinityConfig(View, frozen=True):
+    client_ip: ClientIPConfig | None = msgspec.field(name="clientIP", default=None)
+
+
 class ServiceSpec(View, frozen=True):
     type: str = "ClusterIP"
     selector: dict[str, str] | None = None
@@ -32,12 +40,17 @@ class ServiceSpec(View, frozen=True):
     external_traffic_policy: str = ""
     load_balancer_class: str | None = None
     load_balancer_ip: str = msgspec.field(name="loadBalancerIP", default="")
+    load_balancer_source_ranges: tuple[str, ...] = ()
+    external_ips: tuple[str, ...] = msgspec.field(name="externalIPs", default=())
+    session_affinity: str = ""
+    session_affinity_config: SessionAffinityConfig | None = None
     health_check_node_port: int = 0
 
 
 class Ingress(View, frozen=True):
     ip: str = ""
     hostname: str = ""
+    ip_mode: str | None = None
 
 
 class LoadBalancerStatus(View, frozen=True):

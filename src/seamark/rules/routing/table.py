@@ -1,0 +1,182 @@
+"""All routes of a node, kept change by change (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from seamark.kinds.service.types import LOAD_BALANCER
+from seamark.kinds.values.addresses import Family
+from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.service import Service
+from seamark.rules.routing.endpoints import backends_of, left_alone
+from seamark.rules.routing.frontends import (
+    FAMILIES,
+    Claims,
+    affinity_seconds,
+    families_of,
+    frontends_of,
+    ignored,
+    place_of,
+    source_ranges,
+)
+from seamark.rules.routing.model import Backend, Frontend, HealthCheck, Policy, Route, ServiceRoutes, Shadowed
+from seamark.rules.routing.selection import for_cluster, for_node
+from seamark.rules.routing.surroundings import Surroundings, within
+
+Touched = set[str]  # the Services (namespace/name) whose routes may have changed
+
+
+class RouteTable:
+    """The Services and slices of a cluster, and what follows from them on one node.
+
+    A change is taken in at once and returns the Services it touches; ``routes`` works out one Service's routes.  Both
+    cost as much as that Service has ports and endpoints, however many Services there are.
+    """
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all objects."""
+        self._services: dict[str, Service] = {}
+        self._slices: dict[str, dict[str, EndpointSlice]] = {}  # by Service, then by name
+        self._service_of: dict[str, str] = {}  # slice -> its Service
+        self._claims = Claims()
+
+    # --- changes -------------------------------------------------------------------------------------
+
+    def put_service(self, service: Service) -> Touched:
+        key = service.metadata.key
+        self._services[key] = service
+        return {key} | self._claims.put(service)
+
+    def remove_service(self, namespace: str, name: str) -> Touched:
+        key = f"{namespace}/{name}"
+        if self._services.pop(key, None) is None:
+            return set()
+        return {key} | self._claims.remove(key)
+
+    def put_slice(self, slice: EndpointSlice) -> Touched:
+        key = slice.metadata.key
+        name = "" if left_alone(slice) else slice.service_name
+        owner = f"{slice.metadata.namespace}/{name}" if name else ""
+        touched = self._forget(key) if self._service_of.get(key, owner) != owner else set()
+        if owner:
+            self._service_of[key] = owner
+            self._slices.setdefault(owner, {})[key] = slice
+            touched.add(owner)
+        return touched
+
+    def remove_slice(self, namespace: str, name: str) -> Touched:
+        return self._forget(f"{namespace}/{name}")
+
+    def put_surroundings(self, surroundings: Surroundings) -> Touched:
+        """A new zone or address of this node, or another setting: every Service may be touched."""
+        if surroundings == self.surroundings:
+            return set()
+        before, self.surroundings = self.surroundings, surroundings
+        routing = msgspec.structs.replace(surroundings, service_cidrs=before.service_cidrs)
+        return set() if routing == before else set(self._services)
+
+    def _forget(self, key: str) -> Touched:
+        owner = self._service_of.pop(key, "")
+        if not owner:
+            return set()
+        slices = self._slices[owner]
+        del slices[key]
+        if not slices:
+            del self._slices[owner]
+        return {owner}
+
+    # --- what follows --------------------------------------------------------------------------------
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._services
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._services)
+
+    def __len__(self) -> int:
+        return len(self._services)
+
+    def slices(self, key: str) -> tuple[EndpointSlice, ...]:
+        """The slices that count for a Service."""
+        return tuple(self._slices.get(key, {}).values())
+
+    def winner(self, frontend: Frontend) -> str:
+        """The Service that has this frontend; "" if none."""
+        families = [
+            family for family in FAMILIES if not frontend.address or (family == "IPv6") == (":" in frontend.address)
+        ]
+        found = (self._claims.winner(place_of(frontend, family)) for family in families)
+        return next(filter(None, found), "")
+
+    def routes(self, key: str) -> ServiceRoutes | None:
+        """The routes of a Service; None if there is no such Service."""
+        service = self._services.get(key)
+        if service is None:
+            return None
+        if (reason := ignored(service)) is not None:
+            return ServiceRoutes(key, ignored=reason)
+        node, spec = self.surroundings.node, service.spec
+        slices = self._slices.get(key, {}).values()
+        checked = spec.type == LOAD_BALANCER and spec.external_traffic_policy == "Local" and spec.health_check_node_port
+        routes: list[Route] = []
+        checks: list[HealthCheck] = []
+        for family in families_of(service):
+            ranges = self._allowed(service, family)
+            healthy: set[str] = set()
+            for port in spec.ports:
+                backends = backends_of(port, family, slices, node.name)
+                if checked:
+                    healthy |= _local_and_ready(backends)
+                won: list[Frontend] = []
+                lost: list[Shadowed] = []
+                for frontend in frontends_of(service, port, family):
+                    winner = self._claims.winner(place_of(frontend, family))
+                    if winner == key:
+                        won.append(frontend)
+                    else:
+                        lost.append(Shadowed(frontend, winner))
+                routes.append(
+                    Route(
+                        key,
+                        port.name,
+                        port.protocol,
+                        family,
+                        tuple(won),
+                        for_cluster(backends, node.name, node.zone),
+                        for_node(backends),
+                        _policy(spec.internal_traffic_policy),
+                        _policy(spec.external_traffic_policy),
+                        affinity_seconds(service),
+                        ranges,
+                        tuple(lost),
+                    )
+                )
+            if checked:
+                checks.append(HealthCheck(spec.health_check_node_port, family, len(healthy)))
+        return ServiceRoutes(key, tuple(routes), service.cluster_addresses, tuple(checks))
+
+    def _allowed(self, service: Service, family: Family) -> tuple[str, ...]:
+        """Who may use its load-balancer addresses.
+
+        Where such an address is also set up on the node, the node's own connections to it come *from* it; so a range
+        that admits the node admits that address, too.
+        """
+        ranges = source_ranges(service, family)
+        if not any(within(address, ranges) for address in self.surroundings.node.addresses):
+            return ranges
+        own = (each for each in service.ingress_addresses if (":" in each) == (family == "IPv6"))
+        return (*ranges, *(f"{each}/{128 if ':' in each else 32}" for each in own))
+
+
+def _policy(text: str) -> Policy:
+    return "Local" if text == "Local" else "Cluster"
+
+
+def _local_and_ready(backends: tuple[Backend, ...]) -> set[str]:
+    return {backend.address for backend in backends if backend.local and backend.ready}
