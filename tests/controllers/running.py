@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 
 from seamark.access.informers import Informers
-from seamark.controllers.discovery.discovery import ALL, add_discovery
+from seamark.controllers.discovery.discovery import add_discovery
 from seamark.metrics import Registry
 from seamark.runtime.manager import Manager
 from virtual_time import VirtualClock
+
+# Not the probes: they ask real machines.
+DISCOVERY = ("endpoints", "endpointslices", "endpointslicemirroring")
 
 
 class TickingClock(VirtualClock):
@@ -43,7 +46,7 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(cluster, *, through=None, which=ALL, settings=None):
+async def running(cluster, *, through=None, which=DISCOVERY, settings=None):
     """``through`` is how the controllers see the cluster, should that differ from how it is."""
     controllers = Running(cluster, through or cluster, which=which, settings=settings)
     try:

@@ -1,6 +1,7 @@
 """The controllers: each watches objects, decides what should exist, and writes the difference.  ``runtime`` runs them.
 
 - ``discovery``: writes the Endpoints and EndpointSlices of Services, in our own cluster or in any other
+- ``probes``: keeps hand-made endpoints ready or not ready by health checks, in our own cluster or in any other
 - ``workloads``: creates and deletes the Pods of Deployments, StatefulSets, DaemonSets and the like
 - ``housekeeping``: what else a cluster of our own needs: garbage collection, namespaces, addresses, Event expiry
 - ``settings``: the settings of all controllers

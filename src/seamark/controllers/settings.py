@@ -9,8 +9,25 @@ from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, che
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.settings import Section, parse_listen, setting
 
-Name = Literal["endpoints", "endpointslices", "endpointslicemirroring"]
-ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring")
+Name = Literal["endpoints", "endpointslices", "endpointslicemirroring", "probes"]
+ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring", "probes")
+
+
+class ProbeSettings(Section, frozen=True):
+    """Health checks of members that users wrote by hand."""
+
+    concurrency: Annotated[int, setting("How many health checks run at once at most.", "--probe-concurrency N")] = 100
+    commands: Annotated[
+        bool,
+        setting(
+            "Run the commands of `exec` probes: users who may write EndpointSlices then run programs as this process.",
+            "--probe-commands",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise ValueError(f"at least one check at once is needed, not {self.concurrency}")
 
 
 class DiscoverySettings(Section, frozen=True):
@@ -38,6 +55,7 @@ class DiscoverySettings(Section, frozen=True):
             "--status HOST:PORT",
         ),
     ] = ""
+    probes: ProbeSettings = ProbeSettings()
 
     def __post_init__(self) -> None:
         if not self.controllers:

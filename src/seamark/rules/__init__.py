@@ -10,6 +10,7 @@ Nothing here reads or writes a cluster.  Reading order:
 - ``hints``: which zones or nodes should use an endpoint
 - ``slices``: the EndpointSlices of a Service, kept Pod by Pod; its plan is what the controller writes
 - ``mirroring``: EndpointSlices for Endpoints that a user wrote by hand
+- ``probing``: health checks of hand-made endpoints: what annotations ask for, and what follows from results
 - ``placement``: on which nodes a Pod may run
 - ``routing``: where a connection to a Service goes, seen from one node
 """

@@ -174,6 +174,12 @@ class Code(Enum):
         Family.HAND_MADE,
         "Endpoints and their mirrored EndpointSlices disagree",
     )
+    PROBE_INVALID = (
+        "ProbeInvalid",
+        Family.HAND_MADE,
+        "the annotation for health checks is not valid, nothing is checked",
+    )
+    PROBE_KEEPS_OUT = "ProbeKeepsOut", Family.HAND_MADE, "a health check keeps hand-made addresses out"
     ENDPOINTS_NOT_READY = "EndpointsNotReady", Family.HAND_MADE, "every hand-made address is marked not ready"
     ENDPOINTS_EMPTY = "EndpointsEmpty", Family.HAND_MADE, "the hand-made Endpoints or slices hold no address"
     SELECTORLESS_WITHOUT_ENDPOINTS = (

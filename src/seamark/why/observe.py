@@ -32,10 +32,12 @@ from seamark.kinds.resource import (
     Resource,
 )
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.rules import probing
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.why.case import Case, pairs
+from seamark.why.checks import probed
 from seamark.why.checks.external import in_cluster_target
 from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
 from seamark.why.world import LeftOut, Refused, Seen, World
@@ -166,6 +168,10 @@ async def _learn_more(reader: _Reader, world: World, service: Service) -> None:
     elif any(not each.would_serve for each in case.candidates):
         events = await reader.optional(EVENTS, Event, namespace, fields="involvedObject.kind=Pod,type=Warning")
         world.learn(events=events)
+    elif not service.managed and probed.probed(case):
+        failed = await reader.optional(EVENTS, Event, namespace, fields=f"reason={probing.UNHEALTHY}")
+        invalid = await reader.optional(EVENTS, Event, namespace, fields=f"reason={probing.INVALID}")
+        world.learn(events=[*(failed or ()), *(invalid or ())])
     target = in_cluster_target(service) if service.external else None
     if target is not None and target[0] != namespace:
         await _also(reader, world, [target[0]])

@@ -38,10 +38,10 @@ def config(*arguments: str) -> Config:
     return config_of(parser().parse_args(arguments), "controllers")
 
 
-def test_by_default_the_three_discovery_controllers_run_elected() -> None:
+def test_by_default_the_discovery_controllers_and_the_probes_run_elected() -> None:
     made = config()
     assert made.discovery == DiscoverySettings()
-    assert made.discovery.controllers == ("endpoints", "endpointslices", "endpointslicemirroring")
+    assert made.discovery.controllers == ("endpoints", "endpointslices", "endpointslicemirroring", "probes")
     assert made.election == ElectionSettings()
     assert (made.election.namespace, made.election.name) == ("kube-system", "seamark-discovery")
 

@@ -7,17 +7,23 @@ import pytest
 import yaml
 from faulty_cluster import FaultyCluster
 from memory_cluster import MemoryCluster
+from own_cluster import managed
 from recordings import load, play, steps
 from running import running
 from scenery import NS, flip, hand_made, node, pod, put, service
 
 from recording_cluster import RecordingCluster
+from seamark.access.informers import Informers
 from seamark.cli.running.controllers import parser
 from seamark.cli.settings import config_of
 from seamark.controllers.discovery.process import ControllerProcess
-from seamark.controllers.settings import ElectionSettings
+from seamark.controllers.probes.probes_controller import add_probes
+from seamark.controllers.settings import ElectionSettings, ProbeSettings
 from seamark.errors import Conflict, Forbidden
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, LEASES, NODES, PODS, SERVICES
+from seamark.rules.probing import Result
+from seamark.runtime.manager import Manager
+from virtual_time import VirtualClock
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "controllers"
 
@@ -64,6 +70,30 @@ async def live_through_everything(recorder, faulty, cluster):
         await cluster.patch(ENDPOINTS, "ext", {"subsets": None}, namespace=NS)
         await cluster.delete(SERVICES, "web", namespace=NS)
         await controllers.settle()
+    await be_probed(recorder, cluster)
+
+
+async def be_probed(recorder, cluster):
+    """Hand-made members that turn out not to be well."""
+    probed = {"metadata": {"annotations": {"seamark.dev/probe": "tcp", "seamark.dev/probe-failure-threshold": "1"}}}
+    await put(cluster, hand_made("machines"))
+    await cluster.patch(ENDPOINTS, "machines", probed, namespace=NS)
+    by_hand = {
+        "metadata": {"name": "by-hand", **probed["metadata"]},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.9.9.9"], "conditions": {}}],
+        "ports": [{"port": 80}],
+    }
+    await cluster.create(ENDPOINT_SLICES, by_hand, namespace=NS)
+    clock = VirtualClock()
+    manager = Manager(Informers(recorder, clock=clock), clock=clock)
+
+    async def unwell(probe, target):
+        return Result(False, "connection refused")
+
+    add_probes(manager, recorder, ProbeSettings(), check=unwell)
+    async with managed(manager):
+        await clock.advance(30)
 
 
 async def test_the_cluster_role_is_what_the_controllers_call():

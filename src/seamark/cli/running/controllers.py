@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 seamark controllers --kubeconfig data/kubeconfig --no-leader-elect
 seamark controllers --controllers endpointslices --max-endpoints-per-slice 500
+seamark controllers --controllers probes --leader-elect-name seamark-probes     # only docs/health-checks.md
 seamark controllers --status :8080 --leader-elect-namespace seamark-system      # in a Pod, see deploy/controllers
 
-The cluster's own must not run at the same time: in kube-controller-manager they are switched off by
+Those of the cluster must not run beside ours (probes may): in kube-controller-manager they are switched off by
   --controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller
 """
 
@@ -30,7 +31,7 @@ The cluster's own must not run at the same time: in kube-controller-manager they
 def parser() -> argparse.ArgumentParser:
     made = verb_parser(
         "controllers",
-        "Keep Endpoints and EndpointSlices of any cluster; nothing else is touched.",
+        "Keep and probe Endpoints and EndpointSlices of any cluster; nothing else is touched.",
         examples=EXAMPLES,
         environment=ENVIRONMENT,
     )

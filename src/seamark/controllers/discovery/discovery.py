@@ -1,4 +1,4 @@
-"""Creates the three discovery controllers over one set of informers."""
+"""Creates the discovery controllers, and the probes of hand-made members, over one set of informers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from seamark.controllers.discovery.endpoints_controller import EndpointsControll
 from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
 from seamark.controllers.discovery.members import Members
 from seamark.controllers.discovery.mirroring_controller import MirroringController
+from seamark.controllers.probes.probes_controller import add_probes
 from seamark.controllers.settings import ALL, DiscoverySettings, Name
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.rules.objects.endpoints import Endpoints
@@ -33,6 +34,10 @@ def add_discovery(
         raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
     settings = settings or DiscoverySettings()
     informers = manager.informers
+    if "probes" in which:
+        add_probes(manager, cluster, settings.probes)
+    if set(which) <= {"probes"}:
+        return
     services = informers.of(SERVICES, as_=Service)
     nodes = informers.of(NODES, as_=Node)
     members = Members(services=services, pods=informers.of(PODS, as_=Pod), nodes=nodes)

@@ -7,6 +7,7 @@
 - ``selecting``: a selector that matches no Pod
 - ``handmade``: Services without a selector, and the EndpointSlices that users wrote for them
 - ``mirrored``: Endpoints that users wrote by hand, and whether they are mirrored
+- ``probed``: hand-made members that health checks keep out
 - ``strays``: Endpoints and slices of no Service, which may be meant for this one
 - ``members``: the selected Pods that get no traffic
 - ``porting``: ports that lead nowhere

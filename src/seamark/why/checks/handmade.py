@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
 from seamark.rules import mirroring
 from seamark.why.case import Case, listed, offered_port
-from seamark.why.checks import mirrored, strays
+from seamark.why.checks import mirrored, probed, strays
 from seamark.why.checks.mirrored import empty_finding, hand_made
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, delete, delete_selected, json_patch, label, merge_patch
@@ -28,6 +28,7 @@ def findings(case: Case) -> Iterator[Finding]:
         return
     yield from _slices(case)
     yield from mirrored.findings(case)
+    yield from probed.findings(case)
     yield from _gone(case)
     abandoned = case.endpoints is None or case.endpoints.made_by_controller
     if not case.ready_addresses and abandoned and len(case.slices) == len(case.controller_slices):
@@ -191,8 +192,12 @@ def _used(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
         return
     yield from _port_findings(case, used)
     if not case.ready_addresses:
-        empty = not any(each.all_addresses() for each in used)
-        yield empty_finding(f"EndpointSlice {used[0].metadata.name}") if empty else _unready(case, used)
+        unready = [each for each in used if each.all_addresses()]
+        by_hand = [each for each in unready if not probed.is_probed(each)]
+        if not unready:
+            yield empty_finding(f"EndpointSlice {used[0].metadata.name}")
+        elif by_hand:
+            yield _unready(case, by_hand)
 
 
 def _other_family(case: Case, each: EndpointSlice) -> Finding:

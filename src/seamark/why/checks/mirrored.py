@@ -9,6 +9,7 @@ from seamark.rules import mirroring
 from seamark.rules.mirroring import Obstacle
 from seamark.rules.slices import objects as slice_objects
 from seamark.why.case import Case, listed, offered_port, plural
+from seamark.why.checks.probed import is_probed
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, label, look, merge_patch
 from seamark.why.views import Endpoints, EndpointSlice
@@ -29,8 +30,10 @@ def findings(case: Case) -> Iterator[Finding]:
         return  # what the controller left behind is reported with its slices
     if not endpoints.ready():
         if not case.ready_addresses:
-            unready = bool(endpoints.not_ready())
-            yield _unready(case, endpoints) if unready else empty_finding(f"Endpoints {case.name}")
+            if not endpoints.not_ready():
+                yield empty_finding(f"Endpoints {case.name}")
+            elif not is_probed(endpoints):
+                yield _unready(case, endpoints)
         return
     if not case.ready_addresses:
         yield from _not_mirrored(case, endpoints)
