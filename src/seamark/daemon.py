@@ -131,6 +131,7 @@ class Daemon:
         fresh = not self.api.cache.of(NAMESPACES).entries
         await bootstrap.make_namespaces(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
+        await bootstrap.make_priority_classes(cluster)
         if fresh:
             # The first versions of a new cluster are internal: a client that watches from one is told to list again.
             await store.compact(self.api.cache.revision)

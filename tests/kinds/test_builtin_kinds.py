@@ -73,6 +73,8 @@ def test_kinds_are_in_the_order_of_discovery() -> None:
         "apps",
         "events.k8s.io",
         "networking.k8s.io",
+        "policy",
+        "scheduling.k8s.io",
         "coordination.k8s.io",
         "discovery.k8s.io",
     ]

@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: the system namespaces, the service ranges and the API's own Service.
+"""What every cluster has from its first moment: namespaces, priority classes, service ranges, the API's own Service.
 
 All of it goes through the write path like a client's objects, and is made again when it is missing or wrong.
 """
@@ -13,7 +13,16 @@ from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
-from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_CIDRS, SERVICES, Resource
+from seamark.kinds.policy.priority_class import SYSTEM_CLASSES
+from seamark.kinds.resource import (
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICE_CIDRS,
+    SERVICES,
+    Resource,
+)
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
@@ -31,6 +40,11 @@ async def make_namespaces(cluster: Cluster) -> None:
 async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
     cidrs = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": list(network.ranges)}}
     await _ensure(cluster, SERVICE_CIDRS, cidrs)
+
+
+async def make_priority_classes(cluster: Cluster) -> None:
+    for priority_class in SYSTEM_CLASSES:
+        await _ensure(cluster, PRIORITY_CLASSES, priority_class)
 
 
 async def keep_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:

@@ -14,6 +14,7 @@
 - ``core``: ConfigMap, Secret, Event, Lease, Namespace, Node, ServiceAccount, and the reviews
 - ``service``: Service, Endpoints, EndpointSlice, IPAddress, ServiceCIDR
 - ``pod``: Pod, and the PodSpec that workloads share with it
+- ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass
 - ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision
 
 A new kind is one module with a subclass of ``kind.Kind``, and one row in ``table``.  A kind that comes at run

@@ -15,6 +15,10 @@ from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.binding import BINDING
 from seamark.kinds.pod.pod import POD
+from seamark.kinds.policy.budget import POD_DISRUPTION_BUDGET
+from seamark.kinds.policy.limit_range import LIMIT_RANGE
+from seamark.kinds.policy.priority_class import PRIORITY_CLASS
+from seamark.kinds.policy.quota import RESOURCE_QUOTA
 from seamark.kinds.resource import Resource
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
 from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
@@ -32,10 +36,12 @@ KINDS: tuple[Kind, ...] = (
     CONFIG_MAP,
     ENDPOINTS_KIND,
     EVENT,
+    LIMIT_RANGE,
     NAMESPACE,
     NODE,
     POD,
     REPLICATION_CONTROLLER,
+    RESOURCE_QUOTA,
     SECRET,
     SERVICE_ACCOUNT,
     SERVICE,
@@ -50,6 +56,10 @@ KINDS: tuple[Kind, ...] = (
     # networking.k8s.io
     IP_ADDRESS,
     SERVICE_CIDR,
+    # policy
+    POD_DISRUPTION_BUDGET,
+    # scheduling.k8s.io
+    PRIORITY_CLASS,
     # coordination.k8s.io
     LEASE,
     # discovery.k8s.io

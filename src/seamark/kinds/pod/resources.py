@@ -54,7 +54,7 @@ def may_overcommit(name: str) -> bool:
     return is_native(name) and not name.startswith(_HUGE)
 
 
-def _name_mistakes(name: str, path: str) -> Errors:
+def name_mistakes(name: str, path: str) -> Errors:
     if sentences := qualified_name(name):
         return [invalid(path, name, sentence) for sentence in sentences]
     if "/" not in name and name not in _STANDARD and not name.startswith((_HUGE, f"requests.{_HUGE}")):
@@ -62,8 +62,8 @@ def _name_mistakes(name: str, path: str) -> Errors:
     return []
 
 
-def _container_name_mistakes(name: str, path: str) -> Errors:
-    errors = _name_mistakes(name, path)
+def container_name_mistakes(name: str, path: str) -> Errors:
+    errors = name_mistakes(name, path)
     if "/" not in name:
         if name not in _CONTAINER_RESOURCES and not name.startswith(_HUGE):
             errors.append(invalid(path, name, "must be a standard resource for containers"))
@@ -73,7 +73,7 @@ def _container_name_mistakes(name: str, path: str) -> Errors:
 
 
 def _pod_name_mistakes(name: str, path: str) -> Errors:
-    errors = _name_mistakes(name, path)
+    errors = name_mistakes(name, path)
     if not errors and name not in _COMPUTE and not name.startswith(_HUGE):
         errors.append(not_supported(path, name, _POD_LEVEL))
     return errors
@@ -94,7 +94,7 @@ def quantity_mistakes(name: str, quantity: str, path: str) -> Errors:
 
 def container_mistakes(resources: Object, path: str, claims: set[str]) -> Errors:
     """What is wrong with the ``resources`` of a container; ``claims`` are the names of the Pod's resource claims."""
-    return _requirement_mistakes(resources, path, claims, _container_name_mistakes)
+    return _requirement_mistakes(resources, path, claims, container_name_mistakes)
 
 
 def pod_mistakes(spec: Object, path: str) -> Errors:
