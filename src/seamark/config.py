@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from seamark.api.settings import ApiSettings, ServiceNetwork
+from seamark.api.settings import DEFAULT_TOKENS, ApiSettings, ServiceNetwork, TokenSettings
 from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL
 from seamark.controllers.settings import DiscoverySettings, ElectionSettings, SurroundingsSettings
 from seamark.dns.config import REVERSE_ZONES, DnsConfig
@@ -100,6 +100,7 @@ class Config(Section, frozen=True):
     ] = 1053
     cluster: ClusterSettings = ClusterSettings()
     api: ApiSettings = ApiSettings()
+    tokens: TokenSettings = DEFAULT_TOKENS
     network: ServiceNetwork = ServiceNetwork()
     dns: DnsConfig = DnsConfig()
     nodes: NodeSettings = NodeSettings()
@@ -230,6 +231,9 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
         "surroundings.root_certificates": full,
         "surroundings.load_balancer_pool": EXAMPLE_POOL if config.nodes.count else (),
     }
+    issuer = f"https://kubernetes.default.svc.{config.cluster_domain.rstrip('.')}"
+    issuers = (issuer,) if config.tokens.issuers == DEFAULT_TOKENS.issuers else config.tokens.issuers
+    values |= {"tokens.issuers": issuers, "tokens.audiences": issuers}
     if own_cluster:
         values |= {"dns.listen": (_listen(config),), "dns.zone.pods": "verified", "election.name": OWN_LEASE}
     return values

@@ -32,6 +32,7 @@ from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import read_token_file
 from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
+from seamark.api.identity.keys import KeyFileError, KeyRing
 from seamark.api.server import ApiServer
 from seamark.api.settings import ApiSettings
 from seamark.clock import SYSTEM_CLOCK
@@ -115,6 +116,8 @@ class Daemon:
             tokens |= _more_users(Path(self.config.api.token_file))
         self.api = ApiServer(
             store,
+            keys=self._token_keys(authority),
+            token_settings=self.config.tokens,
             network=self.config.network,
             tokens=tokens,
             metrics=self.metrics,
@@ -146,6 +149,20 @@ class Daemon:
             if (part := self.supervisor.parts.get(name)) is not None:
                 await part.settled.wait()
         return background
+
+    def _token_keys(self, authority: Authority) -> KeyRing:
+        """The keys of ServiceAccounts' tokens: those of the data directory, or those of given files."""
+        settings = self.config.tokens
+        if not settings.signing_key:
+            return KeyRing([authority.signing_key_path, authority.verifying_keys_path])
+        ring = KeyRing([Path(settings.signing_key), *map(Path, settings.keys)])
+        try:
+            ring.look()
+        except OSError as error:
+            raise ConfigError(f"cannot read the key file {error.filename}: {error.strerror}") from error
+        except KeyFileError as error:
+            raise ConfigError(f"bad key file {error}") from error
+        return ring
 
     def _informing(self, name: str, informers: Informers) -> Part:
         """A part that runs informers.  An informer retries by itself, so its last error is shown as the part's."""

@@ -1,13 +1,22 @@
 """Authentication, impersonation and authorization."""
 
+from hashlib import sha256
+
 import pytest
 from served import ADMIN, OTHER, TOKENS, served
 
 from seamark.api.authentication import Authenticator, acting_as, read_token_file
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Decision, GroupAuthorizer, User
 from seamark.api.certificates import Authority
+from seamark.api.identity.keys import KeyRing
+from seamark.api.identity.tokens import ServiceAccountTokens
+from seamark.api.settings import DEFAULT_TOKENS
+from seamark.api.state.cache import Cache
+from seamark.clock import SYSTEM_CLOCK
 from seamark.errors import BadRequest, Forbidden, Unauthorized
 from seamark.kinds.resource import DEPLOYMENTS, PODS
+from seamark.kinds.table import KINDS
+from seamark.store.opening import open_store
 
 MASTER = User("root", ("system:masters", AUTHENTICATED))
 KNOWN = User("ann", (AUTHENTICATED,))
@@ -16,7 +25,8 @@ GROUPS = GroupAuthorizer()
 
 @pytest.fixture
 def authenticator():
-    return Authenticator(TOKENS, GROUPS)
+    cache = Cache(open_store("memory:"), KINDS)
+    return Authenticator(TOKENS, GROUPS, ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, SYSTEM_CLOCK))
 
 
 @pytest.mark.parametrize("header", [f"Bearer {ADMIN}", f"bearer  {ADMIN} ", f"BEARER {ADMIN}"])
@@ -43,7 +53,8 @@ def test_a_certificate_says_who(authenticator, tmp_path):
     authority.prepare(["x"])
     pem, _ = authority.client("ann", ["readers", "writers"])
     der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
-    assert authenticator.user({}, der) == User("ann", ("readers", "writers", AUTHENTICATED))
+    credential = ("authentication.kubernetes.io/credential-id", (f"X509SHA256={sha256(der).hexdigest()}",))
+    assert authenticator.user({}, der) == User("ann", ("readers", "writers", AUTHENTICATED), extra=(credential,))
     # A token is asked first.
     assert authenticator.user({"authorization": f"Bearer {OTHER}"}, der).name == "other"
 

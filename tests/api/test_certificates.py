@@ -34,7 +34,8 @@ def test_everything_is_private(authority):
     directory = authority.ca_path.parent
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
-    assert found == dict.fromkeys(["ca.crt", "ca.key", "server.crt", "server.key", "admin.token", "issued.json"], 0o600)
+    names = "ca.crt ca.key server.crt server.key admin.token issued.json sa.key sa.pub"
+    assert found == dict.fromkeys(names.split(), 0o600)
 
 
 def test_what_is_good_is_kept(authority, clock):

@@ -13,8 +13,13 @@ def access(**spec):
 
 async def test_token_reviews(api):
     found = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": OTHER}})
-    assert found["status"] == {"authenticated": True, "user": {"username": "other", "groups": ["system:authenticated"]}}
-    assert (await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "x"}}))["status"] == {"user": {}}
+    assert found["status"] == {
+        "authenticated": True,
+        "user": {"username": "other", "groups": ["system:authenticated"]},
+        "audiences": ["https://kubernetes.default.svc.cluster.local"],
+    }
+    unknown = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "x"}})
+    assert unknown["status"] == {"user": {}, "error": "invalid bearer token"}
     answer = await api.ask("POST", f"{AUTHN}/tokenreviews", {})
     assert (answer.status, answer.json["message"]) == (400, "token is required for TokenReview in authentication")
 

@@ -5,10 +5,11 @@ into the same plain values, have them authorized, and call the same operations. 
 
 - ``http`` parses a request and renders the answer; ``openapi`` answers what describes the API itself
 - ``local`` is the ``Cluster`` seam: Python values in, the caller's types out
-- ``authentication`` finds the user of a request, ``authorization`` decides what that user may do,
-  ``audit`` logs who did what
+- ``authentication`` finds the user of a request (``identity`` has the tokens of ServiceAccounts), ``authorization``
+  decides what that user may do, ``audit`` logs who did what
 - ``call`` has the plain values: the target, the caller and the options of one call
 - ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
+- ``inquiry`` answers what reviews and TokenRequests ask about users, rights and objects
 - ``intake`` makes objects of documents and checks that they are what the path says
 - ``edits`` computes the result of a patch or an apply; ``fields`` has the patch types and the field managers
 - ``write`` is the write path, one function read downward: default, admit, allocate, validate, commit; ``delete`` ends
@@ -16,6 +17,6 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``state`` is everything current, in memory, which reads and watches are served from
 
 ``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` makes the server's
-identity, ``settings`` are those of the server and of the network of Services.  What differs from kind to kind
+identity, ``settings`` are those of the server, of tokens and of Services.  What differs from kind to kind
 (subresources, allocation, reviews) are hooks of ``seamark.kinds.kind.Kind``.
 """

@@ -1,16 +1,22 @@
-"""Authentication: a bearer token or a client certificate names the user; without either it is ``system:anonymous``."""
+"""Authentication: a bearer token or a client certificate names the user; without either it is ``system:anonymous``.
+
+Bearer tokens are the fixed ones of the admin and of a token file, and those of ServiceAccounts (``identity``).
+"""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from seamark import errors
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Authorizer, User
+from seamark.api.identity.claims import CREDENTIAL_ID
+from seamark.api.identity.tokens import Refused, ServiceAccountTokens
+from seamark.errors import Object
 
 IMPERSONATE = "impersonate-"
 _SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):[^:]+")
@@ -39,7 +45,10 @@ def _of_certificate(der: bytes) -> User | None:
     subject = x509.load_der_x509_certificate(der).subject
     names = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    return User(names[-1], (*groups, AUTHENTICATED)) if names and names[-1] else None
+    if not names or not names[-1]:
+        return None
+    credential = (CREDENTIAL_ID, (f"X509SHA256={hashlib.sha256(der).hexdigest()}",))
+    return User(names[-1], (*groups, AUTHENTICATED), extra=(credential,))
 
 
 def _digest(token: str) -> bytes:
@@ -49,13 +58,30 @@ def _digest(token: str) -> bytes:
 class Authenticator:
     """Finds the user of a request."""
 
-    def __init__(self, tokens: Mapping[str, User], authorizer: Authorizer) -> None:
+    def __init__(self, tokens: Mapping[str, User], authorizer: Authorizer, accounts: ServiceAccountTokens) -> None:
         # Kept and looked up by digest, so that how long a look-up takes says nothing about the token.
         self._users = {_digest(token): user for token, user in tokens.items()}
         self._authorizer = authorizer
+        self.accounts = accounts
 
     def user_of_token(self, token: str) -> User | None:
-        return self._users.get(_digest(token))
+        digest = _digest(token)
+        return self._users.get(digest) or self.accounts.user_of(token, digest)
+
+    def review(self, token: str, audiences: Sequence[str]) -> Object:
+        """Whose a token is, and for which of the audiences it is good: the status of a TokenReview."""
+        unknown = "invalid bearer token"
+        own = [audience for audience in self.accounts.settings.audiences if audience in audiences]
+        digest = _digest(token)
+        if own and (user := self._users.get(digest)):
+            return {"authenticated": True, "user": user.info, "audiences": own}
+        try:
+            found = self.accounts.examine(token, digest, audiences)
+        except Refused as refused:
+            return {"user": {}, "error": f"[{unknown}, {refused}]"}
+        if found is None:
+            return {"user": {}, "error": unknown}
+        return {"authenticated": True, "user": found[0].info, "audiences": found[1]}
 
     def user(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
         """The sender of a request, or the user that the sender impersonates (``Impersonate-User``)."""

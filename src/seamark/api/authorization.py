@@ -5,7 +5,6 @@ HTTP requests, components of this process and reviews (SelfSubjectAccessReview a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -143,34 +142,3 @@ def check_path(authorizer: Authorizer, user: User, method: str, path: str) -> No
     """The same for a path that is not a resource."""
     if not authorizer.authorize(user, Attributes("get", path=path)).allowed:
         raise Forbidden(f'forbidden: User "{user.name}" cannot {method.lower()} path "{path}"', details={})
-
-
-class Inquiry:
-    """What reviews ask (:class:`seamark.kinds.inquiry.Inquiry`), on behalf of one user."""
-
-    def __init__(
-        self, authorizer: Authorizer, user_of_token: Callable[[str], User | None], asking: User, now: str
-    ) -> None:
-        self._authorizer = authorizer
-        self._user_of_token = user_of_token
-        self._asking = asking
-        self.user = asking.info
-        self.now = now
-
-    def user_of_token(self, token: str) -> Object | None:
-        found = self._user_of_token(token)
-        return None if found is None else found.info
-
-    def access(self, spec: Object, user: str | None = None, groups: Sequence[str] = ()) -> Object:
-        asked = spec.get("resourceAttributes") or {}
-        if asked:
-            words = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
-            attributes = Attributes(**{word: asked.get(word, "") for word in words})
-        else:
-            asked = spec["nonResourceAttributes"]
-            attributes = Attributes(asked.get("verb", ""), path=asked.get("path", "") or "/")
-        decision = self._authorizer.authorize(self._asking if user is None else User(user, tuple(groups)), attributes)
-        return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
-
-    def rules(self, namespace: str) -> Object:
-        return self._authorizer.rules(self._asking, namespace)

@@ -12,14 +12,14 @@ from seamark import errors
 from seamark.api.authorization import User
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.kinds.subresource import Action, Part, Subresource, View
+from seamark.kinds.subresource import Action, Part, Question, Subresource, View
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, refuse, required, too_long
 
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 _OF_OBJECTS = frozenset({"update", "patch", "delete"})
 _OF_COLLECTIONS = frozenset({"create", "deletecollection"})
-_AVAILABLE = (Part, Action)  # the subresources that do something here
+_AVAILABLE = (Part, Action, Question)  # the subresources that do something here
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
@@ -38,7 +38,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     @property
     def sent(self) -> Kind:
         """The kind of what is sent to it."""
-        return self.subresource.sent if isinstance(self.subresource, View | Action) else self.kind
+        return self.subresource.sent if isinstance(self.subresource, View | Action | Question) else self.kind
 
 
 def target(kind: Kind | None, namespace: str = "", name: str = "", subresource: str = "") -> Target:

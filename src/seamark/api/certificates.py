@@ -3,6 +3,7 @@
     DIR/ca.crt  DIR/ca.key       signs the others; valid for ten years
     DIR/server.crt  server.key   what clients see; valid for one year, renewed in its last month or for a new address
     DIR/admin.token              the bearer token of the admin
+    DIR/sa.key  DIR/sa.pub       the key that signs the tokens of ServiceAccounts, and all keys that verify them
     DIR/issued.json              what was issued and until when, so that a start need not parse certificates
 
 Keys and tokens are readable by their owner only.
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seamark.api.identity.keys import new_key, public_pem
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.private_files import check_private, make_private_directory
 
@@ -55,6 +57,8 @@ class Authority:
         self.server_key_path = directory / "server.key"
         self._ca_key_path = directory / "ca.key"
         self._token_path = directory / "admin.token"
+        self.signing_key_path = directory / "sa.key"
+        self.verifying_keys_path = directory / "sa.pub"
         self._issued_path = directory / "issued.json"
 
     def prepare(self, names: Sequence[str]) -> None:
@@ -62,8 +66,12 @@ class Authority:
         make_private_directory(self._directory)
         for path in (self._token_path, self._ca_key_path, self.server_key_path, self.ca_path, self.server_path):
             check_private(path)
+        for path in (self.signing_key_path, self.verifying_keys_path):
+            check_private(path)
         if not self._token_path.exists():
             write_private(self._token_path, secrets.token_hex(32).encode())
+        if not (self.signing_key_path.exists() and self.verifying_keys_path.exists()):
+            self.new_signing_key()
         if not (self.ca_path.exists() and self._ca_key_path.exists()):
             self._make_ca()
             self._issued_path.unlink(missing_ok=True)
@@ -118,6 +126,14 @@ class Authority:
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         write_private(self._ca_key_path, _key_pem(key))
         self._write_certificate(self.ca_path, builder, key)
+
+    def new_signing_key(self, *, revoke: bool = False) -> None:
+        """Sign tokens with a new key from now on.  Older tokens stay good, unless they are to be revoked."""
+        private = new_key()
+        older = b"" if revoke or not self.verifying_keys_path.exists() else self.verifying_keys_path.read_bytes()
+        # First, so that no token is signed with a key that is not known yet.
+        write_private(self.verifying_keys_path, public_pem(private) + older)
+        write_private(self.signing_key_path, private)
 
     def _make_server(self, names: Sequence[str]) -> None:
         from cryptography import x509

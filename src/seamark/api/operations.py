@@ -15,11 +15,13 @@ import msgspec
 from seamark import errors
 from seamark.api import authorization, edits, intake
 from seamark.api.admission import Admission
-from seamark.api.authorization import Attributes, Authorizer, Inquiry, User
+from seamark.api.authentication import Authenticator
+from seamark.api.authorization import Attributes, Authorizer, User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target
 from seamark.api.delete import Deleted, Deleter, check_preconditions
 from seamark.api.edits import shown
 from seamark.api.fields.patch import PatchType
+from seamark.api.inquiry import Inquiry
 from seamark.api.intake import Document
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry
@@ -30,7 +32,7 @@ from seamark.api.state.watch import Watching
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.subresource import Action, Part, View
+from seamark.kinds.subresource import Action, Part, Question, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
 from seamark.kinds.values.refusals import conflict, other_uid
@@ -82,7 +84,7 @@ class Operations:
         deleter: Deleter,
         admission: Admission,
         authorizer: Authorizer,
-        user_of_token: Callable[[str], User | None],
+        authenticator: Authenticator,
     ) -> None:
         self.kinds = kinds
         self._cache = cache
@@ -92,7 +94,7 @@ class Operations:
         self._deleter = deleter
         self._admission = admission
         self._authorizer = authorizer
-        self._user_of_token = user_of_token
+        self._authenticator = authenticator
 
     def authorize(self, user: User, verb: str, target: Target) -> None:
         """Raise Forbidden unless the user may do this."""
@@ -145,6 +147,8 @@ class Operations:
     async def create(self, target: Target, document: Document, caller: Caller) -> Written | Answered:
         """Store a new object, answer a review, or do what a document posted to an object asks."""
         kind = target.kind
+        if isinstance(target.subresource, Question):
+            return await self._fill_in(target.subresource, target, document, caller)
         if target.subresource is not None:
             return await self._act(target, document, caller)
         if kind.posts_to is not None:
@@ -164,10 +168,21 @@ class Operations:
         if kind.resource.namespaced:
             intake.check_namespace(obj["metadata"], target.namespace)
             obj["metadata"]["namespace"] = target.namespace
-        inquiry = Inquiry(self._authorizer, self._user_of_token, caller.user, caller.now)
-        status = kind.answer(obj, target.namespace, inquiry)
+        status = kind.answer(obj, target.namespace, self._inquiry(caller))
         spec = {"spec": obj["spec"]} if "spec" in obj else {}
         return Answered(shown(kind, {"metadata": obj["metadata"], **spec, "status": status}), None, True, warnings)
+
+    def _inquiry(self, caller: Caller) -> Inquiry:
+        return Inquiry(self._authorizer, self._authenticator, self._admission.others, caller.user, caller.now)
+
+    async def _fill_in(self, question: Question, target: Target, document: Document, caller: Caller) -> Answered:
+        """Answer a document that is posted to an object."""
+        obj, warnings = intake.conformed(document, question.sent, caller.field_validation)
+        intake.check_namespace(obj["metadata"], target.namespace)
+        if self._reader.must_wait(""):
+            await self._reader.wait("")
+        answered, more = question.answer(target.name, target.namespace, obj, self._inquiry(caller))
+        return Answered(shown(question.sent, answered), None, True, [*warnings, *more])
 
     def _posted_to(self, target: Target, document: Document) -> Target:
         """The subresource that the document is for; the document itself names the object (a Binding names its Pod)."""

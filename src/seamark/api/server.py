@@ -22,12 +22,15 @@ from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents, Readiness
+from seamark.api.http.issuer import CONFIGURATION, KEYS, IssuerDiscovery
 from seamark.api.http.listener import Listener
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
+from seamark.api.identity.keys import KeyRing
+from seamark.api.identity.tokens import ServiceAccountTokens
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
-from seamark.api.settings import WATCH_BYTES, ServiceNetwork
+from seamark.api.settings import DEFAULT_TOKENS, WATCH_BYTES, ServiceNetwork, TokenSettings
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.write import Writer
@@ -52,6 +55,8 @@ class ApiServer:
         tokens: dict[str, User],
         metrics: Registry,
         authorizer: Authorizer | None = None,
+        keys: KeyRing | None = None,
+        token_settings: TokenSettings = DEFAULT_TOKENS,
         max_in_flight: int = 600,
         watch_bytes: int = WATCH_BYTES,
         readiness: Readiness = dict,
@@ -64,18 +69,20 @@ class ApiServer:
     ) -> None:
         """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server.
 
-        ``plugins`` are the steps of admission, in their order.
+        ``keys`` sign the tokens of ServiceAccounts; without, a key is made that ends with this server.  ``plugins`` are
+        the steps of admission, in their order.
         """
         stored = tuple(kinds)
         chance = chance or random.Random()
         authorizer = authorizer or GroupAuthorizer()
-        authenticator = Authenticator(tokens, authorizer)
         store = self._store = MeteredStore(store, metrics, clock=clock)
         self._network = network
         self._max_connections = max_connections
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
+        accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
+        authenticator = Authenticator(tokens, authorizer, accounts)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache, plugins)
         reservations = Reservations(self.cache, network, chance, clock)
@@ -93,10 +100,15 @@ class ApiServer:
             deleter=Deleter(self.cache, store, reservations),
             admission=admission,
             authorizer=authorizer,
-            user_of_token=authenticator.user_of_token,
+            authenticator=authenticator,
         )
+        issuer = IssuerDiscovery(accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
         documents = Documents(
-            kinds=self.kinds, metrics=metrics, checks={"store": self._check_store}, readiness=readiness
+            kinds=self.kinds,
+            metrics=metrics,
+            checks={"store": self._check_store},
+            readiness=readiness,
+            pages={CONFIGURATION: issuer.configuration, KEYS: issuer.keys},
         )
         self.application = Application(
             operations=self.operations,
@@ -125,6 +137,9 @@ class ApiServer:
             "Objects in memory, all kinds.",
             lambda: float(sum(len(c.entries) for c in self.cache.collections)),
         )
+
+    def _url(self) -> str:
+        return "" if self.listener is None else self.listener.url
 
     def _check_store(self) -> str | None:
         return self._store.trouble or (None if self.cache.lost is None else str(self.cache.lost))

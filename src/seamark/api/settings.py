@@ -1,8 +1,9 @@
-"""The settings of the API server, and the addresses and node ports that Services get."""
+"""The settings of the API server, of ServiceAccounts' tokens, and the addresses and node ports that Services get."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from seamark.settings import Section, setting
 
@@ -62,6 +63,70 @@ class ApiSettings(Section, frozen=True):
             raise ValueError("plain_http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
         if self.max_connections < 1:
             raise ValueError(f"max_connections {self.max_connections}: must be at least 1")
+
+
+class TokenSettings(Section, frozen=True):
+    """The tokens of ServiceAccounts: who issues them, for whom, and the keys that sign them."""
+
+    issuers: Annotated[
+        tuple[str, ...],
+        setting(
+            "The issuer of tokens; tokens of further ones are believed too, so that an issuer can be replaced. By "
+            "default it is `https://kubernetes.default.svc.` and the cluster domain.",
+            "--service-account-issuer URL",
+        ),
+    ] = ("https://kubernetes.default.svc.cluster.local",)
+    audiences: Annotated[
+        tuple[str, ...],
+        setting("The names of this API in tokens; by default those of the issuers.", "--api-audiences NAME"),
+    ] = ("https://kubernetes.default.svc.cluster.local",)
+    signing_key: Annotated[
+        str,
+        setting(
+            "The private key that signs tokens (PEM, RSA or ECDSA); empty: `pki/sa.key` in the data directory, made at "
+            "the first start.",
+            "--service-account-signing-key-file FILE",
+        ),
+    ] = ""
+    keys: Annotated[
+        tuple[str, ...],
+        setting(
+            "Files with further keys that tokens are verified with, public or private; empty: `pki/sa.pub` in the data "
+            "directory.",
+            "--service-account-key-file FILE",
+        ),
+    ] = ()
+    keys_address: Annotated[
+        str,
+        setting(
+            "Where others find the public keys; empty: `/openid/v1/jwks` of this server.",
+            "--service-account-jwks-uri URL",
+        ),
+    ] = ""
+    longest_seconds: Annotated[
+        int, setting("The longest time that a new token is good for; 0: as long as it is asked for.")
+    ] = 0
+    extend: Annotated[
+        bool,
+        setting(
+            "Make the tokens of Pods good for a year, as Kubernetes does for clients that never read the file again.",
+            "--service-account-extend-token-expiration BOOL",
+        ),
+    ] = True
+
+    def __post_init__(self) -> None:
+        if not self.issuers:
+            raise ValueError("issuers: one is needed, for example https://kubernetes.default.svc.cluster.local")
+        for issuer in self.issuers:
+            if ":" in issuer and not urlsplit(issuer).scheme:
+                raise ValueError(f"issuers {issuer}: not a URL, although it contains a colon")
+        if self.keys and not self.signing_key:
+            raise ValueError("keys: name the signing_key too, or no server can sign a token that these keys verify")
+        if self.longest_seconds and not 3600 <= self.longest_seconds <= 1 << 32:
+            raise ValueError(f"longest_seconds {self.longest_seconds}: at least an hour (3600), or 0 for no limit")
+
+
+DEFAULT_TOKENS = TokenSettings()
 
 
 def _port_range(words: Sequence[str]) -> tuple[int, int]:

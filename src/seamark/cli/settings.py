@@ -40,7 +40,7 @@ def _within(name: str, places: tuple[str, ...]) -> bool:
     return any(name == place or name.startswith(f"{place}.") for place in places)
 
 
-_SERVER = ("data_dir", "store", "ephemeral", "profile", "cluster_domain", "api", "network", "log")
+_SERVER = ("data_dir", "store", "ephemeral", "profile", "cluster_domain", "api", "tokens", "network", "log")
 SCOPES = {
     "up": Scope(
         (*_SERVER, "dns_host", "dns_port", "nodes", "surroundings"),

@@ -3,6 +3,7 @@
     Part      a part of the object that is written on its own: status, finalize, resize
     View      the object read and written as another kind: scale
     Action    a document that is posted to the object and does something to it: binding, eviction
+    Question  a document that is posted to the object and comes back filled in: token
 
 A plain :class:`Subresource` is listed by discovery but not available here: log, exec and port-forward need a kubelet.
 All of them are pure: they say what is to be done, and :mod:`seamark.api.operations` does it.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from seamark.errors import Object
+from seamark.kinds.inquiry import Inquiry
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.fields import Errors
 
@@ -147,4 +149,14 @@ class Action(Subresource, frozen=True, kw_only=True):
 
     def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
         """What the document asks of the object called ``name``; raises if the document is invalid."""
+        raise NotImplementedError
+
+
+class Question(Subresource, frozen=True, kw_only=True):
+    """A document of the kind ``sent`` that is posted to an object, and answered by the same document, filled in."""
+
+    sent: Kind
+
+    def answer(self, name: str, namespace: str, document: Object, inquiry: Inquiry) -> tuple[Object, list[str]]:
+        """The answer about the object called ``name``, and warnings; raises if the document is invalid."""
         raise NotImplementedError

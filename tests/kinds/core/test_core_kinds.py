@@ -180,7 +180,7 @@ def test_the_type_of_a_secret_stays() -> None:
 def test_accounts_list_secrets_by_name_only() -> None:
     account = made(SERVICE_ACCOUNT, secrets=[{"name": "s", "namespace": "other", "kind": "Secret"}])
     assert account["secrets"] == [{"name": "s"}]
-    assert list(SERVICE_ACCOUNT.row(account, parse(NOW)))[:2] == ["x", 1]
+    assert list(SERVICE_ACCOUNT.row(account, parse(NOW))) == ["x", "0s"]
     annotated = merged(account, {"metadata": {"annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}}})
     assert len(SERVICE_ACCOUNT.warnings(annotated, account)) == 1
     assert SERVICE_ACCOUNT.warnings(annotated, annotated) == []

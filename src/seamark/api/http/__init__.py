@@ -3,7 +3,7 @@
 - ``listener`` accepts connections; ``protocol`` turns bytes into a Request, and an answer into bytes
 - ``application`` answers every request: the order of all checks, and the one place where an error becomes a ``Status``
 - ``auditing`` writes requests and their answers to the audit log
-- ``documents`` answers what is not an object: health, version, metrics, discovery
+- ``documents`` answers what is not an object: health, version, metrics, discovery; ``issuer`` how to verify our tokens
 - ``url`` is what a path and a query ask for, ``body`` what a body holds
 - ``negotiate`` is the representation a client accepts: JSON or YAML, the object, its metadata or a Table
 - ``verbs`` calls the operation of each verb and answers with its result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,24 +27,36 @@ Check = Callable[[], str | None]
 # More of them, which come and go while the server runs: what is wrong by name, None where all is well.
 Readiness = Callable[[], Mapping[str, str | None]]
 
+Page = Callable[[Request], Response]
+
 
 class Documents:
     """Everything that is served by its path alone."""
 
     def __init__(
-        self, *, kinds: Kinds, metrics: Registry, checks: Mapping[str, Check], readiness: Readiness = dict
+        self,
+        *,
+        kinds: Kinds,
+        metrics: Registry,
+        checks: Mapping[str, Check],
+        readiness: Readiness = dict,
+        pages: Mapping[str, Page] = MappingProxyType({}),
     ) -> None:
-        """``readiness`` counts for ``/readyz`` only: the process lives and serves although a part beside it failed."""
+        """``readiness`` counts for ``/readyz`` only: the process lives and serves although a part beside it failed.
+
+        ``pages`` are further documents, by their path.
+        """
         self._kinds = kinds
         self._metrics = metrics
         self._checks = {"ping": _well, **checks}
         self._readiness = readiness
+        self._pages = pages
         self._openapi: OpenApi | None = None
         self._openapi_revision = 0  # that of the kinds it describes
 
     def serves(self, path: str) -> bool:
         root = path.split("/", 2)[1] if path.startswith("/") else ""
-        if root in ("healthz", "livez", "readyz", "version", "metrics", "openapi"):
+        if root in ("healthz", "livez", "readyz", "version", "metrics", "openapi") or path in self._pages:
             return True
         parts = path.strip("/").split("/")
         return parts == [""] or (parts[0] == "api" and len(parts) <= 2) or (parts[0] == "apis" and len(parts) <= 3)
@@ -55,6 +68,8 @@ class Documents:
                 return self._health(root, path[len(root) + 1 :], verbose="verbose" in request.query)
         if request.method not in ("GET", "HEAD"):
             raise not_allowed()
+        if page := self._pages.get(path):
+            return page(request)
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version()), indent=2))
         if path == "/metrics":

@@ -4,7 +4,7 @@
 - ``node``: Node
 - ``configmap``: ConfigMap
 - ``secret``: Secret
-- ``serviceaccount``: ServiceAccount
+- ``serviceaccount``: ServiceAccount; ``tokenrequest``: what a TokenRequest for one may ask, and the claims it gets
 - ``event``: Event, in both of its API versions
 - ``lease``: Lease
 - ``review``: the reviews, which are answered and never stored

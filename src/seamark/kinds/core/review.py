@@ -39,11 +39,10 @@ class TokenReviewKind(ReviewKind):
     shape_name = "io.k8s.api.authentication.v1.TokenReview"
 
     def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
-        token = (obj.get("spec") or {}).get("token")
-        if not token:
+        spec = obj.get("spec") or {}
+        if not spec.get("token"):
             raise BadRequest("token is required for TokenReview in authentication")
-        user = inquiry.user_of_token(token)
-        return {"user": {}} if user is None else {"authenticated": True, "user": user}
+        return inquiry.examine_token(spec["token"], spec.get("audiences") or inquiry.audiences)
 
 
 class SelfSubjectRulesReviewKind(ReviewKind):

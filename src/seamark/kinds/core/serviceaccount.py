@@ -1,4 +1,4 @@
-"""ServiceAccount: references to Secrets; there is nothing to validate."""
+"""ServiceAccount: references to Secrets; there is nothing to validate.  Its tokens are in ``tokenrequest``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
+from seamark.kinds.core.tokenrequest import REQUEST_TOKEN
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SERVICE_ACCOUNTS
-from seamark.kinds.subresource import Subresource
 from seamark.kinds.values.times import age
 
 _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
@@ -20,8 +20,8 @@ class ServiceAccountKind(Kind):
     shape_name = "io.k8s.api.core.v1.ServiceAccount"
     short_names = ("sa",)
     delete_answers_object = True
-    subresources = (Subresource("token", ("create",), "TokenRequest", group="authentication.k8s.io", version="v1"),)
-    columns = (Column("Name", format="name"), Column("Secrets"), Column("Age"))
+    subresources = (REQUEST_TOKEN,)
+    columns = (Column("Name", format="name"), Column("Age"))
 
     def prepare_create(self, obj: Object) -> None:
         _keep_names(obj)
@@ -41,7 +41,7 @@ class ServiceAccountKind(Kind):
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]
-        return [meta.get("name", ""), len(obj.get("secrets") or ()), age(now, meta.get("creationTimestamp"))]
+        return [meta.get("name", ""), age(now, meta.get("creationTimestamp"))]
 
 
 def _keep_names(obj: Object) -> None:
