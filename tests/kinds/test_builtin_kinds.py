@@ -74,6 +74,7 @@ def test_kinds_are_in_the_order_of_discovery() -> None:
         "events.k8s.io",
         "networking.k8s.io",
         "policy",
+        "rbac.authorization.k8s.io",
         "scheduling.k8s.io",
         "coordination.k8s.io",
         "discovery.k8s.io",

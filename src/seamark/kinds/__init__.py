@@ -15,6 +15,7 @@
 - ``service``: Service, Endpoints, EndpointSlice, IPAddress, ServiceCIDR
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass
+- ``rbac``: Role, ClusterRole, RoleBinding, ClusterRoleBinding
 - ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision
 
 A new kind is one module with a subclass of ``kind.Kind``, and one row in ``table``.  A kind that comes at run

@@ -19,6 +19,8 @@ from seamark.kinds.policy.budget import POD_DISRUPTION_BUDGET
 from seamark.kinds.policy.limit_range import LIMIT_RANGE
 from seamark.kinds.policy.priority_class import PRIORITY_CLASS
 from seamark.kinds.policy.quota import RESOURCE_QUOTA
+from seamark.kinds.rbac.binding import CLUSTER_ROLE_BINDING, ROLE_BINDING
+from seamark.kinds.rbac.role import CLUSTER_ROLE, ROLE
 from seamark.kinds.resource import Resource
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
 from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
@@ -58,6 +60,11 @@ KINDS: tuple[Kind, ...] = (
     SERVICE_CIDR,
     # policy
     POD_DISRUPTION_BUDGET,
+    # rbac.authorization.k8s.io
+    CLUSTER_ROLE_BINDING,
+    CLUSTER_ROLE,
+    ROLE_BINDING,
+    ROLE,
     # scheduling.k8s.io
     PRIORITY_CLASS,
     # coordination.k8s.io

@@ -35,6 +35,7 @@ _GROUP_ORDER = (
     "autoscaling",
     "networking.k8s.io",
     "policy",
+    "rbac.authorization.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
 )
