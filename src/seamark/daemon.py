@@ -27,6 +27,7 @@ from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
+from seamark.api.admission import PLAIN, PLUGINS
 from seamark.api.audit import policy
 from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import read_token_file
@@ -118,6 +119,7 @@ class Daemon:
             store,
             keys=self._token_keys(authority),
             token_settings=self.config.tokens,
+            plugins=PLUGINS if self.config.profile == "full" else PLAIN,
             network=self.config.network,
             tokens=tokens,
             metrics=self.metrics,

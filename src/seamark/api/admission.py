@@ -25,7 +25,8 @@ from seamark import errors
 from seamark.api.call import Caller
 from seamark.api.state.cache import Cache, Collection
 from seamark.errors import Object
-from seamark.kinds.admission import Operation, Plugin, Request
+from seamark.kinds.admission import Awaited, Operation, Plugin, Request
+from seamark.kinds.core.automount import ServiceAccounts
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.admission import PodTopologyLabels, Priority, RuntimeClasses, Tolerations
 from seamark.kinds.resource import NAMESPACES, Resource
@@ -33,11 +34,15 @@ from seamark.kinds.subresource import Part
 from seamark.kinds.values.refusals import missing, named
 
 PLUGINS: tuple[Plugin, ...] = (
+    ServiceAccounts(),
     Priority(),
     Tolerations(),
     RuntimeClasses(),
     PodTopologyLabels(),
 )
+
+# Those of a server without ServiceAccount admission.
+PLAIN = tuple(plugin for plugin in PLUGINS if not isinstance(plugin, ServiceAccounts))
 
 Chain = tuple[tuple[Plugin, ...], tuple[Plugin, ...]]
 
@@ -74,7 +79,7 @@ class Others:
 class Admission:
     """Asks the plug-ins about every write."""
 
-    def __init__(self, cache: Cache, plugins: Sequence[Plugin] = PLUGINS) -> None:
+    def __init__(self, cache: Cache, plugins: Sequence[Plugin] = PLAIN) -> None:
         self._namespaces = cache.of(NAMESPACES)
         self._plugins = plugins
         self._chains: dict[tuple[Resource, Operation, str], Chain] = {}
@@ -92,6 +97,13 @@ class Admission:
             dry_run=caller.dry_run,
             others=self.others,
         )
+
+    def awaits(self, request: Request) -> Iterator[Awaited]:
+        """The objects that a new one needs and that may still be on their way."""
+        for plugin in self._chain(request)[0]:
+            if (awaited := plugin.awaits(request)) is not None:
+                self._check_namespace(request)  # in one that is going away nothing comes any more
+                yield awaited
 
     def mutate(self, request: Request) -> None:
         """Let the plug-ins edit the object; raises if it may not be written."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from seamark.access.events import EventRecorder
-from seamark.api.admission import PLUGINS, Admission
+from seamark.api.admission import PLAIN, Admission
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.audit.log import AuditLog
@@ -63,7 +63,7 @@ class ApiServer:
         max_connections: int = 10_000,
         audit: AuditLog | None = None,
         kinds: Iterable[Kind] = KINDS,
-        plugins: Sequence[Plugin] = PLUGINS,
+        plugins: Sequence[Plugin] = PLAIN,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
     ) -> None:

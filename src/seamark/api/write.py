@@ -101,6 +101,9 @@ class Writer:
             await asyncio.sleep(NAMESPACE_SECONDS)
             await self._cache.find(NAMESPACES, namespace)
         request = self._admission.request(kind, kind.whole, obj, None, caller)
+        for needed in self._admission.awaits(request):
+            path = f"{needed.namespace}/{needed.name}" if needed.namespace else needed.name
+            await self._cache.arrival(needed.resource, path, needed.seconds)
         self._admission.mutate(request)
         generated = not meta.get("name") and bool(meta.get("generateName"))
         for attempt in range(GENERATE_ATTEMPTS):

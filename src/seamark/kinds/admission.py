@@ -86,6 +86,15 @@ class Request(msgspec.Struct):
         )
 
 
+class Awaited(msgspec.Struct, frozen=True):
+    """An object without which a write is refused.  It may be about to come: wait so many ``seconds`` for it."""
+
+    resource: Resource
+    name: str
+    namespace: str
+    seconds: float = 0.0
+
+
 class Plugin:
     """One rule of admission; stateless.  A subclass has ``mutate``, ``validate`` or both.
 
@@ -98,6 +107,10 @@ class Plugin:
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         """Whether it looks at such writes; by default at the listed kinds and operations, not at subresources."""
         return not part and operation in self.operations and kind.resource in self.resources
+
+    def awaits(self, request: Request) -> Awaited | None:
+        """The object that ``mutate`` will need; asked for creations only."""
+        return None
 
     def mutate(self, request: Request) -> None:
         """Edit ``request.obj``, or raise; the object has its defaults but is not validated yet."""

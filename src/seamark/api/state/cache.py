@@ -68,6 +68,22 @@ class Watcher(Protocol):
         ...
 
 
+class _Arrival:
+    """A watcher of one object, which only notices that something happened to it."""
+
+    def __init__(self) -> None:
+        self.seen = asyncio.Event()
+
+    def offer(self, event: Event) -> None:
+        self.seen.set()
+
+    def flush(self, revision: int) -> None:
+        return
+
+    def end(self) -> None:
+        self.seen.set()
+
+
 class Room:
     """The memory for the recent events of all kinds: bytes used, and how many there may be."""
 
@@ -505,6 +521,19 @@ class Cache:
         """Wait until this cache has every write that any server acknowledged before this call."""
         if not self.always_fresh:
             await self.reach(await self._store.revision())
+
+    async def arrival(self, resource: Resource, path: str, seconds: float) -> None:
+        """Wait for an object that is about to be created, for so long at most; most often it is there."""
+        if await self.find(resource, path) is not None or not seconds:
+            return
+        namespace, _, name = path.rpartition("/")
+        arrived = _Arrival()
+        stop = self.of(resource).subscribe(arrived, namespace, name)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(arrived.seen.wait(), seconds)
+        finally:
+            stop()
 
     async def find(self, resource: Resource, path: str, version: str = "") -> Entry | None:
         """An object that is to be written, at least as new as the writer's ``version``; None if there is none.

@@ -5,6 +5,7 @@
 - ``configmap``: ConfigMap
 - ``secret``: Secret
 - ``serviceaccount``: ServiceAccount; ``tokenrequest``: what a TokenRequest for one may ask, and the claims it gets
+- ``automount``: what a Pod gets from its ServiceAccount
 - ``event``: Event, in both of its API versions
 - ``lease``: Lease
 - ``review``: the reviews, which are answered and never stored
