@@ -28,8 +28,10 @@ from seamark.errors import Object
 from seamark.kinds.admission import Awaited, Operation, Plugin, Request
 from seamark.kinds.core.automount import ServiceAccounts
 from seamark.kinds.kind import Kind
+from seamark.kinds.networking.ingressclass import DefaultIngressClass
 from seamark.kinds.pod.admission import PodTopologyLabels, Priority, RuntimeClasses, Tolerations
 from seamark.kinds.resource import NAMESPACES, Resource
+from seamark.kinds.storage.admission import ClaimResize, DefaultStorageClass, PhaseTime, StorageProtection
 from seamark.kinds.subresource import Part
 from seamark.kinds.values.refusals import missing, named
 
@@ -37,8 +39,13 @@ PLUGINS: tuple[Plugin, ...] = (
     ServiceAccounts(),
     Priority(),
     Tolerations(),
+    DefaultStorageClass(),
+    StorageProtection(),
+    ClaimResize(),
     RuntimeClasses(),
+    DefaultIngressClass(),
     PodTopologyLabels(),
+    PhaseTime(),
 )
 
 # Those of a server without ServiceAccount admission.

@@ -5,6 +5,7 @@
 - ``subresource``: what a kind's subresources do: parts of an object, views of it, actions on it
 - ``allocation``: how a kind takes addresses and ports from the cluster's ranges
 - ``admission``: rules that depend on other objects, as plug-ins of the write path
+- ``counted``: kinds whose generation counts the changes of their spec
 - ``inquiry``: what a review may ask the API server
 - ``table``: the built-in kinds, and the kinds that one server serves, which come and go while it runs
 - ``dynamic``: kinds made from data while the server runs
@@ -13,6 +14,8 @@
 - ``values``: the parts that kinds share: metadata, labels, addresses, ports, times, quantities
 - ``core``: ConfigMap, Secret, Event, Lease, Namespace, Node, ServiceAccount, and the reviews
 - ``service``: Service, Endpoints, EndpointSlice, IPAddress, ServiceCIDR
+- ``networking``: Ingress, IngressClass, NetworkPolicy
+- ``storage``: PersistentVolumeClaim, PersistentVolume, StorageClass, and what storage drivers say of themselves
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass
 - ``rbac``: Role, ClusterRole, RoleBinding, ClusterRoleBinding

@@ -13,6 +13,9 @@ from seamark.kinds.core.review import REVIEWS
 from seamark.kinds.core.secret import SECRET
 from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
+from seamark.kinds.networking.ingress import INGRESS
+from seamark.kinds.networking.ingressclass import INGRESS_CLASS
+from seamark.kinds.networking.networkpolicy import NETWORK_POLICY
 from seamark.kinds.pod.binding import BINDING
 from seamark.kinds.pod.pod import POD
 from seamark.kinds.policy.budget import POD_DISRUPTION_BUDGET
@@ -27,6 +30,14 @@ from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
 from seamark.kinds.service.ipaddress import IP_ADDRESS
 from seamark.kinds.service.service import SERVICE
 from seamark.kinds.service.servicecidr import SERVICE_CIDR
+from seamark.kinds.storage.csidriver import CSI_DRIVER
+from seamark.kinds.storage.csinode import CSI_NODE
+from seamark.kinds.storage.csistoragecapacity import CSI_CAPACITY
+from seamark.kinds.storage.persistentvolume import PERSISTENT_VOLUME
+from seamark.kinds.storage.persistentvolumeclaim import PERSISTENT_VOLUME_CLAIM
+from seamark.kinds.storage.storageclass import STORAGE_CLASS
+from seamark.kinds.storage.volumeattachment import VOLUME_ATTACHMENT
+from seamark.kinds.storage.volumeattributesclass import VOLUME_ATTRIBUTES_CLASS
 from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
 from seamark.kinds.workloads.daemonset import DAEMON_SET
 from seamark.kinds.workloads.deployment import DEPLOYMENT
@@ -41,6 +52,8 @@ KINDS: tuple[Kind, ...] = (
     LIMIT_RANGE,
     NAMESPACE,
     NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    PERSISTENT_VOLUME,
     POD,
     REPLICATION_CONTROLLER,
     RESOURCE_QUOTA,
@@ -56,7 +69,10 @@ KINDS: tuple[Kind, ...] = (
     # events.k8s.io
     NEW_EVENT,
     # networking.k8s.io
+    INGRESS_CLASS,
+    INGRESS,
     IP_ADDRESS,
+    NETWORK_POLICY,
     SERVICE_CIDR,
     # policy
     POD_DISRUPTION_BUDGET,
@@ -65,6 +81,13 @@ KINDS: tuple[Kind, ...] = (
     CLUSTER_ROLE,
     ROLE_BINDING,
     ROLE,
+    # storage.k8s.io
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_CAPACITY,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    VOLUME_ATTRIBUTES_CLASS,
     # scheduling.k8s.io
     PRIORITY_CLASS,
     # coordination.k8s.io

@@ -64,6 +64,7 @@ OBJECT_REFERENCE = struct(Kind="", Namespace="", Name="", UID="", APIVersion="",
 EVENT_SOURCE = struct(Component="", Host="")
 _REQUIREMENT = struct(Key="", Operator="", Values=None)
 NODE_SELECTOR_TERM = struct(MatchExpressions=list_of(_REQUIREMENT), MatchFields=list_of(_REQUIREMENT))
+VOLUME_NODE_AFFINITY = struct(Required=struct(NodeSelectorTerms=list_of(NODE_SELECTOR_TERM)))
 SECURITY_CONTEXT = struct(
     Capabilities=struct(Add=None, Drop=None),
     Privileged=None,

@@ -137,7 +137,7 @@ def _field_reference(source: Object) -> None:
 
 
 # Volume source → the defaults of its fields.
-_VOLUME_DEFAULTS: dict[str, dict[str, Any]] = {
+VOLUME_DEFAULTS: dict[str, dict[str, Any]] = {
     "secret": {"defaultMode": 0o644},
     "configMap": {"defaultMode": 0o644},
     "downwardAPI": {"defaultMode": 0o644},
@@ -157,7 +157,7 @@ def _volume(volume: Object) -> None:
         return
     for field in sources:
         source = volume[field]
-        for key, value in _VOLUME_DEFAULTS.get(field, {}).items():
+        for key, value in VOLUME_DEFAULTS.get(field, {}).items():
             source.setdefault(key, value)
         if field == "downwardAPI":
             _downward_items(source)

@@ -79,16 +79,20 @@ def _weight_mistakes(term: Object, path: str) -> Errors:
 def _node_affinity_mistakes(affinity: Object, path: str) -> Errors:
     errors: Errors = []
     if (selector := affinity.get(_REQUIRED)) is not None:
-        at = f"{path}.{_REQUIRED}.nodeSelectorTerms"
-        terms = selector.get("nodeSelectorTerms")
-        if not terms:
-            errors.append(required(at, "must have at least one node selector term"))
-        for i, term in enumerate(terms or ()):
-            errors += _node_term_mistakes(term, f"{at}[{i}]", with_values=True)
+        errors += node_selector_mistakes(selector, f"{path}.{_REQUIRED}")
     for i, term in enumerate(affinity.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{i}]"
         errors += _weight_mistakes(term, at)
         errors += _node_term_mistakes(term.get("preference") or {}, f"{at}.preference", with_values=False)
+    return errors
+
+
+def node_selector_mistakes(selector: Object, path: str) -> Errors:
+    """What is wrong with a selector of nodes by terms, of a Pod, a volume or a device."""
+    at, terms = f"{path}.nodeSelectorTerms", selector.get("nodeSelectorTerms")
+    errors = [] if terms else [required(at, "must have at least one node selector term")]
+    for i, term in enumerate(terms or ()):
+        errors += _node_term_mistakes(term, f"{at}[{i}]", with_values=True)
     return errors
 
 

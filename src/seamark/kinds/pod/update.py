@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from seamark.errors import Object
@@ -12,7 +11,8 @@ from seamark.kinds.pod.containers import padded_image_mistakes
 from seamark.kinds.pod.resources import quality_of_service
 from seamark.kinds.pod.scheduling import toleration_mistakes
 from seamark.kinds.pod.validation import pod_spec_mistakes
-from seamark.kinds.values.fields import Errors, forbidden, invalid, required, show
+from seamark.kinds.values.differences import difference
+from seamark.kinds.values.fields import Errors, forbidden, invalid, required
 from seamark.kinds.values.quantity import amount
 
 _CHANGEABLE = (
@@ -51,7 +51,7 @@ def update_mistakes(pod: Object, old: Object) -> Errors:
     if before.get("schedulingGates"):
         errors += _gated_changes(kept, before)
     if kept != before:
-        text = f"pod updates may not change fields other than {_CHANGEABLE}\n{_difference(before, kept)}"
+        text = f"pod updates may not change fields other than {_CHANGEABLE}\n{difference(before, kept)}"
         errors.append(forbidden("spec", text))
     return errors
 
@@ -184,7 +184,7 @@ def ephemeral_mistakes(pod: Object, old: Object) -> Errors:
             sentence = f'existing ephemeral containers "{name}" may not be removed\n'
             errors.append(forbidden("spec.ephemeralContainers", sentence))
         elif now[name] != was:
-            sentence = f'existing ephemeral containers "{name}" may not be changed\n{_difference(was, now[name])}'
+            sentence = f'existing ephemeral containers "{name}" may not be changed\n{difference(was, now[name])}'
             errors.append(forbidden("spec.ephemeralContainers", sentence))
     return errors
 
@@ -275,27 +275,3 @@ def _without_compute(container: Object) -> Object:
         for field in ("limits", "requests")
     }
     return {**container, "resources": rest}
-
-
-# --- what differs, for messages ---------------------------------------------------------------------------------
-
-
-def _difference(before: Any, after: Any) -> str:
-    """One line per change: ``- path: old`` and ``+ path: new``."""
-    return "".join(f"{line}\n" for line in _difference_lines(before, after, ""))
-
-
-def _difference_lines(before: Any, after: Any, path: str) -> Iterator[str]:
-    if before == after:
-        return
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted({*before, *after}):
-            yield from _difference_lines(before.get(key), after.get(key), f"{path}.{key}" if path else key)
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for i, (was, now) in enumerate(zip(before, after, strict=True)):
-            yield from _difference_lines(was, now, f"{path}[{i}]")
-    else:
-        if before is not None:
-            yield f"- {path}: {show(before)}"
-        if after is not None:
-            yield f"+ {path}: {show(after)}"

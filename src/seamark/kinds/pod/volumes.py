@@ -1,4 +1,4 @@
-"""Validation of a Pod's volumes, and of the volume claim templates of Pods and StatefulSets."""
+"""Validation of a Pod's volumes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from seamark.kinds.pod.environment import (
     non_reserved_path_mistakes,
     resource_reference_mistakes,
 )
+from seamark.kinds.storage.claim_spec import claim_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_label, dns_subdomain
@@ -61,12 +62,12 @@ def volume_mistakes(
 
 
 def _source_mistakes(volume: Object, path: str, *, pod_name: str, in_pod: bool) -> Errors:
-    given = [field for field in _SOURCES if volume.get(field) is not None]
+    given = [field for field in SOURCES if volume.get(field) is not None]
     if not given:
         return [required(path, "must specify a volume type")]
     first = given[0]
     source = volume[first]
-    errors = _SOURCES[first](source, f"{path}.{_SAID.get(first, first)}")
+    errors = SOURCES[first](source, f"{path}.{_SAID.get(first, first)}")
     if first == "ephemeral" and pod_name and volume.get("name"):
         claim = f"{pod_name}-{volume['name']}"
         errors += [
@@ -279,7 +280,7 @@ def _image(source: Object, path: str) -> Errors:
 
 
 # Volume source → its rule, in the order in which Kubernetes checks them.
-_SOURCES: dict[str, Rule] = {
+SOURCES: dict[str, Rule] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
     "gitRepo": _git_repository,
@@ -312,34 +313,3 @@ _SOURCES: dict[str, Rule] = {
     "image": _image,
 }
 _SAID = {"gcePersistentDisk": "persistentDisk"}
-
-
-# --- claim templates -----------------------------------------------------------------------------------------
-
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-
-
-def claim_mistakes(spec: Object, path: str) -> Errors:
-    """What is wrong with the spec of a PersistentVolumeClaim in a template, of a Pod or a StatefulSet."""
-    errors: Errors = []
-    modes = spec.get("accessModes") or []
-    if not modes:
-        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
-    errors += label_selector_mistakes(spec.get("selector"), f"{path}.selector")
-    errors += [not_supported(f"{path}.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        sentence = "may not use ReadWriteOncePod with other access modes"
-        errors.append(forbidden(f"{path}.accessModes", sentence))
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    at = f"{path}.resources[storage]"
-    if storage is None:
-        errors.append(required(at))
-    elif amount(storage) <= 0:
-        errors.append(invalid(at, storage, "must be greater than zero"))
-    for field in ("storageClassName", "volumeAttributesClassName"):
-        if name := spec.get(field):
-            errors += [invalid(f"{path}.{field}", name, sentence) for sentence in dns_subdomain(name)]
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in ("Block", "Filesystem"):
-        errors.append(not_supported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))
-    return errors

@@ -17,14 +17,14 @@ _DEPRECATED_ANNOTATIONS = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
-_DEPRECATED_LABELS = {
+DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
     "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
-_DEPRECATED_VOLUMES = {
+DEPRECATED_VOLUMES = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
     "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
@@ -62,7 +62,7 @@ def spec_warnings(meta: Object, spec: Object, path: str) -> list[str]:
         empty = [i for i, secret in enumerate(secrets) if not secret.get("name")]
         sentences += [f'{at}.imagePullSecrets[{i}].name: invalid empty name ""' for i in empty]
     if overhead := get("overhead"):
-        sentences += _fractions(overhead, f"{at}.overhead")
+        sentences += fraction_warnings(overhead, f"{at}.overhead")
     sentences += _container_warnings(annotations, spec, prefix, template=bool(path))
     sentences += _port_warnings(spec, at)
     sentences += _late_warnings(spec, at)
@@ -71,32 +71,32 @@ def spec_warnings(meta: Object, spec: Object, path: str) -> list[str]:
 
 def _label_warnings(spec: Object, at: str) -> Iterator[str]:
     for key in sorted(spec.get("nodeSelector") or ()):
-        if key in _DEPRECATED_LABELS:
-            yield f"{at}.nodeSelector[{key}]: {_DEPRECATED_LABELS[key]}"
+        if key in DEPRECATED_LABELS:
+            yield f"{at}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}"
     node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     where = f"{at}.affinity.nodeAffinity"
     for i, term in enumerate((node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
-        yield from _term_warnings(term, f"{where}.{_REQUIRED}.nodeSelectorTerms[{i}]")
+        yield from node_term_warnings(term, f"{where}.{_REQUIRED}.nodeSelectorTerms[{i}]")
     for i, term in enumerate(node.get(_PREFERRED) or ()):
-        yield from _term_warnings(term.get("preference") or {}, f"{where}.{_PREFERRED}[{i}].preference")
+        yield from node_term_warnings(term.get("preference") or {}, f"{where}.{_PREFERRED}[{i}].preference")
     for i, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         key = constraint.get("topologyKey", "")
-        if key in _DEPRECATED_LABELS:
-            yield f"{at}.topologySpreadConstraints[{i}].topologyKey: {key} is {_DEPRECATED_LABELS[key]}"
+        if key in DEPRECATED_LABELS:
+            yield f"{at}.topologySpreadConstraints[{i}].topologyKey: {key} is {DEPRECATED_LABELS[key]}"
         if constraint.get("labelSelector") is None:
             yield f"{at}.topologySpreadConstraints[{i}].labelSelector: {_NULL_SELECTOR}"
 
 
-def _term_warnings(term: Object, path: str) -> Iterator[str]:
+def node_term_warnings(term: Object, path: str) -> Iterator[str]:
     for i, expression in enumerate(term.get("matchExpressions") or ()):
         key = expression.get("key", "")
-        if key in _DEPRECATED_LABELS:
-            yield f"{path}.matchExpressions[{i}].key: {key} is {_DEPRECATED_LABELS[key]}"
+        if key in DEPRECATED_LABELS:
+            yield f"{path}.matchExpressions[{i}].key: {key} is {DEPRECATED_LABELS[key]}"
 
 
 def _volume_warnings(volumes: list[Object], at: str) -> Iterator[str]:
     for i, volume in enumerate(volumes):
-        for field, sentence in _DEPRECATED_VOLUMES.items():
+        for field, sentence in DEPRECATED_VOLUMES.items():
             if volume.get(field) is not None:
                 yield f"{at}.volumes[{i}].{'storageOS' if field == 'storageos' else field}: {sentence}"
 
@@ -110,8 +110,11 @@ def _repeated(entries: list[Object], field: str, path: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _fractions(resources: dict[str, str], path: str) -> Iterator[str]:
-    for name in ("memory", "ephemeral-storage"):
+def fraction_warnings(
+    resources: dict[str, str], path: str, names: tuple[str, ...] = ("memory", "ephemeral-storage")
+) -> Iterator[str]:
+    """Warnings about resources of these names, which are counted in bytes."""
+    for name in names:
         if name in resources and measure(resources[name]) % 1:
             yield f'{path}[{name}]: fractional byte value "{resources[name]}" is invalid, must be an integer'
 
@@ -142,7 +145,7 @@ def _resource_warnings(resources: Object, path: str) -> Iterator[str]:
         for field in ("limits", "requests"):
             quantities = resources.get(field)
             if quantities and name in quantities:
-                yield from _fractions({name: quantities[name]}, f"{path}.{field}")
+                yield from fraction_warnings({name: quantities[name]}, f"{path}.{field}")
 
 
 def _variable_warnings(variables: list[Object], path: str) -> Iterator[str]:

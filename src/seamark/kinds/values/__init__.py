@@ -1,6 +1,7 @@
 """The parts that kinds share: parsing, printing and validation of single values.
 
 - ``fields``: errors about fields, with Kubernetes' messages
+- ``differences``: what differs between two values
 - ``refusals``: errors about objects: not found, already there, changed meanwhile
 - ``metadata``: names, labels, annotations, owners, finalizers
 - ``selectors``: label selectors and field selectors: parsing and matching

@@ -10,8 +10,8 @@ from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.pod.defaults import default_claim
 from seamark.kinds.pod.validation import template_mistakes
-from seamark.kinds.pod.volumes import claim_mistakes
 from seamark.kinds.resource import STATEFUL_SETS
+from seamark.kinds.storage.claim_spec import claim_mistakes
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.label_selector import printed, readable
