@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_requests import requests
@@ -13,6 +14,7 @@ from served import ADMIN, OTHER, Answer, served
 
 from seamark.api.http import application
 from seamark.api.http.protocol import MAX_BODY, Response, Streaming
+from seamark.kinds.language import protobuf, shapes
 from seamark.store.protocol import Unavailable
 
 BASE = "/api/v1/namespaces/default/configmaps"
@@ -189,16 +191,28 @@ async def test_a_timeout_must_be_a_duration(api):
     assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
 
 
+def said_in(shown):
+    """The Status in an answer, in whichever format the request asked for."""
+    match shown.type:
+        case "application/yaml":
+            return yaml.safe_load(shown.body)
+        case "application/vnd.kubernetes.protobuf":
+            _, kind, message = protobuf.unwrap(shown.body)
+            return {"kind": kind, **protobuf.read(message, shapes.of(shapes.load().kinds["v1", "Status"]))}
+        case _:
+            return shown.json
+
+
 def check(request, answer, records):
     said = [record for record in records if record.exc_info]
     assert not said, (request, said[0].exc_info)
     if isinstance(answer, Streaming):
         return
     shown = Answer(answer)
-    if shown.status < 400 or shown.type != "application/json":
+    if shown.status < 400 or shown.type.startswith("text/"):
         assert shown.status in (200, 201, 404), (request, shown)
         return
-    status = shown.json
+    status = said_in(shown)
     assert (status["kind"], status["code"], status["status"]) == ("Status", shown.status, "Failure"), (request, shown)
     assert status["message"], request
     if shown.status == 500:

@@ -28,6 +28,8 @@ from seamark.kinds.workloads.scale import SCALE
 
 CORE = "io.k8s.api.core.v1."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+# Groups with fields whose numbers are not known; tools/shapes says why the last has none.  They are answered in JSON.
+INCOMPLETE = ("io.k8s.api.resource.v1.", "io.k8s.api.scheduling.v1alpha3.", "io.k8s.apiextensions-apiserver.")
 DELETE_OPTIONS = META + "DeleteOptions"
 EVERY_KIND = {kind.resource.api_version + " " + kind.resource.kind: kind for kind in (*KINDS, *NEVER_STORED)}
 ONLY_REQUESTS = {kind.resource.kind: kind for kind in (BIND.sent, EVICT.sent, SCALE.sent)}
@@ -40,16 +42,21 @@ def kind_of(name: str) -> Kind:
 # --- numbers ---------------------------------------------------------------------------------------
 
 # Only lists in answers have the first two; the third belongs to a subresource that is not served.
+SCHEDULING = ("disruptionMode", "resourceClaims", "schedulingConstraints", "schedulingPolicy")
 WITHOUT_NUMBERS = {
     META + "ListMeta.shardInfo",
     META + "ShardInfo.selector",
     "io.k8s.api.authentication.v1.TokenRequestSpec.attestations",
+    "io.k8s.api.batch.v1.JobSpec.scheduling",
+    *(f"io.k8s.api.batch.v1.JobSchedulingConfiguration.{name}" for name in SCHEDULING),
 }
 
 
 def test_every_field_has_a_number() -> None:
     missing = set()
     for name in shapes.load():
+        if name.startswith(INCOMPLETE):
+            continue
         fields = shapes.of(name).fields
         # The envelope has them.  Where they are about something else, they have numbers.
         in_envelope = {"apiVersion", "kind"} if name in shapes.load().kinds.values() or name.endswith("List") else set()

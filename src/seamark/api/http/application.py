@@ -22,7 +22,9 @@ from seamark.api.authorization import Attributes, Authorizer, User, check_path
 from seamark.api.call import Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
+from seamark.api.http.negotiate import PLAIN, negotiate_error
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
+from seamark.api.http.render import encode
 from seamark.api.http.url import Query, check_timeout, first, flag, parse, parse_query
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.api.operations import Operations, attributes
@@ -269,5 +271,11 @@ def refusal(error: Exception, request: Request) -> Response:
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
+    representation = PLAIN
+    try:
+        representation = negotiate_error(request.headers.get("accept", ""))
+    except errors.NotAcceptable as unreadable:
+        # As in Kubernetes, a client that could not read the error is told so instead.
+        error = unreadable
     headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
-    return Response(error.code, msgspec.json.encode(errors.status(error)) + b"\n", headers=headers)
+    return Response(error.code, encode(errors.status(error), representation), representation.content_type, headers)

@@ -1,14 +1,27 @@
-"""Which representation an Accept header asks for: JSON or YAML, and as what: the object, its metadata or a Table."""
+"""Which representation an Accept header asks for: JSON, YAML or protobuf; the object, its metadata or a Table of it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 
 import msgspec
 
 from seamark import errors
 
-AVAILABLE = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+AVAILABLE = f"application/json, application/yaml, {PROTOBUF}"
+
+Format = Literal["json", "yaml", "protobuf"]
+_FORMATS: dict[str, Format] = {
+    "application/json": "json",
+    "application/*": "json",
+    "*/*": "json",
+    "application/yaml": "yaml",
+    "text/yaml": "yaml",
+    PROTOBUF: "protobuf",
+}
+_CONTENT_TYPES: dict[Format, str] = {"json": "application/json", "yaml": "application/yaml", "protobuf": PROTOBUF}
 
 
 class Media(msgspec.Struct, frozen=True):
@@ -22,18 +35,23 @@ class Media(msgspec.Struct, frozen=True):
 class Representation(msgspec.Struct, frozen=True):
     """``as_`` is "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"; ``version`` goes with it."""
 
-    yaml: bool = False
+    format: Format = "json"
     as_: str = ""
     version: str = ""
 
     @property
     def plain(self) -> bool:
         """Just the object in JSON: stored bytes can go out as they are."""
-        return not self.yaml and not self.as_
+        return self.format == "json" and not self.as_
 
     @property
     def content_type(self) -> str:
-        return "application/yaml" if self.yaml else "application/json"
+        return _CONTENT_TYPES[self.format]
+
+    @property
+    def streamed_as(self) -> str:
+        """The content type of a watch."""
+        return f"{PROTOBUF};stream=watch" if self.format == "protobuf" else self.content_type
 
 
 PLAIN = Representation()
@@ -70,8 +88,18 @@ def not_acceptable() -> errors.NotAcceptable:
     )
 
 
+def negotiate_error(accept: str) -> Representation:
+    """The representation of an error; NotAcceptable if the client takes no format that we have."""
+    try:
+        return negotiate(accept, NONE, protobuf=PROTOBUF in accept)
+    except errors.NotAcceptable as error:
+        if error.details is None:
+            return PLAIN  # the client takes JSON, but only as something that an error is not
+        raise
+
+
 @lru_cache(maxsize=256)
-def negotiate(accept: str, allowed: frozenset[str]) -> Representation:
+def negotiate(accept: str, allowed: frozenset[str], *, protobuf: bool = False) -> Representation:
     """The best representation that both sides support; ``allowed`` are the transformations this answer has."""
     if not accept or accept == "application/json":
         return PLAIN
@@ -79,18 +107,20 @@ def negotiate(accept: str, allowed: frozenset[str]) -> Representation:
     for media in parse_accept(accept):
         if media.quality <= 0:
             continue
-        yaml = media.type in ("application/yaml", "text/yaml")
-        if not yaml and media.type not in ("application/json", "application/*", "*/*"):
+        format = _FORMATS.get(media.type)
+        if format is None or (format == "protobuf" and not protobuf):
             continue
         if media.parameters.get("stream", "watch") != "watch":
             continue
         as_ = media.parameters.get("as", "")
         if not as_:
-            return Representation(yaml=yaml)
+            return Representation(format)
         version = media.parameters.get("v", "")
         transformed = True
         if media.parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1") and as_ in allowed:
-            return Representation(yaml=yaml, as_=as_, version=version)
+            if format == "protobuf" and as_ == "Table":
+                continue  # the cells of a Table have no types that protobuf could write
+            return Representation(format, as_, version)
     if transformed:
         # Kubernetes has other words, and no details, when only the transformation is unknown.
         raise errors.NotAcceptable(f"only the following media types are accepted: {AVAILABLE.rpartition(', ')[0]}")

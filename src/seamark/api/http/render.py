@@ -1,13 +1,13 @@
 """Objects, lists and events as the bytes a client asked for.
 
 The plain case never decodes: an object is its kind's head and its kept tail, a list is tails joined.  All else (YAML,
-Tables, metadata only, a kind that is stored as another) decodes and is built from dicts.
+Tables, metadata only, a kind that is stored as another) decodes and is built from dicts.  A protobuf message is made
+once from each version of an object and kept with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -17,8 +17,22 @@ from seamark.api.state.entries import Entry
 from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import protobuf_writing as protobuf
 
 INCLUDE = ("", "None", "Metadata", "Object")
+
+
+def encode(value: Object, representation: Representation) -> bytes:
+    """Any document that has a kind."""
+    match representation.format:
+        case "yaml":
+            from seamark.kinds.language import yaml_text
+
+            return yaml_text.dump(value)
+        case "protobuf":
+            return protobuf.document(value)
+        case _:
+            return msgspec.json.encode(value) + b"\n"
 
 
 class Renderer:
@@ -38,7 +52,7 @@ class Renderer:
         self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         self.direct = representation.plain and kind.stored_as is None
         # Watches with the same key share the bytes of an event.
-        self.key = (resource.group, representation.as_, representation.version, self.include)
+        self.key = (resource.group, representation.format, representation.as_, representation.version, self.include)
 
     # --- one object --------------------------------------------------------------------------------
 
@@ -51,6 +65,9 @@ class Renderer:
         """The answer to a read of one object."""
         if self.direct:
             return b"%b%b\n" % (self.head, entry.tail)
+        if self._messages:
+            resource = self.kind.resource
+            return protobuf.envelope(resource.api_version, resource.kind, self._message(entry))
         return self.encode(self.shown(self.object(entry)))
 
     def shown(self, obj: Object) -> Object:
@@ -67,12 +84,18 @@ class Renderer:
             case _:
                 return obj
 
-    def encode(self, value: Any) -> bytes:
-        if self.representation.yaml:
-            from seamark.kinds.language import yaml_text
+    def encode(self, value: Object) -> bytes:
+        return encode(value, self.representation)
 
-            return yaml_text.dump(value)
-        return msgspec.json.encode(value) + b"\n"
+    @property
+    def _messages(self) -> bool:
+        """Whether answers are made of messages that are kept with the objects."""
+        return self.representation.format == "protobuf" and not self.representation.as_ and not self.kind.stored_as
+
+    def _message(self, entry: Entry) -> bytes:
+        if entry.message is None:
+            entry.message = protobuf.write(entry.decode(), self.kind.shape)
+        return entry.message
 
     # --- lists -------------------------------------------------------------------------------------
 
@@ -85,6 +108,10 @@ class Renderer:
                 return [head, msgspec.json.encode(listing), b',"items":[]}\n']
             items = b",{".join([entry.tail for entry in entries])
             return [head, msgspec.json.encode(listing), b',"items":[{', items, b"]}\n"]
+        if self._messages:
+            resource = self.kind.resource
+            message = protobuf.listed(listing, map(self._message, entries))
+            return [protobuf.envelope(resource.api_version, f"{resource.kind}List", message)]
         objects = map(self.object, entries)
         match self.representation.as_:
             case "Table":
@@ -118,7 +145,14 @@ class Renderer:
         """One line of a watch; a Table names its columns in the first one only."""
         if self.direct:
             return b'{"type":"%b","object":%b%b}\n' % (type.encode(), self.head, entry.tail)
-        shown = self.in_watch(self.object(entry), first=first)
+        if self._messages:
+            return protobuf.event(type, self.one(entry))
+        return self.line(type, self.in_watch(self.object(entry), first=first))
+
+    def line(self, type: str, shown: Object) -> bytes:
+        """One event of a watch about any document that has a kind."""
+        if self.representation.format == "protobuf":
+            return protobuf.event(type, protobuf.document(shown))
         return msgspec.json.encode({"type": type, "object": shown}) + b"\n"
 
     def in_watch(self, obj: Object, *, first: bool) -> Object:

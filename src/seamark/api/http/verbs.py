@@ -18,7 +18,7 @@ from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
-from seamark.api.http.negotiate import STORED, STREAMED, negotiate, not_streamable
+from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, negotiate, not_streamable
 from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, list_options, patch_options, write_options
@@ -28,6 +28,7 @@ from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.write import Written
 from seamark.clock import Clock
+from seamark.kinds.language.protobuf_writing import writable
 from seamark.kinds.values import times
 from seamark.kinds.values.refusals import named
 
@@ -86,7 +87,9 @@ class Call(msgspec.Struct):
 
     def renderer(self, allowed: frozenset[str] = STORED) -> Renderer:
         """For the representation the client asked for; raises NotAcceptable if it is not one of ``allowed``."""
-        representation = negotiate(self.request.headers.get("accept", ""), allowed)
+        accept = self.request.headers.get("accept", "")
+        protobuf = PROTOBUF in accept and self.target.kind.shape.form(writable)
+        representation = negotiate(accept, allowed, protobuf=protobuf)
         return Renderer(self.target.kind, representation, first(self.query, "includeObject"), self.clock)
 
     def caller(self, options: WriteOptions) -> Caller:
@@ -149,7 +152,7 @@ class Verbs:
         options = list_options(call.query, watch=call.watch)
         if options.watch:
             renderer = call.renderer(STREAMED)
-            if renderer.representation.yaml:
+            if renderer.representation.format == "yaml":
                 raise not_streamable()
             return self._watches.start(self._operations.watch(call.target, options), renderer)
         renderer = call.renderer()

@@ -60,7 +60,7 @@ class Watches:
             self.open.add(watch)
             watch.begin(fresh=self._reader.wait)
 
-        return Streaming(begin)
+        return Streaming(begin, renderer.representation.streamed_as)
 
     def stalls(self, watch: Watch, size: int) -> None:
         """The client of a watch does not read; that holds about so many bytes."""
@@ -90,11 +90,11 @@ def _blank(shape: Shape) -> bytes:
 
 
 def bookmark(renderer: Renderer, metadata: Object, *, first: bool) -> bytes:
-    """An object of the watched kind that holds nothing but a version; ``first`` if no event came before it."""
+    """An event with nothing but a version in an object of the watched kind; ``first`` if no event came before it."""
     resource = renderer.kind.resource
     blank = msgspec.json.decode(renderer.kind.shape.form(_blank))
     obj = {**blank, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-    return msgspec.json.encode(renderer.in_watch(obj, first=first))
+    return renderer.line("BOOKMARK", renderer.in_watch(obj, first=first))
 
 
 class Watch:
@@ -349,13 +349,11 @@ class Watch:
 
     def _bookmark(self, revision: int, metadata: Object) -> bytes:
         first, self._first = self._first, False
-        obj = bookmark(self._renderer, {**metadata, "resourceVersion": str(revision)}, first=first)
-        return frame(b'{"type":"BOOKMARK","object":%b}\n' % obj)
+        return frame(bookmark(self._renderer, {**metadata, "resourceVersion": str(revision)}, first=first))
 
     def _fail(self, error: errors.ApiError) -> None:
         """Tell the client that this watch cannot go on."""
-        line = msgspec.json.encode({"type": "ERROR", "object": errors.status(error)}) + b"\n"
-        self._stream.write(frame(line))
+        self._stream.write(frame(self._renderer.line("ERROR", errors.status(error))))
         self.end()
 
     def end(self) -> None:

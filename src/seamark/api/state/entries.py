@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, gc=False):
 
     ``path`` is its key below its kind (``namespace/name`` or ``name``).  ``tail`` is its JSON from ``"metadata"`` on,
     the resourceVersion included.  Its labels, and ``fields``, its values for field selectors, are found when first
-    asked for: most versions of most objects are never selected.
+    asked for: most versions of most objects are never selected.  So is ``message``, the object in protobuf.
     """
 
     path: str
@@ -58,6 +58,7 @@ class Entry(msgspec.Struct, gc=False):
     tail: bytes
     fields: dict[str, str] | None = None
     known_labels: dict[str, str] | None = None
+    message: bytes | None = None
 
     @property
     def labels(self) -> dict[str, str]:

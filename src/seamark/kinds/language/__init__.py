@@ -6,6 +6,7 @@
 - ``scalars``: the same for single values: integers, times, quantities
 - ``json_scan``: finds syntax errors and repeated keys in JSON, with Go's messages
 - ``protobuf``: decodes Kubernetes' protobuf encoding
+- ``protobuf_writing``: encodes objects in it
 - ``yaml_body``: reads YAML bodies
 - ``yaml_text``: writes YAML as Go does
 - ``go_names``: prints values as Go prints its internal structs, for messages
