@@ -79,7 +79,7 @@ class Documents:
             return described
         if path.startswith("/openapi/v3"):
             return Response(404, b"", "")
-        if path.startswith("/apis/") and path.count("/") == 2:
+        if path == "/openapi" or (path.startswith("/apis/") and path.count("/") == 2):
             return Response(404, b"404 page not found\n", PLAIN_TEXT)
         raise not_found()
 
