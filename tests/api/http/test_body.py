@@ -46,6 +46,12 @@ def refused(text: str | bytes, kind: Kind = CONFIG_MAP, **more: str) -> str:
 # --- recorded --------------------------------------------------------------------------------------
 
 
+def plural_of(step: dict[str, Any]) -> str:
+    """The resource that a step writes to in the case's namespace."""
+    written = step.get("path", "") if step.get("method") in ("POST", "PUT") else ""
+    return written.partition("$NS/")[2].partition("/")[0]
+
+
 def recorded() -> list[Any]:
     """Every recorded POST or PUT whose body alone was the reason for a 400 or for warnings."""
     found = []
@@ -55,7 +61,7 @@ def recorded() -> list[Any]:
                 expect = step.get("expect", {})
                 message = (expect.get("body") or {}).get("message", "") if isinstance(expect.get("body"), dict) else ""
                 about_names = "does not match" in message or "name must be provided" in message
-                if step.get("method") in ("POST", "PUT") and (
+                if plural_of(step) in BY_PLURAL and (
                     (expect.get("status") in (400, 415) and not about_names) or "unknown field" in str(expect)
                 ):
                     found.append(pytest.param(step, id=f"{case['name']}-{len(found)}"))
@@ -65,7 +71,7 @@ def recorded() -> list[Any]:
 @pytest.mark.parametrize("step", recorded())
 def test_answers_are_the_recorded_ones(step: dict[str, Any]) -> None:
     expect = step["expect"]
-    kind = BY_PLURAL[step["path"].split("$NS/")[1].split("/")[0]]
+    kind = BY_PLURAL[plural_of(step)]
     raw = step["raw"].encode() if "raw" in step else json.dumps(step["body"]).encode() if "body" in step else b""
     validation = (step.get("query") or {}).get("fieldValidation", "")
     content_type = step.get("content_type", "application/json")
