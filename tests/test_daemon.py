@@ -38,7 +38,7 @@ from seamark.store.sqlite import SqliteStore
 
 PARTS = [
     *("certificate", "connections", "own-service", "informers", "dns"),
-    *("controllers", "node-ports", "discovery", "nodes", "cleaning"),
+    *("controllers", "identity", "node-ports", "discovery", "nodes", "cleaning"),
 ]
 
 
@@ -152,6 +152,7 @@ BREAKING: dict[str, tuple[Any, ...]] = {
     "informers": (Informers, "run"),
     "node-ports": (PortRepair, "run"),
     "controllers": (Manager, "work", runs("deployment-controller")),
+    "identity": (Manager, "work", runs("tokens-controller")),
     "discovery": (Manager, "work", runs("endpointslices")),
     "nodes": (Manager, "work", runs("kubelet")),
     "cleaning": (Manager, "work", runs("garbage-collector")),

@@ -39,6 +39,7 @@ from seamark.api.settings import ApiSettings
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
+from seamark.controllers.identity.controllers import add_identity
 from seamark.errors import ApiError
 from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.service.allocation import first_address
@@ -210,6 +211,14 @@ class Daemon:
                 around = around.bare()
             add = partial(add_housekeeping, cluster_for=self.api.cluster, settings=around, authority=authority)
             parts.append(self._managed("controllers", informers, add))
+            if self.config.profile == "full":
+                identity = partial(
+                    add_identity,
+                    cluster_for=self.api.cluster,
+                    issue=self.api.accounts.issue_legacy,
+                    authority=authority,
+                )
+                parts.append(self._managed("identity", informers, identity))
             parts.append(self.supervisor.part("node-ports", at_once(self._repair_ports)))
         if "discovery" in self.components:
             from seamark.controllers.discovery.discovery import add_discovery

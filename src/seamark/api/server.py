@@ -81,8 +81,8 @@ class ApiServer:
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
-        accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
-        authenticator = Authenticator(tokens, authorizer, accounts)
+        self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
+        authenticator = Authenticator(tokens, authorizer, self.accounts)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache, plugins)
         reservations = Reservations(self.cache, network, chance, clock)
@@ -102,7 +102,7 @@ class ApiServer:
             authorizer=authorizer,
             authenticator=authenticator,
         )
-        issuer = IssuerDiscovery(accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
+        issuer = IssuerDiscovery(self.accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
         documents = Documents(
             kinds=self.kinds,
             metrics=metrics,

@@ -4,6 +4,7 @@
 - ``probes``: keeps hand-made endpoints ready or not ready by health checks, in our own cluster or in any other
 - ``workloads``: creates and deletes the Pods of Deployments, StatefulSets, DaemonSets and the like
 - ``housekeeping``: what else a cluster of our own needs: garbage collection, namespaces, addresses, Event expiry
+- ``identity``: the tokens that are kept in Secrets
 - ``settings``: the settings of all controllers
 
 The decisions are pure functions: those that ``why`` and DNS share are in ``seamark.rules``, the others are here, in

@@ -13,7 +13,7 @@ from seamark.api.authorization import AUTHENTICATED, User
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 # How far clocks may differ (RFC 7519, section 4.1.4); deleted objects count as there for as long.
 LEEWAY_SECONDS = 60.0
-_LEGACY = f"{LEGACY_ISSUER}/"
+_LEGACY = "kubernetes.io/serviceaccount/"
 _EXTRA = "authentication.kubernetes.io/"
 CREDENTIAL_ID = f"{_EXTRA}credential-id"
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from seamark.api.authorization import User
-from seamark.api.identity.claims import LEEWAY_SECONDS, LEGACY_ISSUER, Claims, LegacyClaims, user_of
+from seamark.api.identity.claims import LEEWAY_SECONDS, LEGACY_ISSUER, Claims, LegacyClaims, user_name, user_of
 from seamark.api.identity.keys import KeyRing
 from seamark.api.settings import TokenSettings
 from seamark.api.state.cache import Cache, Collection
@@ -102,8 +102,10 @@ class ServiceAccountTokens:
         """A token with these claims, in our name."""
         return self._sign({"iss": self.settings.issuers[0], "jti": str(uuid4()), **claims})
 
-    def issue_legacy(self, claims: LegacyClaims) -> str:
-        """The token to keep in a Secret."""
+    def issue_legacy(self, namespace: str, secret: str, account: str, uid: str) -> str:
+        """The token to keep in a Secret; ``uid`` is that of the ServiceAccount."""
+        sub = user_name(namespace, account)
+        claims = LegacyClaims(sub=sub, namespace=namespace, secret=secret, account=account, uid=uid)
         return self._sign(msgspec.to_builtins(claims))
 
     def _sign(self, claims: Object) -> str:

@@ -1,0 +1,5 @@
+"""The controllers of identities: they run beside the API server that signs, because its keys never leave it.
+
+- ``token_secrets``: fills Secrets with the tokens of ServiceAccounts
+- ``controllers``: creates these controllers
+"""
