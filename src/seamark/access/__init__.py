@@ -6,6 +6,7 @@
 - ``kubeconfig``: finds the server and the credentials as kubectl does
 - ``kubeconfig_file``: the format of kubeconfig files
 - ``credentials``: tokens, certificates and exec plugins, renewed when they expire
+- ``portforward``: connections to the ports of Pods, through the API server
 - ``informer``: a local, indexed copy of one resource, kept up to date by a watch
 - ``informers``: shares the informers of one process
 - ``labels``: inverted indexes from selectors to objects and back

@@ -100,6 +100,11 @@ class RemoteCluster:
     async def close(self) -> None:
         await self._transport.close()
 
+    @property
+    def transport(self) -> Transport:
+        """For what is not one of the verbs: discovery, and tunnels to Pods."""
+        return self._transport
+
     # --- reading -----------------------------------------------------------------------------------
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: type[Any] = dict) -> Any:

@@ -32,6 +32,7 @@ from seamark.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 ATTEMPTS = 6
 LONGEST_WAIT = 30.0
@@ -39,6 +40,9 @@ LONGEST_WAIT = 30.0
 # Timeouts in seconds: to connect, and between two pieces of an answer.  A watch may be silent for its whole lifetime.
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 60.0
+
+# Seconds between two pings on a WebSocket; without an answer it counts as lost.
+HEARTBEAT = 30.0
 
 # TCP keepalive detects a peer that vanished after 30 + 3 * 10 seconds, also during a silent watch.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -114,6 +118,37 @@ class Transport:
                 async for lines in _lines(response):
                     yield lines
 
+    async def websocket(self, request: Request, protocol: str) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket with this subprotocol; raises an ``ApiError`` if the server refuses."""
+        import aiohttp
+
+        identity = await self.connection.credentials.current()
+        for renewed in (False, True):
+            try:
+                with self._foreign_errors(request, but=aiohttp.WSServerHandshakeError):
+                    return await self._connections().ws_connect(
+                        self._url(request),
+                        protocols=(protocol,),
+                        headers=self._headers(identity),
+                        proxy=self.connection.proxy or None,
+                        ssl=self._tls_for(identity.certificate),
+                        server_hostname=self.connection.server_name or None,
+                        heartbeat=HEARTBEAT,
+                        max_msg_size=0,
+                    )
+            except aiohttp.WSServerHandshakeError as error:
+                if error.status != 401 or renewed or not self.connection.credentials.refused(identity):
+                    raise await self._refused_upgrade(request, error.status) from None
+            identity = await self.connection.credentials.current()
+        raise AssertionError("the second attempt returns or raises")
+
+    async def _refused_upgrade(self, request: Request, code: int) -> errors.ApiError:
+        """Why a WebSocket was refused: the library drops the answer's body, so the same is asked without upgrading."""
+        status, body = await self.ask(request)
+        if status == code:
+            return errors.from_status(_status_of(status, body))
+        return errors.from_status(_status_of(code, b""))
+
     # --- one answer --------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
@@ -154,23 +189,19 @@ class Transport:
 
     async def _once(self, request: Request, identity: Identity, read_timeout: float) -> aiohttp.ClientResponse:
         import aiohttp
-        from yarl import URL
 
-        headers: list[tuple[str, str]] = [
+        headers = [
             ("Accept", request.accept),
             # In a cluster's network, compression costs both sides more time than it saves.
             ("Accept-Encoding", "identity"),
-            ("User-Agent", self._agent),
-            *self.connection.headers,
+            *self._headers(identity),
         ]
-        if identity.authorization:
-            headers.append(("Authorization", identity.authorization))
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))
         with self._foreign_errors(request):
             return await self._connections().request(
                 request.method,
-                URL(self.connection.server + request.path, encoded=True).with_query(request.query or None),
+                self._url(request),
                 data=request.body,
                 headers=headers,
                 allow_redirects=False,
@@ -179,6 +210,16 @@ class Transport:
                 server_hostname=self.connection.server_name or None,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout),
             )
+
+    def _url(self, request: Request) -> URL:
+        from yarl import URL
+
+        return URL(self.connection.server + request.path, encoded=True).with_query(request.query or None)
+
+    def _headers(self, identity: Identity) -> list[tuple[str, str]]:
+        """The headers that say who asks."""
+        headers = [("User-Agent", self._agent), *self.connection.headers]
+        return [*headers, ("Authorization", identity.authorization)] if identity.authorization else headers
 
     async def _failure(self, request: Request, response: aiohttp.ClientResponse) -> errors.ApiError:
         """The error for an answer that is not a success."""
@@ -191,13 +232,15 @@ class Transport:
         return failure
 
     @contextlib.contextmanager
-    def _foreign_errors(self, request: Request) -> Any:
-        """Translate the HTTP library's exceptions into errors of :mod:`seamark.errors`."""
+    def _foreign_errors(self, request: Request, *, but: type[Exception] | tuple[()] = ()) -> Any:
+        """Translate the HTTP library's exceptions, ``but`` this one, into errors of :mod:`seamark.errors`."""
         import aiohttp
 
         server = self.connection.server
         try:
             yield
+        except but:
+            raise
         except TimeoutError as error:
             raise errors.Timeout(f"{server} did not answer {request.method} {request.path} in time") from error
         except aiohttp.ClientConnectorCertificateError as error:
