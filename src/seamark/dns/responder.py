@@ -106,7 +106,7 @@ class Responder:
         self._authority = authority
         self._synced = synced
         self._falls_through = falls_through
-        self._static = static or StaticRecords()
+        self._static = StaticRecords() if static is None else static  # an empty one may be filled later
         self._upstream = upstream
         self._transfers = transfers
         self._shuffle = shuffle

@@ -24,9 +24,9 @@ from seamark.dns.sockets.tcp import TcpListener, bind_tcp
 from seamark.dns.sockets.udp import UdpListener, bind_udp
 from seamark.dns.wire.transfer import ZoneTransfers
 from seamark.dns.zone.answers import Authority
-from seamark.dns.zone.feed import ZoneFeed
+from seamark.dns.zone.feed import OwnerFed, ZoneFeed
 from seamark.dns.zone.state import ClusterZone, Touched
-from seamark.dns.zone.static import StaticRecords
+from seamark.dns.zone.static import HOSTS_TTL, StaticRecords
 from seamark.metrics import Registry
 from seamark.runtime.workers import Expected
 from seamark.settings import parse_listen
@@ -85,30 +85,36 @@ class DnsServer:
     def __init__(
         self,
         config: DnsConfig,
-        cluster: Cluster,
+        cluster: Cluster | None,
         *,
         informers: Informers | None = None,
         registry: Registry | None = None,
     ) -> None:
-        """``informers`` are shared informers that the caller runs; without them the server runs its own."""
+        """``informers`` are shared informers that the caller runs; without them the server runs its own.
+
+        Without a cluster the caller fills ``zone`` and ``static`` itself, and tells ``forget`` what it changed.
+        """
         self.config = config
         self.registry = registry or Registry()
         self.addresses: list[Address] = []
         self.zone = ClusterZone(pod_names=config.zone.endpoint_pod_names)
-        self._own_informers = informers is None
-        self._informers = informers or Informers(cluster, metrics=self.registry)
+        self._own_informers: Informers | None = None
         keep = partial(ReadyAnswers, self.zone, entries=config.ready_answers, octets=config.ready_octets)
         self._ready_answers = (keep(), keep())
-        self.feed = ZoneFeed(
-            cluster,
-            self._informers,
-            self.zone,
-            config.zone,
-            touched=self._forget,
-            cleared=self._forget_all,
-            metrics=self.registry,
-        )
-        self._static = StaticRecords(config.hosts)
+        self.feed: ZoneFeed | OwnerFed = OwnerFed()
+        if cluster is not None:
+            if informers is None:
+                informers = self._own_informers = Informers(cluster, metrics=self.registry)
+            self.feed = ZoneFeed(
+                cluster,
+                informers,
+                self.zone,
+                config.zone,
+                touched=self.forget,
+                cleared=self.forget_all,
+                metrics=self.registry,
+            )
+        self.static = StaticRecords(config.hosts, ttl=HOSTS_TTL if cluster is not None else config.zone.ttl)
         self.listening = asyncio.Event()
         self._failure: asyncio.Future[None]  # done when a socket has failed
         self._background: set[asyncio.Future[None]] = set()
@@ -134,8 +140,8 @@ class DnsServer:
                     tasks.create_task(self._listen(pairs), name="listen once there is something to say"),
                     tasks.create_task(self._fail(), name="notice a socket that failed"),
                 ]
-                if self._own_informers:
-                    working.append(tasks.create_task(self._informers.run(), name="informers of DNS"))
+                if self._own_informers is not None:
+                    working.append(tasks.create_task(self._own_informers.run(), name="informers of DNS"))
                 try:
                     await listen_status(self.status, self.config.status)
                     yield self
@@ -177,7 +183,7 @@ class DnsServer:
             measures=Measures(self.registry),
             synced=lambda: self.feed.synced,
             falls_through=zone.falls_through,
-            static=self._static,
+            static=self.static,
             upstream=forwarder,
             transfers=ZoneTransfers(authority, self.zone, self.config.transfer_to),
             shuffle=self.config.shuffle,
@@ -222,12 +228,14 @@ class DnsServer:
             await stream.close()
         await self.status.close()
 
-    def _forget(self, touched: Touched) -> None:
+    def forget(self, touched: Touched) -> None:
+        """Drop the ready answers that depend on these facts."""
         if touched:
             for ready in self._ready_answers:
                 ready.forget(touched)
 
-    def _forget_all(self) -> None:
+    def forget_all(self) -> None:
+        """Drop all ready answers, because the zone or a static record changed."""
         for ready in self._ready_answers:
             ready.clear()
 

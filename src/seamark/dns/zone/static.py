@@ -1,7 +1,7 @@
 """Fixed names from the configuration, in the format of a hosts file: ``ADDRESS NAME [NAME …]``.
 
 They are looked up first and win over the cluster's own names.  A listed name has only address records; the PTR record
-of an address points to the first name in its line.
+of an address points to the first name in its line.  ``put`` changes a name later, for an owner that follows a cluster.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seamark.dns.zone.answers import ADDRESS_LENGTHS, Answer
-from seamark.dns.zone.names import Labels, parse_address, reverse_labels
+from seamark.dns.zone.names import Labels, labels_of, parse_address, reverse_labels
 from seamark.dns.zone.records import Question, Rcode, Record, Spelled, Type, lowered, spell, spellable
 
-_TTL = 3600
+HOSTS_TTL = 3600
 
 
 class StaticRecords:
-    def __init__(self, lines: Iterable[str] = ()) -> None:
+    def __init__(self, lines: Iterable[str] = (), *, ttl: int = HOSTS_TTL) -> None:
+        self._ttl = ttl
         self._addresses: dict[Labels, list[bytes]] = {}
         self._names: dict[Labels, list[Spelled]] = {}
         for line in lines:
@@ -38,6 +39,13 @@ class StaticRecords:
                 of_name.append(packed)
         self._names.setdefault(reverse_labels(packed), []).append(spell(names[0]))
 
+    def put(self, name: str, addresses: Iterable[str]) -> None:
+        """Give a name these addresses; without any, remove it."""
+        packed = [each for each in map(parse_address, addresses) if each is not None]
+        self._addresses.pop(labels_of(name), None)
+        if packed:
+            self._addresses[labels_of(name)] = packed
+
     def __bool__(self) -> bool:
         return bool(self._addresses)
 
@@ -47,7 +55,7 @@ class StaticRecords:
         if name in self._addresses:
             length = ADDRESS_LENGTHS.get(question.type)
             records = [
-                Record(question.spelled, question.type, _TTL, (packed,))
+                Record(question.spelled, question.type, self._ttl, (packed,))
                 for packed in self._addresses[name]
                 if len(packed) == length
             ]
@@ -55,7 +63,7 @@ class StaticRecords:
         if name in self._names:
             targets = self._names[name] if question.type == Type.PTR else []
             return _answer(
-                [Record(question.spelled, Type.PTR, _TTL, (target,)) for target in targets], "a static record"
+                [Record(question.spelled, Type.PTR, self._ttl, (target,)) for target in targets], "a static record"
             )
         return None
 
