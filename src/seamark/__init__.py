@@ -11,6 +11,7 @@ The tour, from a request to an answer:
 - ``runtime``: the queue and the loop of every controller
 - ``dns``: answers names directly from the cluster's state
 - ``proxy``: routes connections to Services, as kube-proxy does
+- ``forwarding``: brings Services of any cluster to this machine's loopback addresses
 - ``nodes``: simulates nodes that run Pods, so that all of this works on one machine
 - ``why``: explains the decisions of the rules to a person
 - ``daemon``: builds, starts and stops all the parts in one process

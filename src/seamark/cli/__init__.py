@@ -6,6 +6,7 @@ on stderr and an exit code, never a traceback.
 - ``running``: the verbs that run Seamark or parts of it
 - ``objects``: ``get``, ``apply`` and ``delete``
 - ``asking``: ``why``, ``audit`` and ``resolve``
+- ``reaching``: ``port-forward`` and ``forward``
 - ``keeping``: ``backup``, ``restore``, ``export`` and ``fsck``
 - ``config``: the effective settings, and a ``reference`` of all of them; ``toml_text`` writes TOML
 - ``completion``: completion scripts for shells
@@ -50,6 +51,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "why": ("seamark.cli.asking.why", "why a Service has no endpoints, and what to do about it"),
         "audit": ("seamark.cli.asking.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
         "resolve": ("seamark.cli.asking.resolve", "look a name up as a Pod would, and why"),
+    },
+    "reach it from here": {
+        "port-forward": ("seamark.cli.reaching.port_forward", "a Service, Pod or workload on local ports"),
+        "forward": ("seamark.cli.reaching.forward", "every Service of a namespace, with its name, ports and address"),
     },
     "keep it": {
         "backup": ("seamark.cli.keeping.backup", "write its state, certificates and token to one file"),

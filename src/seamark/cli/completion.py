@@ -105,7 +105,7 @@ def _targets(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[
     if slash:
         return [f"{kind}/{name}" for name in asyncio.run(_names(kind, parsed_args))]
     if hasattr(parsed_args, "target"):
-        return ["svc/", "pod/", "dns"]
+        return ["svc/", "pod/", "deployment/"] if hasattr(parsed_args, "ports") else ["svc/", "pod/", "dns"]
     words = getattr(parsed_args, "what", None) or []
     return asyncio.run(_names(words[0] if words and "/" not in words[0] else "", parsed_args))
 
