@@ -181,8 +181,10 @@ class PortForwardServer:
         async with self._session.request(
             request.method, url + request.path_qs, data=await request.read(), headers=headers | kept, ssl=tls
         ) as answer:
-            response = web.StreamResponse(status=answer.status)
-            response.content_type = answer.content_type
+            # With its parameters, by which kubectl recognizes the form of discovery documents.
+            response = web.StreamResponse(
+                status=answer.status, headers={"Content-Type": answer.headers.get("Content-Type", "")}
+            )
             await response.prepare(request)
             with contextlib.suppress(ConnectionError):
                 async for chunk in answer.content.iter_any():
