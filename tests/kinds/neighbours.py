@@ -23,7 +23,7 @@ class Neighbours:
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return next((obj for obj in self.all(resource, namespace) if obj["metadata"]["name"] == name), None)
 
-    def all(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
+    def all(self, resource: Resource, namespace: str = "", *, containing: bytes = b"") -> Iterable[Object]:
         for obj in self._objects.get(resource, ()):
             if obj["metadata"].get("namespace", "") == namespace:
                 yield obj

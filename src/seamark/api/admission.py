@@ -29,15 +29,19 @@ from seamark.kinds.admission import Awaited, Operation, Plugin, Request
 from seamark.kinds.core.automount import ServiceAccounts
 from seamark.kinds.kind import Kind
 from seamark.kinds.networking.ingressclass import DefaultIngressClass
-from seamark.kinds.pod.admission import PodTopologyLabels, Priority, RuntimeClasses, Tolerations
+from seamark.kinds.pod.admission import PodTopologyLabels, RuntimeClasses, Tolerations
+from seamark.kinds.policy.charging import ResourceQuotas
+from seamark.kinds.policy.limits import LimitRanges
+from seamark.kinds.policy.priority import Priorities
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.storage.admission import ClaimResize, DefaultStorageClass, PhaseTime, StorageProtection
 from seamark.kinds.subresource import Part
 from seamark.kinds.values.refusals import missing, named
 
 PLUGINS: tuple[Plugin, ...] = (
+    LimitRanges(),
     ServiceAccounts(),
-    Priority(),
+    Priorities(),
     Tolerations(),
     DefaultStorageClass(),
     StorageProtection(),
@@ -46,6 +50,7 @@ PLUGINS: tuple[Plugin, ...] = (
     DefaultIngressClass(),
     PodTopologyLabels(),
     PhaseTime(),
+    ResourceQuotas(),  # last: only what every other step lets pass is charged
 )
 
 # Those of a server without ServiceAccount admission.
@@ -71,11 +76,11 @@ class Others:
         entry = collection and collection.get(f"{namespace}/{name}" if namespace else name)
         return entry.decode() if entry else None
 
-    def all(self, resource: Resource, namespace: str = "") -> Iterator[Object]:
+    def all(self, resource: Resource, namespace: str = "", *, containing: bytes = b"") -> Iterator[Object]:
         collection = self._collection(resource)
-        if collection is not None and collection.entries:
-            for entry in collection.of_namespace(namespace):
-                yield entry.decode()
+        if collection is None or not collection.entries:
+            return iter(())
+        return (entry.decode() for entry in collection.of_namespace(namespace) if containing in entry.tail)
 
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
         collection = self._collection(resource)

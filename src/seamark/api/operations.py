@@ -7,7 +7,7 @@ these functions.  Each makes a target, a caller, options and documents from its 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import msgspec
@@ -32,7 +32,7 @@ from seamark.api.state.watch import Watching
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.subresource import Action, Part, Question, View
+from seamark.kinds.subresource import Action, Effect, Part, Question, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
 from seamark.kinds.values.refusals import conflict, other_uid
@@ -200,25 +200,24 @@ class Operations:
         action = target.subresource
         assert isinstance(action, Action), "the verb was checked"
         obj, warnings = intake.conformed(document, action.sent, caller.field_validation)
-        plan = action.plan(target.name, obj, now=caller.now, labels_of=self._admission.others.labels_of)
+        plan = action.plan(target.name, obj, now=caller.now, others=self._admission.others)
         if plan.delete is None:
-            await self._writer.edit(target, lambda old: plan.edit(shown(target.kind, old)), caller)
+            await self._writer.edit(target, lambda old: plan.edit(shown(target.kind, old)), plan.also, caller)
         else:
-            await self._edit_and_delete(target, plan.edit, intake.deleting(plan.delete), caller)
+            await self._edit_and_delete(target, plan, intake.deleting(plan.delete), caller)
         return Answered(success(code=201), None, True, warnings)
 
-    async def _edit_and_delete(
-        self, target: Target, edit: Callable[[Object], Object], options: DeleteOptions, caller: Caller
-    ) -> None:
-        if not (caller.dry_run or options.dry_run):
+    async def _edit_and_delete(self, target: Target, plan: Effect, options: DeleteOptions, caller: Caller) -> None:
+        if options.dry_run:
+            caller = msgspec.structs.replace(caller, dry_run=True)
 
-            def make(old: Object) -> Object:
-                check_preconditions(target.kind, old["metadata"], options)
-                return edit(shown(target.kind, old))
+        def make(old: Object) -> Object:
+            check_preconditions(target.kind, old["metadata"], options)
+            return plan.edit(shown(target.kind, old))
 
-            written = await self._writer.edit(target, make, caller)
-            if options.version:
-                options = msgspec.structs.replace(options, version=str(written.entry.revision))
+        written = await self._writer.edit(target, make, plan.also, caller)
+        if options.version:
+            options = msgspec.structs.replace(options, version=str(written.entry.revision))
         await self._deleter.delete(target, options, caller)
 
     # --- update and patch --------------------------------------------------------------------------

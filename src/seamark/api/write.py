@@ -35,7 +35,7 @@ from seamark.errors import Object
 from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
-from seamark.kinds.subresource import Part
+from seamark.kinds.subresource import Part, Together
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import refuse, required
 from seamark.kinds.values.refusals import already_exists, conflict, missing, no_unique_name, other_uid
@@ -155,7 +155,7 @@ class Writer:
         key = key_of(kind.stored_as or resource, meta.get("namespace", ""), name)
         value = stored(inner)
         try:
-            revision = await self._store.commit([Write(key, value, 0), *reserved.writes, *_together(request)])
+            revision = await self._store.commit([Write(key, value, 0), *reserved.writes, *_writes(request.also)])
         except Mismatch as error:
             reserved.take_back(obj)
             if error.key == key:
@@ -221,19 +221,36 @@ class Writer:
                     await self._cache.reach(error.found)
         raise conflict(kind.resource, target.name)
 
-    async def edit(self, target: Target, make: Callable[[Object], Object], caller: Caller) -> Written:
-        """As :meth:`change`, but without defaults and validation: for edits by the server (a Pod gets its node)."""
+    async def edit(
+        self, target: Target, make: Callable[[Object], Object], also: Callable[[Object], Together], caller: Caller
+    ) -> Written:
+        """As :meth:`change`, but without defaults and validation: for edits by the server (a Pod gets its node).
+
+        ``also`` returns the other objects that change in the same transaction, given the current one.
+        """
+        try:
+            return await self._edit(target, make, also, caller)
+        except Mismatch as error:
+            key, found = error.key, error.found
+        async with self._turns.take(key):  # so that those that lost to another write do not lose again to each other
+            for _ in range(CONFLICT_ATTEMPTS):
+                await self._cache.reach(found)
+                try:
+                    return await self._edit(target, make, also, caller)
+                except Mismatch as error:
+                    found = error.found
+        raise conflict(target.kind.resource, target.name)
+
+    async def _edit(
+        self, target: Target, make: Callable[[Object], Object], also: Callable[[Object], Together], caller: Caller
+    ) -> Written:
         kind = target.kind
-        for _ in range(CONFLICT_ATTEMPTS):
-            entry = await self._cache.find(kind.resource, target.path)
-            if entry is None:
-                raise missing(kind.resource, target.name)
-            old = entry.decode()
-            try:
-                return await self._put(kind, entry, old, make(old), caller, [], [])
-            except Mismatch as error:
-                await self._cache.reach(error.found)
-        raise conflict(kind.resource, target.name)
+        entry = await self._cache.find(kind.resource, target.path)
+        if entry is None:
+            raise missing(kind.resource, target.name)
+        old = entry.decode()
+        new = make(old)
+        return await self._put(kind, entry, old, new, caller, _writes(also(old)), [])
 
     @staticmethod
     def _check_preconditions(kind: Kind, meta: Object, entry: Entry, old: Object) -> None:
@@ -266,7 +283,7 @@ class Writer:
         self._admission.validate(request)
         warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
-        return await self._put(kind, entry, old, new, caller, reserved.writes + _together(request), warnings)
+        return await self._put(kind, entry, old, new, caller, reserved.writes + _writes(request.also), warnings)
 
     @staticmethod
     def _carry_over(meta: Object, old: Object) -> None:
@@ -293,7 +310,7 @@ class Writer:
     ) -> Written:
         """Commit an object: nothing is written if it is unchanged, and it is deleted if it lost its last finalizer."""
         inner = kind.to_stored(new)
-        if _same(new, old):
+        if not writes and _same(new, old):
             return Written(entry, warnings=warnings)
         if caller.dry_run:
             return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)
@@ -309,7 +326,7 @@ class Writer:
         return Written(await self._cache.written(kind.resource, entry.path, value, revision), warnings=warnings)
 
 
-def _together(request: Request) -> list[Write]:
+def _writes(together: Together) -> list[Write]:
     """The writes of the other objects that change with this one, each if it is still as admission saw it."""
     return [
         Write(
@@ -317,7 +334,7 @@ def _together(request: Request) -> list[Write]:
             stored(obj),
             int(obj["metadata"]["resourceVersion"]),
         )
-        for resource, obj in request.also
+        for resource, obj in together
     ]
 
 

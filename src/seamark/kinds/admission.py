@@ -40,8 +40,11 @@ class Others(Protocol):
         """One object, decoded; None if there is none."""
         ...
 
-    def all(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
-        """The objects of a namespace, or all of them, decoded one by one; cheap if there are none."""
+    def all(self, resource: Resource, namespace: str = "", *, containing: bytes = b"") -> Iterable[Object]:
+        """The objects of a namespace, or all of them, decoded one by one; cheap if there are none.
+
+        ``containing`` is part of the JSON of all that matter, to decode fewer; others may be among the result.
+        """
         ...
 
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
@@ -66,7 +69,7 @@ class Request(msgspec.Struct):
     dry_run: bool
     others: Others
     # Objects that are written in the same transaction, each provided that it still has the version it names.
-    also: list[tuple[Resource, Object]] = msgspec.field(default_factory=list)
+    also: list[tuple[Resource, Object]] = []
 
     @property
     def namespace(self) -> str:

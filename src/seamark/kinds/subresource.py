@@ -11,7 +11,7 @@ All of them are pure: they say what is to be done, and :mod:`seamark.api.operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -22,6 +22,7 @@ from seamark.kinds.resource import Resource
 from seamark.kinds.values.fields import Errors
 
 if TYPE_CHECKING:
+    from seamark.kinds.admission import Others
     from seamark.kinds.kind import Kind
 
 CHANGE = ("get", "patch", "update")
@@ -29,8 +30,8 @@ STREAM = ("create", "get")
 
 Paths = tuple[tuple[str, ...], ...]  # fields of an object; "*" stands for any element of a list
 
-# The labels of a cluster-wide object, by its resource and name; None if there is no such object.
-LabelsOf = Callable[[Resource, str], Mapping[str, str] | None]
+# Objects that are written in one transaction, each provided that it still has the version it names.
+Together = Sequence[tuple[Resource, Object]]
 
 
 class Subresource(msgspec.Struct, frozen=True):
@@ -135,11 +136,13 @@ class View(Part, frozen=True, kw_only=True):
 class Effect(msgspec.Struct, frozen=True):
     """What an action does: ``edit`` returns the new object, given the present one, which it must not change.
 
+    ``also`` returns the other objects that change with it, given the present one, and raises if they do not allow it.
     If ``delete`` is given, the edited object is then deleted with these DeleteOptions.
     """
 
     edit: Callable[[Object], Object]
     delete: Object | None = None
+    also: Callable[[Object], Together] = lambda _: ()
 
 
 class Action(Subresource, frozen=True, kw_only=True):
@@ -147,7 +150,7 @@ class Action(Subresource, frozen=True, kw_only=True):
 
     sent: Kind
 
-    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
+    def plan(self, name: str, document: Object, *, now: str, others: Others) -> Effect:
         """What the document asks of the object called ``name``; raises if the document is invalid."""
         raise NotImplementedError
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from kind_rules import NOW, change, create, sentences
+from neighbours import Neighbours
 
 from merge_patch import merged
 from seamark.errors import ApiError, BadRequest, Conflict, Invalid, Object
 from seamark.kinds.pod.binding import EVICT, bind
 from seamark.kinds.pod.pod import POD
-from seamark.kinds.resource import Resource
 
 ONLY = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -375,15 +375,11 @@ def test_a_binding_names_its_pod() -> None:
 
 def test_an_eviction_names_its_pod() -> None:
     options = {"gracePeriodSeconds": 3}
-    plan = EVICT.plan("p", {"metadata": {"name": "p"}, "deleteOptions": options}, now=NOW, labels_of=nowhere)
+    plan = EVICT.plan("p", {"metadata": {"name": "p"}, "deleteOptions": options}, now=NOW, others=Neighbours())
     assert plan.delete == options
     assert plan.edit(made())["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
     with pytest.raises(BadRequest, match="name in URL does not match name in Eviction object"):
-        EVICT.plan("p", {"metadata": {"name": "q"}}, now=NOW, labels_of=nowhere)
-
-
-def nowhere(resource: Resource, name: str) -> None:
-    return None
+        EVICT.plan("p", {"metadata": {"name": "q"}}, now=NOW, others=Neighbours())
 
 
 @pytest.mark.parametrize(

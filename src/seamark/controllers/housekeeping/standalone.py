@@ -12,6 +12,9 @@ from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import NamespaceController
 from seamark.controllers.housekeeping.surroundings import add_surroundings
+from seamark.controllers.policy import budgets, quotas
+from seamark.controllers.policy.budgets import DisruptionController
+from seamark.controllers.policy.quotas import QuotaController
 from seamark.controllers.settings import SurroundingsSettings
 from seamark.controllers.workloads.controllers import add_workloads
 from seamark.kinds.table import Kinds
@@ -21,13 +24,14 @@ from seamark.runtime.manager import Manager
 def add_housekeeping(
     manager: Manager, cluster_for: Callable[[str], Cluster], settings: SurroundingsSettings, *, authority: str = ""
 ) -> None:
-    """Add the workload controllers and the surroundings to the manager; ``authority`` is the API server's CA (PEM)."""
+    """Add the controllers of workloads, budgets and the surroundings; ``authority`` is the API server's CA (PEM)."""
     add_workloads(manager, cluster_for("kube-controller-manager"))
     add_surroundings(manager, cluster_for, settings, authority=authority)
+    manager.add(DisruptionController(manager, cluster_for(budgets.NAME)))
 
 
 def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds) -> None:
-    """Add garbage collection and namespace deletion to the manager, after all other controllers.
+    """Add garbage collection, namespace deletion and counting for quotas, after all other controllers.
 
     ``kinds`` are those of the server, which may change.
     """
@@ -36,4 +40,5 @@ def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds:
         everything,
         GarbageCollector(manager, cluster_for("generic-garbage-collector"), everything),
         NamespaceController(manager, cluster_for("namespace-controller"), everything),
+        QuotaController(manager, cluster_for(quotas.NAME), everything),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from seamark.errors import ApiError, BadRequest, Conflict, Object
+from seamark.kinds.admission import Others
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.admission import copy_topology
-from seamark.kinds.resource import PODS, Resource
-from seamark.kinds.subresource import Action, Effect, LabelsOf
+from seamark.kinds.policy.eviction import budgets_of, charged
+from seamark.kinds.resource import POD_DISRUPTION_BUDGETS, PODS, Resource
+from seamark.kinds.subresource import Action, Effect, Together
 from seamark.kinds.values.fields import Errors, not_supported, required
 
 
@@ -34,22 +36,27 @@ class EvictionKind(Kind):
 class Bind(Action, frozen=True):
     """Give a Pod its node, once."""
 
-    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
+    def plan(self, name: str, document: Object, *, now: str, others: Others) -> Effect:
         def edit(pod: Object) -> Object:
             bound = bind(pod, document, now)
-            copy_topology(bound, labels_of)
+            copy_topology(bound, others)
             return bound
 
         return Effect(edit)
 
 
 class Evict(Action, frozen=True):
-    """Say in a Pod's status why it goes, then delete it."""
+    """Say in a Pod's status why it goes, then delete it, if its disruption budget allows that."""
 
-    def plan(self, name: str, document: Object, *, now: str, labels_of: LabelsOf) -> Effect:
+    def plan(self, name: str, document: Object, *, now: str, others: Others) -> Effect:
         if (document.get("metadata") or {}).get("name", "") != name:
             raise BadRequest("name in URL does not match name in Eviction object")
-        return Effect(lambda pod: evicted(pod, now), delete=document.get("deleteOptions") or {})
+
+        def also(pod: Object) -> Together:
+            changed = charged(pod, budgets_of(pod, others), now)
+            return [(POD_DISRUPTION_BUDGETS, budget) for budget in changed]
+
+        return Effect(lambda pod: evicted(pod, now), delete=document.get("deleteOptions") or {}, also=also)
 
 
 BINDING = BindingKind()

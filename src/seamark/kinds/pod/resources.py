@@ -270,6 +270,15 @@ def sum_of_containers(spec: Object, field: str) -> dict[str, str]:
     return sums
 
 
+def together(spec: Object, field: str) -> dict[str, str]:
+    """The requests or limits of a Pod: those of the Pod itself where it has them, else those of its containers."""
+    sums = sum_of_containers(spec, field)
+    for name, quantity in ((spec.get("resources") or {}).get(field) or {}).items():
+        if name in _COMPUTE or name.startswith(_HUGE):
+            sums[name] = quantity
+    return sums
+
+
 def default_pod_resources(spec: Object) -> None:
     """Fill in the Pod-level resources, if the user set any of them.
 

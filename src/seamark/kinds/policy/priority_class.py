@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seamark.errors import Object
+from seamark.errors import Forbidden, Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import PRIORITY_CLASSES
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported
+from seamark.kinds.values.refusals import named
 from seamark.kinds.values.times import age
 
 PREEMPT = "PreemptLowerPriority"
@@ -67,6 +68,12 @@ class PriorityClassKind(Kind):
         if obj["preemptionPolicy"] != old.get("preemptionPolicy"):
             errors.append(invalid("preemptionPolicy", obj["preemptionPolicy"], "field is immutable"))
         return errors
+
+    def check_deletion(self, name: str) -> None:
+        if name in SYSTEM_VALUES:
+            reason = "this is a system priority class and cannot be deleted"
+            details = named(self.resource, name)
+            raise Forbidden(f'{self.resource.qualified} "{name}" is forbidden: {reason}', details=details)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]

@@ -145,3 +145,18 @@ def amount(text: str) -> Decimal:
 def measure(text: str) -> Decimal:
     """The amount of a quantity, at most ``MOST``, to calculate with."""
     return max(-MOST, min(amount(text), MOST))
+
+
+def plus(first: str, second: str) -> str:
+    """The sum of two quantities, with the kind of suffix that the first has (the second, if the first is zero)."""
+    return _calculated(first, second, measure(first) + measure(second))
+
+
+def minus(first: str, second: str) -> str:
+    """The difference of two quantities, printed as by :func:`plus`."""
+    return _calculated(first, second, measure(first) - measure(second))
+
+
+def _calculated(first: str, second: str, value: Decimal) -> str:
+    form = parse(first if amount(first) else second).format
+    return _print(int(value.scaleb(-_FINEST)), _FINEST, form)

@@ -1,0 +1,6 @@
+"""Controllers of what limits others, for a cluster of our own.
+
+- ``quotas``: counts anew what is used of ResourceQuotas when something goes or changes
+- ``disruption``: what a PodDisruptionBudget allows at the moment (pure)
+- ``budgets``: keeps the status of PodDisruptionBudgets
+"""

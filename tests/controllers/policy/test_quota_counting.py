@@ -1,0 +1,116 @@
+"""Quotas in a cluster: charged by the API server, counted anew by the controller."""
+
+import asyncio
+
+import pytest
+from own_cluster import own_cluster
+
+from seamark.errors import Forbidden
+from seamark.kinds.resource import CONFIGMAPS, PODS, RESOURCE_QUOTAS, SERVICES
+
+POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+def quota(name="q", **hard):
+    return {"metadata": {"name": name}, "spec": {"hard": {key.replace("_", "/"): value for key, value in hard.items()}}}
+
+
+def named(name, body):
+    return {"metadata": {"name": name}, **body}
+
+
+async def status(own, name="q"):
+    return (await own.cluster.get(RESOURCE_QUOTAS, name, namespace="default"))["status"]
+
+
+async def test_a_new_quota_counts_what_is_there():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        for name in ("a", "b"):
+            await own.cluster.create(CONFIGMAPS, named(name, {}), namespace="default")
+        await own.cluster.create(PODS, named("p", POD), namespace="default")
+        await own.cluster.create(RESOURCE_QUOTAS, quota(pods="5", configmaps="3"), namespace="default")
+        await own.quiet()
+        hard = {"pods": "5", "configmaps": "3"}
+        assert await status(own) == {"hard": hard, "used": {"configmaps": "2", "pods": "1"}}
+
+
+async def test_what_goes_or_ends_is_given_back():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_QUOTAS, quota(pods="1", count_pods="2"), namespace="default")
+        await own.quiet()
+        await own.cluster.create(PODS, named("p", POD), namespace="default")
+        with pytest.raises(Forbidden, match="exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"):
+            await own.cluster.create(PODS, named("q", POD), namespace="default")
+        done = {"status": {"phase": "Succeeded"}}
+        await own.cluster.patch(PODS, "p", done, namespace="default", subresource="status")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"] == {"count/pods": "1", "pods": "0"}
+        await own.cluster.create(PODS, named("q", POD), namespace="default")
+        for name in ("p", "q"):
+            await own.cluster.delete(PODS, name, namespace="default")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"] == {"count/pods": "0", "pods": "0"}
+
+
+async def test_a_quota_that_changes_is_taken_over():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_QUOTAS, quota(pods="1"), namespace="default")
+        await own.quiet()
+        await own.cluster.create(PODS, named("p", POD), namespace="default")
+        change = {"spec": {"hard": {"pods": "0", "configmaps": "1"}}}
+        await own.cluster.patch(RESOURCE_QUOTAS, "q", change, namespace="default")
+        await own.quiet()
+        assert await status(own) == {
+            "hard": {"pods": "0", "configmaps": "1"},
+            "used": {"pods": "1", "configmaps": "0"},
+        }
+
+
+async def test_a_service_that_needs_less_gives_back():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_QUOTAS, quota(**{"services.nodeports": "1"}), namespace="default")
+        await own.quiet()
+        spec = {"type": "NodePort", "ports": [{"port": 80}]}
+        await own.cluster.create(SERVICES, named("s", {"spec": spec}), namespace="default")
+        assert (await status(own))["used"] == {"services.nodeports": "1"}
+        await own.cluster.patch(SERVICES, "s", {"spec": {"type": "ClusterIP"}}, namespace="default")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"] == {"services.nodeports": "0"}
+
+
+async def test_many_at_once_never_exceed_a_quota_while_it_is_counted():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_QUOTAS, quota(configmaps="10"), namespace="default")
+        await own.quiet()
+
+        async def make(i):
+            try:
+                await own.cluster.create(CONFIGMAPS, named(f"c-{i}", {}), namespace="default")
+            except Forbidden:
+                return 0
+            return 1
+
+        made = sum(await asyncio.gather(*map(make, range(40))))
+        assert made == 10
+        assert len((await own.cluster.list(CONFIGMAPS, namespace="default")).items) == 10
+        assert (await status(own))["used"] == {"configmaps": "10"}
+        await own.quiet()
+        assert (await status(own))["used"] == {"configmaps": "10"}
+
+
+async def test_it_is_counted_now_and_then():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_QUOTAS, quota(configmaps="10"), namespace="default")
+        await own.quiet()
+        wrong = {"status": {"used": {"configmaps": "7"}}}
+        await own.cluster.patch(RESOURCE_QUOTAS, "q", wrong, namespace="default", subresource="status")
+        await own.quiet()
+        await own.clock.advance(301)
+        await own.quiet()
+        assert (await status(own))["used"] == {"configmaps": "0"}
