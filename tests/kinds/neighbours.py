@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from seamark.api.admission import PLUGINS
+from seamark.api.admission import PLAIN
 from seamark.api.authorization import User
 from seamark.errors import Object
 from seamark.kinds.admission import Operation, Plugin, Request
@@ -50,6 +50,6 @@ def request(
 
 
 def concerned(request: Request) -> list[Plugin]:
-    """The plug-ins of a server that look at this write, in their order."""
+    """The plug-ins of a plain server that look at this write, in their order."""
     operation: Operation = request.operation
-    return [plugin for plugin in PLUGINS if plugin.concerns(request.kind, operation, request.part)]
+    return [plugin for plugin in PLAIN if plugin.concerns(request.kind, operation, request.part)]
