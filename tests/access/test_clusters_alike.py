@@ -659,7 +659,7 @@ def comparable(outcome: Any, ns: str) -> Any:
 
 @pytest.fixture
 async def both(tmp_path: Any) -> AsyncIterator[dict[str, Cluster]]:
-    config = Config(data_dir=str(tmp_path), api=ApiSettings(port=0))
+    config = Config(data_dir=str(tmp_path), profile="plain", api=ApiSettings(port=0))
     async with Daemon(config, []).running() as daemon:
         local = daemon.api.cluster("probe")
         await local.create(NAMESPACES, {"metadata": {"name": ELSEWHERE}})
