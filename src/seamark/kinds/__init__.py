@@ -17,6 +17,7 @@
 - ``networking``: Ingress, IngressClass, NetworkPolicy
 - ``storage``: PersistentVolumeClaim, PersistentVolume, StorageClass, and what storage drivers say of themselves
 - ``pod``: Pod, and the PodSpec that workloads share with it
+- ``batch``: Job, CronJob
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass
 - ``rbac``: Role, ClusterRole, RoleBinding, ClusterRoleBinding
 - ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision

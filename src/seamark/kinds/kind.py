@@ -169,6 +169,7 @@ class Kind:
 
     has_dependents: ClassVar[bool] = True  # False: deletion ignores the propagation policy, so no finalizer is added
     default_propagation: ClassVar[str] = ""  # the policy of a deletion that names none; "" changes no finalizers
+    deletion_warning: ClassVar[str] = ""  # a warning in the answer to a deletion that names no policy
     propagation_unless_orphaned: ClassVar[str] = "Background"  # what ``orphanDependents: false`` means
 
     def grace_seconds(self, obj: Object, asked: int | None) -> int:

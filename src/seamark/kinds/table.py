@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from seamark.kinds.batch.cronjob import CRON_JOB
+from seamark.kinds.batch.job import JOB
 from seamark.kinds.core.configmap import CONFIG_MAP
 from seamark.kinds.core.event import EVENT, NEW_EVENT
 from seamark.kinds.core.lease import LEASE
@@ -68,6 +70,9 @@ KINDS: tuple[Kind, ...] = (
     STATEFUL_SET,
     # events.k8s.io
     NEW_EVENT,
+    # batch
+    CRON_JOB,
+    JOB,
     # networking.k8s.io
     INGRESS_CLASS,
     INGRESS,

@@ -20,6 +20,9 @@ REGION_LABEL = "topology.kubernetes.io/region"
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
+JOB_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"  # also an annotation
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_HASH_LABEL = "controller-revision-hash"

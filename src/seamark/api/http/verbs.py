@@ -201,11 +201,14 @@ class Verbs:
     async def _delete(self, call: Call) -> Answer:
         renderer = call.renderer()
         kind = call.target.kind
-        deleted = await self._operations.delete(call.target, *call.deletion(await self._parsed(call)))
+        options, caller = call.deletion(await self._parsed(call))
+        deleted = await self._operations.delete(call.target, options, caller)
         if deleted.gone and not kind.delete_answers_object:
             details = named(kind.resource, call.target.name)
             details["uid"] = deleted.entry.decode()["metadata"]["uid"]
             return _answer(renderer, Answered(success(details=details)))
+        if kind.deletion_warning and not options.propagation and options.orphan is None:
+            return _answer(renderer, Written(deleted.entry, False, [kind.deletion_warning]))
         return _answer(renderer, deleted.entry)
 
     async def _delete_all(self, call: Call) -> Answer:

@@ -35,6 +35,11 @@ def invalid(field: str, value: Any, detail: str) -> FieldError:
     return FieldError(field, "FieldValueInvalid", f"Invalid value: {show(value)}" + (f": {detail}" if detail else ""))
 
 
+def omitted(field: str, detail: str) -> FieldError:
+    """An invalid value that the message does not show."""
+    return FieldError(field, "FieldValueInvalid", f"Invalid value: {detail}")
+
+
 def required(field: str, detail: str = "") -> FieldError:
     return FieldError(field, "FieldValueRequired", "Required value" + (f": {detail}" if detail else ""))
 
