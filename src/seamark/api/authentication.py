@@ -5,6 +5,8 @@ Bearer tokens are the fixed ones of the admin and of a token file, and those of 
 
 from __future__ import annotations
 
+import base64
+import binascii
 import csv
 import hashlib
 import re
@@ -19,6 +21,8 @@ from seamark.api.identity.tokens import Refused, ServiceAccountTokens
 from seamark.errors import Object
 
 IMPERSONATE = "impersonate-"
+# A browser cannot set headers on a WebSocket: its token comes as a subprotocol that begins like this.
+BEARER_PROTOCOL = "base64url.bearer.authorization.k8s.io."
 _SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):[^:]+")
 
 
@@ -49,6 +53,22 @@ def _of_certificate(der: bytes) -> User | None:
         return None
     credential = (CREDENTIAL_ID, (f"X509SHA256={hashlib.sha256(der).hexdigest()}",))
     return User(names[-1], (*groups, AUTHENTICATED), extra=(credential,))
+
+
+def subprotocols(headers: Mapping[str, str]) -> list[str]:
+    """What a client that asks for a WebSocket offers to speak."""
+    return [name for part in headers.get("sec-websocket-protocol", "").split(",") if (name := part.strip())]
+
+
+def _offered_token(headers: Mapping[str, str]) -> str:
+    for name in subprotocols(headers):
+        if name.startswith(BEARER_PROTOCOL):
+            text = name.removeprefix(BEARER_PROTOCOL)
+            try:
+                return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                raise errors.Unauthorized from None
+    return ""
 
 
 def _digest(token: str) -> bytes:
@@ -93,6 +113,8 @@ class Authenticator:
     def _sender(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
         """Raises Unauthorized for an unknown token; other schemes count as no credentials."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
+        if not scheme and "sec-websocket-protocol" in headers:
+            scheme, token = "bearer", _offered_token(headers)
         if scheme.lower() == "bearer" and token.strip():
             user = self.user_of_token(token.strip())
             if user is None:

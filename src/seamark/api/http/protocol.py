@@ -102,6 +102,8 @@ class Streaming(msgspec.Struct, gc=False):
     content_type: str = "application/json"
     headers: Sequence[tuple[str, str]] = ()
     status: int = 200
+    # Makes the head and the stream of an answer in another protocol, if the client asked for one.
+    upgrade: Callable[[Connection], tuple[bytes, Stream]] | None = None
 
 
 Handler = Callable[[Request], Response | Streaming | Awaitable[Response | Streaming]]
@@ -162,14 +164,22 @@ class Stream:
         self.ended()
         self._connection.end_stream()
 
+    def last(self) -> bytes:
+        """What tells the reader that the answer is complete."""
+        return b"0\r\n\r\n"
+
+    def received(self, data: bytes) -> bytes | None:
+        """What to answer to bytes that come meanwhile; None to close.  Only upgraded connections have such bytes."""
+        raise NotImplementedError
+
     def ended(self) -> None:
         on_end, self.on_end = self.on_end, None
         if on_end is not None:
             on_end()
 
 
-class _PlainStream(Stream):
-    """A stream to a client of HTTP/1.0, which knows no chunks: its answer ends with the connection."""
+class Unchunked(Stream):
+    """A stream without chunks, for a client of HTTP/1.0: its answer ends with the connection."""
 
     __slots__ = ("_rest",)
 
@@ -186,7 +196,14 @@ class _PlainStream(Stream):
             pieces.append(data[start:end])
             at = end + 2
         self._rest = data[at:]
-        return super().write(b"".join(pieces))
+        return super().write(self.join(pieces))
+
+    def join(self, pieces: list[bytes]) -> bytes:
+        """What is written for the contents of some chunks."""
+        return b"".join(pieces)
+
+    def last(self) -> bytes:
+        return b""
 
 
 class Connections(set["Connection"]):
@@ -231,6 +248,7 @@ class Connection(asyncio.Protocol):
         "_size",
         "_task",
         "_unread_size",
+        "_upgraded",
         "_url",
         "_waiting",
         "_writable",
@@ -256,6 +274,7 @@ class Connection(asyncio.Protocol):
         self._keep_alive = True
         self._headless = False  # HEAD was asked: only the head is answered
         self._plain = False  # the client speaks HTTP/1.0
+        self._upgraded = False  # the client speaks another protocol since its last request
         self._refused = False  # what the client sends from now on is ignored
         self._unread_size = 0  # bytes since the last head or piece of a body: the size of what is not understood yet
         self.transport: Any = None
@@ -309,13 +328,16 @@ class Connection(asyncio.Protocol):
         self.last_active = now = time.monotonic()
         if self._refused:
             return
+        if self._upgraded and self.stream is not None:
+            self._received(self.stream.received(data))
+            return
         if self._began is None:
             self._began = now
         self._unread_size += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Upgrades (exec, port-forward) are not supported: the request is answered as if it had not asked for one.
+            # Of the upgrades only watches over WebSockets are supported; other requests are answered in HTTP.
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self.data_received(rest)
@@ -323,6 +345,12 @@ class Connection(asyncio.Protocol):
             self._refuse(400, b"malformed HTTP request\n")
         if self._unread_size > MAX_HEAD:
             self._refuse(431, b"request header fields too large\n")
+
+    def _received(self, answer: bytes | None) -> None:
+        if answer is None and self.transport is not None:
+            self.transport.close()
+        elif answer and self.transport is not None:
+            self.transport.write(answer)
 
     def pause_writing(self) -> None:
         """The client does not read fast enough: take no further requests from it until it has caught up."""
@@ -478,10 +506,7 @@ class Connection(asyncio.Protocol):
         if self.transport is None or self.transport.is_closing():
             return
         if isinstance(answer, Streaming):
-            if self._plain:
-                self._keep_alive = False
-            self.transport.write(self._head(answer, "" if self._plain else "Transfer-Encoding: chunked\r\n"))
-            self.stream = _PlainStream(self) if self._plain else Stream(self)
+            self.stream = self._begin_stream(answer)
             if self.transport.get_extra_info("ssl_object") is not None:
                 # What the socket's own buffer (64 KiB) does not take stalls the stream: TLS would add 512 KiB to it.
                 self.transport.set_write_buffer_limits(high=1, low=0)
@@ -498,6 +523,17 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.write(head + body)
         self._answered()
+
+    def _begin_stream(self, answer: Streaming) -> Stream:
+        if answer.upgrade is not None:
+            self._upgraded, self._keep_alive = True, False
+            head, stream = answer.upgrade(self)
+            self.transport.write(head)
+            return stream
+        if self._plain:
+            self._keep_alive = False
+        self.transport.write(self._head(answer, "" if self._plain else "Transfer-Encoding: chunked\r\n"))
+        return Unchunked(self) if self._plain else Stream(self)
 
     def _answered(self) -> None:
         self.busy = False
@@ -521,10 +557,10 @@ class Connection(asyncio.Protocol):
         return _STATUS_LINES[answer.status] + "".join(lines).encode("utf-8", "replace")
 
     def end_stream(self) -> None:
-        self.stream = None
-        if self.transport is not None and not self.transport.is_closing():
-            if not self._plain:
-                self.transport.write(b"0\r\n\r\n")
+        stream, self.stream = self.stream, None
+        if stream is not None and self.transport is not None and not self.transport.is_closing():
+            if last := stream.last():
+                self.transport.write(last)
             self._answered()
             self._next()
 

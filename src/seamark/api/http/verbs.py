@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +24,7 @@ from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, list_options, patch_options, write_options
 from seamark.api.http.watch import Watches
+from seamark.api.http.websocket import asked_for, upgraded
 from seamark.api.operations import FOUND, Answered, Operations, success
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
@@ -154,7 +156,10 @@ class Verbs:
             renderer = call.renderer(STREAMED)
             if renderer.representation.format == "yaml":
                 raise not_streamable()
-            return self._watches.start(self._operations.watch(call.target, options), renderer)
+            streaming = self._watches.start(self._operations.watch(call.target, options), renderer)
+            if asked_for(call.request.headers):
+                streaming.upgrade = partial(upgraded, call.request, streaming.content_type)
+            return streaming
         renderer = call.renderer()
         found = self._operations.list(call.target, options)
         if isinstance(found, Page):

@@ -1,0 +1,75 @@
+"""Watches over WebSockets, as browsers ask for them: every event is one message.
+
+A browser cannot set headers on a WebSocket, so its token comes as one of the subprotocols that it offers
+(:mod:`seamark.api.authentication`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
+from seamark.api.http.protocol import Connection, Request, Unchunked
+
+
+def asked_for(headers: Mapping[str, str]) -> bool:
+    """Whether a request asks to go on as a WebSocket."""
+    return headers.get("upgrade", "").lower() == "websocket" and "sec-websocket-key" in headers
+
+
+def upgraded(request: Request, content_type: str, connection: Connection) -> tuple[bytes, MessageStream]:
+    """The head of the answer, and the stream that events are written to."""
+    from wsproto.utilities import generate_accept_token
+
+    accepted = generate_accept_token(request.headers["sec-websocket-key"].encode()).decode()
+    lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+    lines.append(f"Sec-WebSocket-Accept: {accepted}")
+    if chosen := [name for name in subprotocols(request.headers) if not name.startswith(BEARER_PROTOCOL)]:
+        lines.append(f"Sec-WebSocket-Protocol: {chosen[0]}")
+    head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+    return head, MessageStream(connection, binary=content_type != "application/json")
+
+
+class MessageStream(Unchunked):
+    """The writing end of a watch whose client asked for a WebSocket."""
+
+    __slots__ = ("_binary", "_messages")
+
+    def __init__(self, connection: Connection, *, binary: bool) -> None:
+        from wsproto.connection import Connection as Messages
+        from wsproto.connection import ConnectionType
+
+        super().__init__(connection)
+        self._messages = Messages(ConnectionType.SERVER)
+        self._binary = binary
+
+    def join(self, pieces: list[bytes]) -> bytes:
+        from wsproto.events import BytesMessage, TextMessage
+
+        if self._binary:
+            return b"".join([self._messages.send(BytesMessage(piece)) for piece in pieces])
+        return b"".join([self._messages.send(TextMessage(piece.decode())) for piece in pieces])
+
+    def received(self, data: bytes) -> bytes | None:
+        """What to answer to bytes from the client; None if it closes or does not speak the protocol."""
+        from wsproto.events import CloseConnection, Ping
+        from wsproto.utilities import RemoteProtocolError
+
+        answer = b""
+        try:
+            self._messages.receive_data(data)
+            for event in self._messages.events():
+                if isinstance(event, CloseConnection):
+                    return None
+                if isinstance(event, Ping):
+                    answer += self._messages.send(event.response())
+        except RemoteProtocolError:
+            return None
+        return answer
+
+    def last(self) -> bytes:
+        from wsproto.events import CloseConnection
+
+        closed: Any = self._messages.send(CloseConnection(1000))
+        return bytes(closed)

@@ -1,0 +1,89 @@
+"""Watches over WebSockets, by a client that speaks them for real."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from served import ADMIN, Served
+
+from seamark.api.http.listener import Listener
+
+BASE = "/api/v1/namespaces/default/configmaps"
+BEARER = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(ADMIN.encode()).decode().rstrip("=")
+
+
+@contextlib.asynccontextmanager
+async def listening(api: Served) -> AsyncIterator[tuple[aiohttp.ClientSession, Listener]]:
+    listener = Listener(api.api.application, tls=None)
+    await listener.open("127.0.0.1", 0)
+    host, port = listener.address[:2]
+    async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
+        yield session, listener
+    await listener.close()
+
+
+async def test_every_event_is_a_message(api: Served) -> None:
+    async with listening(api) as (session, listener):
+        for protocols, chosen in (((BEARER,), None), ((BEARER, "v1.example.com"), "v1.example.com")):
+            async with session.ws_connect(f"{BASE}?watch=1", protocols=protocols) as socket:
+                assert socket.protocol == chosen
+                await api.post(BASE, {"metadata": {"name": "c"}, "data": {"k": "x" * 200_000}})
+                await api.ask("DELETE", f"{BASE}/c")
+                events = [await socket.receive_json() for _ in range(2)]
+                assert [event["type"] for event in events] == ["ADDED", "DELETED"]
+                assert len(events[0]["object"]["data"]["k"]) == 200_000
+                await socket.ping()
+                await socket.close()
+                assert socket.close_code is not None
+        assert len(listener.connections) <= 1  # the sockets are closed; the session may keep one for later
+
+
+async def test_a_watch_that_ends_says_so(api: Served) -> None:
+    async with listening(api) as (session, _), session.ws_connect(f"{BASE}?watch=1", protocols=(BEARER,)) as socket:
+        api.api.watches.end_all()
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+        assert socket.close_code == 1000
+
+
+async def test_events_in_protobuf_are_binary(api: Served) -> None:
+    headers = {"Accept": "application/vnd.kubernetes.protobuf"}
+    async with (
+        listening(api) as (session, _),
+        session.ws_connect(f"{BASE}?watch=1", protocols=(BEARER,), headers=headers) as socket,
+    ):
+        await api.post(BASE, {"metadata": {"name": "c"}})
+        message = await socket.receive_bytes()
+        assert (b"ADDED" in message, b"k8s\x00" in message) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "protocol", "status"),
+    [
+        (f"{BASE}?watch=1", "base64url.bearer.authorization.k8s.io.AAAA", 401),
+        (f"{BASE}?watch=1", "base64url.bearer.authorization.k8s.io.%%%", 401),
+        (f"{BASE}?watch=1", "v1.example.com", 403),
+        (BASE, BEARER, 200),  # a list is answered in HTTP, whatever else is asked for
+    ],
+)
+async def test_other_requests_are_answered_in_http(api: Served, path: str, protocol: str, status: int) -> None:
+    async with listening(api) as (session, _):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await session.ws_connect(path, protocols=(protocol,))
+        assert refused.value.status == status
+
+
+async def test_bytes_that_are_no_messages_end_the_connection(api: Served) -> None:
+    async with listening(api) as (_, listener):
+        reader, writer = await asyncio.open_connection(*listener.address[:2])
+        lines = [f"GET {BASE}?watch=1 HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket"]
+        lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA", f"Authorization: Bearer {ADMIN}", "", ""]
+        writer.write("\r\n".join(lines).encode())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        writer.write(b"\xff" * 100)
+        assert await reader.read() == b""
+        writer.close()
