@@ -138,6 +138,7 @@ class Daemon:
         await bootstrap.make_namespaces(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
         await bootstrap.make_priority_classes(cluster)
+        await bootstrap.make_api_services(cluster, self.api.kinds)
         if fresh:
             # The first versions of a new cluster are internal: a client that watches from one is told to list again.
             await store.compact(self.api.cache.revision)

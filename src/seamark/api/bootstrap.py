@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: namespaces, priority classes, service ranges, the API's own Service.
+"""What every cluster has from its first moment: namespaces, classes, service ranges, the API's own Service and groups.
 
 All of it goes through the write path like a client's objects, and is made again when it is missing or wrong.
 """
@@ -8,13 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Iterable
 
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
+from seamark.kinds.kind import Kind
 from seamark.kinds.policy.priority_class import SYSTEM_CLASSES
+from seamark.kinds.registration.apiservice import local_services
 from seamark.kinds.resource import (
+    API_SERVICES,
     ENDPOINT_SLICES,
     ENDPOINTS,
     NAMESPACES,
@@ -45,6 +49,12 @@ async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
 async def make_priority_classes(cluster: Cluster) -> None:
     for priority_class in SYSTEM_CLASSES:
         await _ensure(cluster, PRIORITY_CLASSES, priority_class)
+
+
+async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:
+    """One APIService for each version of each group that this server answers for."""
+    served = {(kind.resource.group, kind.resource.version) for kind in kinds}
+    await asyncio.gather(*(_ensure(cluster, API_SERVICES, service) for service in local_services(sorted(served))))
 
 
 async def keep_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:

@@ -16,6 +16,8 @@
 - ``service``: Service, Endpoints, EndpointSlice, IPAddress, ServiceCIDR
 - ``networking``: Ingress, IngressClass, NetworkPolicy
 - ``storage``: PersistentVolumeClaim, PersistentVolume, StorageClass, and what storage drivers say of themselves
+- ``autoscaling``: HorizontalPodAutoscaler
+- ``registration``: APIService
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``batch``: Job, CronJob
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from seamark.kinds.autoscaling.autoscaler import AUTOSCALER
+from seamark.kinds.autoscaling.autoscaler_v1 import AUTOSCALER_V1
 from seamark.kinds.batch.cronjob import CRON_JOB
 from seamark.kinds.batch.job import JOB
+from seamark.kinds.core.componentstatus import COMPONENT_STATUS
 from seamark.kinds.core.configmap import CONFIG_MAP
 from seamark.kinds.core.event import EVENT, NEW_EVENT
 from seamark.kinds.core.lease import LEASE
 from seamark.kinds.core.namespace import NAMESPACE
 from seamark.kinds.core.node import NODE
 from seamark.kinds.core.review import REVIEWS
+from seamark.kinds.core.runtimeclass import RUNTIME_CLASS
 from seamark.kinds.core.secret import SECRET
 from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
 from seamark.kinds.kind import Kind
@@ -26,6 +30,7 @@ from seamark.kinds.policy.priority_class import PRIORITY_CLASS
 from seamark.kinds.policy.quota import RESOURCE_QUOTA
 from seamark.kinds.rbac.binding import CLUSTER_ROLE_BINDING, ROLE_BINDING
 from seamark.kinds.rbac.role import CLUSTER_ROLE, ROLE
+from seamark.kinds.registration.apiservice import API_SERVICE
 from seamark.kinds.resource import Resource
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
 from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
@@ -43,11 +48,13 @@ from seamark.kinds.storage.volumeattributesclass import VOLUME_ATTRIBUTES_CLASS
 from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
 from seamark.kinds.workloads.daemonset import DAEMON_SET
 from seamark.kinds.workloads.deployment import DEPLOYMENT
+from seamark.kinds.workloads.podtemplate import POD_TEMPLATE
 from seamark.kinds.workloads.replicaset import REPLICA_SET, REPLICATION_CONTROLLER
 from seamark.kinds.workloads.statefulset import STATEFUL_SET
 
 KINDS: tuple[Kind, ...] = (
     # core
+    COMPONENT_STATUS,
     CONFIG_MAP,
     ENDPOINTS_KIND,
     EVENT,
@@ -57,11 +64,14 @@ KINDS: tuple[Kind, ...] = (
     PERSISTENT_VOLUME_CLAIM,
     PERSISTENT_VOLUME,
     POD,
+    POD_TEMPLATE,
     REPLICATION_CONTROLLER,
     RESOURCE_QUOTA,
     SECRET,
     SERVICE_ACCOUNT,
     SERVICE,
+    # apiregistration.k8s.io
+    API_SERVICE,
     # apps
     CONTROLLER_REVISION,
     DAEMON_SET,
@@ -70,6 +80,9 @@ KINDS: tuple[Kind, ...] = (
     STATEFUL_SET,
     # events.k8s.io
     NEW_EVENT,
+    # autoscaling
+    AUTOSCALER,
+    AUTOSCALER_V1,
     # batch
     CRON_JOB,
     JOB,
@@ -97,6 +110,8 @@ KINDS: tuple[Kind, ...] = (
     PRIORITY_CLASS,
     # coordination.k8s.io
     LEASE,
+    # node.k8s.io
+    RUNTIME_CLASS,
     # discovery.k8s.io
     ENDPOINT_SLICE,
 )

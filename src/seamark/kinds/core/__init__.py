@@ -8,5 +8,7 @@
 - ``automount``: what a Pod gets from its ServiceAccount
 - ``event``: Event, in both of its API versions
 - ``lease``: Lease
+- ``runtimeclass``: RuntimeClass
+- ``componentstatus``: ComponentStatus
 - ``review``: the reviews, which are answered and never stored
 """

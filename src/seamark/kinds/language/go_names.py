@@ -65,6 +65,13 @@ EVENT_SOURCE = struct(Component="", Host="")
 _REQUIREMENT = struct(Key="", Operator="", Values=None)
 NODE_SELECTOR_TERM = struct(MatchExpressions=list_of(_REQUIREMENT), MatchFields=list_of(_REQUIREMENT))
 VOLUME_NODE_AFFINITY = struct(Required=struct(NodeSelectorTerms=list_of(NODE_SELECTOR_TERM)))
+_SCALING_RULES = struct(
+    StabilizationWindowSeconds=None,
+    SelectPolicy=None,
+    Policies=list_of(struct(Type="", Value=0, PeriodSeconds=0)),
+    Tolerance=None,
+)
+SCALING_BEHAVIOUR = struct(ScaleUp=_SCALING_RULES, ScaleDown=_SCALING_RULES)
 SECURITY_CONTEXT = struct(
     Capabilities=struct(Add=None, Drop=None),
     Privileged=None,

@@ -6,5 +6,6 @@
 - ``statefulset``: StatefulSet
 - ``daemonset``: DaemonSet
 - ``controllerrevision``: ControllerRevision
+- ``podtemplate``: PodTemplate
 - ``scale``: the Scale subresource
 """
