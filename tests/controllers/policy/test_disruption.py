@@ -7,9 +7,10 @@ from own_cluster import own_cluster
 
 from seamark.access.informers import Informers
 from seamark.controllers.policy.budgets import DisruptionController
-from seamark.controllers.policy.disruption import Budget, BudgetSpec, recheck_after, status, still_going, wanted
+from seamark.controllers.policy.disruption import recheck_after, status, still_going, wanted
 from seamark.errors import TooManyRequests
 from seamark.kinds.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
+from seamark.rules.objects.budget import Budget, BudgetSpec
 from seamark.rules.objects.metadata import Metadata
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.manager import Manager

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
-from seamark.controllers.policy.disruption import Budget, failed, recheck_after, status
+from seamark.controllers.policy.disruption import failed, recheck_after, status
 from seamark.errors import Object
 from seamark.kinds.resource import (
     DEPLOYMENTS,
@@ -21,6 +21,7 @@ from seamark.kinds.resource import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
+from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.metadata import ObjectView, OwnerReference, View
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Again, Controller, Expected

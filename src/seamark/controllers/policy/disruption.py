@@ -8,41 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from seamark.controllers.workloads.shares import resolve
 from seamark.errors import Object
 from seamark.kinds.policy.eviction import with_condition
 from seamark.kinds.values import times
-from seamark.kinds.values.label_selector import readable
-from seamark.kinds.values.selectors import LabelSelector
-from seamark.rules.objects.metadata import ObjectView, View
+from seamark.rules.objects.budget import Budget, BudgetSpec
 from seamark.rules.objects.pod import Pod
 
 # For how many seconds an evicted Pod counts as going although it has not been deleted.
 DELETION_SECONDS = 120.0
-
-
-class BudgetSpec(View, frozen=True):
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
-    selector: Object | None = None
-
-
-class Budget(ObjectView, frozen=True):
-    """``status`` is kept as it is, because it is written back."""
-
-    spec: BudgetSpec = BudgetSpec()
-    status: Object = msgspec.field(default_factory=dict)
-
-    @property
-    def selector(self) -> LabelSelector | None:
-        return readable(self.spec.selector)
-
-    @property
-    def needs_scale(self) -> bool:
-        """Whether the Pods that there should be matter, not only those that are there."""
-        return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
 
 
 def wanted(spec: BudgetSpec, present: int, scale: int) -> tuple[int, int]:

@@ -98,7 +98,8 @@ def bind(pod: Object, binding: Object, now: str) -> Object:
     for field in ("annotations", "labels"):
         if asked.get(field):
             bound["metadata"][field] = {**(meta.get(field) or {}), **asked[field]}
-    bound["status"] = scheduled(pod["status"], now=now)
+    status = {field: value for field, value in pod["status"].items() if field != "nominatedNodeName"}
+    bound["status"] = scheduled(status, now=now)
     return bound
 
 

@@ -3,5 +3,6 @@
 - ``requests``: what a Pod needs of a node, and what a node has (pure)
 - ``occupancy``: which Pods are on which node, and how much room is left
 - ``schedule``: the decision: which node, or why none (pure)
+- ``preemption``: which Pods have to go so that a more important one fits (pure)
 - ``scheduler``: follows Pods and Nodes, and writes the decisions
 """

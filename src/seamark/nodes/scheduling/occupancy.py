@@ -6,12 +6,14 @@ in some namespaces) are counted by node once and the counts then kept up to date
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
 import msgspec
 
+from seamark.kinds.values import times
 from seamark.kinds.wellknown import REGION_LABEL, ZONE_LABEL
 from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.requests import HostPort
@@ -38,6 +40,8 @@ class Occupant(msgspec.Struct, frozen=True):
     ports: tuple[HostPort, ...]
     apart: tuple[PodTerm, ...]
     siblings: Hashable
+    priority: int = 0
+    since: float = 0.0  # when it started
 
 
 class Room:
@@ -108,6 +112,8 @@ def occupant(pod: Pod, name: str, node: Node | None = None) -> Occupant:
         requests.host_ports(pod),
         affinity_of(pod.spec.affinity, meta.namespace).apart,
         siblings_of(pod),
+        pod.spec.priority,
+        times.parse(pod.status.start_time) if pod.status.start_time else 0.0,
     )
 
 
@@ -122,6 +128,7 @@ class Occupancy:
         self._siblings: dict[Hashable, Counter[str]] = {}
         self._counts: OrderedDict[PodSet, Counter[str]] = OrderedDict()
         self._apart: dict[PodTerm, Counter[str]] = {}
+        self._priorities: Counter[int] = Counter()
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -182,6 +189,15 @@ class Occupancy:
     def occupants(self) -> list[Occupant]:
         return list(self._occupants.values())
 
+    def on(self, node: str) -> list[Occupant]:
+        """The Pods of a node."""
+        return list(self._on.get(node, {}).values())
+
+    @property
+    def lowest_priority(self) -> float:
+        """The priority of the least important Pod; infinite if there is none."""
+        return min(self._priorities, default=math.inf)
+
     def _take(self, old: Occupant) -> None:
         del self._occupants[old.key]
         here = self._on[old.node]
@@ -193,6 +209,9 @@ class Occupancy:
         self._count(old, -1)
 
     def _count(self, occupant: Occupant, by: int) -> None:
+        self._priorities[occupant.priority] += by
+        if not self._priorities[occupant.priority]:
+            del self._priorities[occupant.priority]
         if occupant.siblings is not None:
             _change(self._siblings, occupant.siblings, occupant.node, by)
         for term in occupant.apart:

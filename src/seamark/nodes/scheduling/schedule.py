@@ -45,7 +45,7 @@ def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
     """Choose the node for a Pod."""
     if not occupancy.rooms:
         return Decision(message=NO_NODES)
-    question = _Question(pod, occupancy)
+    question = Question(pod, occupancy)
     possible: list[Room] = []
     refusals: list[tuple[str, ...]] = []
     for room in occupancy.rooms.values():
@@ -78,11 +78,16 @@ _LASTING = ("node(s) didn't match Pod's node affinity/selector", "node(s) were u
 def _unschedulable(nodes: int, refusals: Sequence[tuple[str, ...]]) -> Decision:
     counted = Counter(reason for reasons in refusals for reason in reasons)
     sentences = sorted(f"{count} {reason}" for reason, count in counted.items())
-    lasting = all(reason in _LASTING or "untolerated taint" in reason for reason in counted)
-    return Decision(message=f"0/{nodes} nodes are available: {', '.join(sentences)}.", hopes_for_space=not lasting)
+    hopeless = all(map(lasting, refusals))
+    return Decision(message=f"0/{nodes} nodes are available: {', '.join(sentences)}.", hopes_for_space=not hopeless)
 
 
-class _Question:
+def lasting(reasons: Sequence[str]) -> bool:
+    """Whether a node stays unsuitable for these reasons, whichever Pods go."""
+    return any(reason in _LASTING or "untolerated taint" in reason for reason in reasons)
+
+
+class Question:
     """One Pod and the occupancy; values that are the same for all nodes are computed once."""
 
     def __init__(self, pod: Pod, occupancy: Occupancy) -> None:
@@ -197,7 +202,7 @@ class _Question:
 class _Spread:
     """One topologySpreadConstraint and the occupancy."""
 
-    def __init__(self, question: _Question, constraint: SpreadConstraint) -> None:
+    def __init__(self, question: Question, constraint: SpreadConstraint) -> None:
         pod, occupancy = question.pod, question.occupancy
         self.topology, self.skew = constraint.topology_key, constraint.max_skew
         self.binding = constraint.when_unsatisfiable == "DoNotSchedule"
@@ -229,7 +234,7 @@ class _Spread:
         return self.domains.get(labels.get(self.topology, ""), 0)
 
 
-def _eligible(question: _Question, room: Room, constraint: SpreadConstraint) -> bool:
+def _eligible(question: Question, room: Room, constraint: SpreadConstraint) -> bool:
     """Whether a node is one of those to spread over."""
     if constraint.node_affinity_policy != "Ignore" and not question.fits(room):
         return False

@@ -1,11 +1,17 @@
 """The scheduler: binds Pods to the nodes that :mod:`schedule` chooses.
 
 Pods that fit on no node are parked, in groups with exactly the same requirements.  One Pod of each group is tried again
-when something happens that could help: a Node changes, or a Pod goes.  With many groups, those that waited longest are
-tried first and the others follow in steps, so that one event never causes more than ``GROUPS_AT_ONCE`` attempts.
+when something happens that could help: a Node changes, or a Pod goes.  The most important groups are tried first, of
+equal ones those that waited longest; the others follow in steps, so that one event never causes more than
+``GROUPS_AT_ONCE`` attempts.
+
+For a Pod that fits nowhere, less important Pods may have to go (:mod:`preemption`).  Until they are gone it is
+nominated for their node: the space is kept for it from all that are not more important.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import msgspec
 
@@ -13,13 +19,17 @@ from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.access.events import Reference
 from seamark.access.informer import Informer
+from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.kinds.values import times
 from seamark.nodes.scheduling import schedule
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, occupant
+from seamark.nodes.scheduling.preemption import Preemption, preempt
 from seamark.nodes.scheduling.schedule import Decision
+from seamark.nodes.simulated.evictions import disrupt
 from seamark.nodes.simulated.kubelet import RETRY
 from seamark.nodes.simulated.settings import NodeSettings
+from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Node
@@ -46,6 +56,7 @@ class Scheduler(Controller):
         pods: Informer[Pod],
         nodes: Informer[Node],
         namespaces: Informer[Namespace],
+        budgets: Informer[Budget],
         settings: NodeSettings,
     ) -> None:
         super().__init__("scheduler", manager, workers=settings.workers, retry=RETRY)
@@ -53,12 +64,15 @@ class Scheduler(Controller):
         self.watch(namespaces, self._namespace_changed)
         self.watch(nodes, self._node_changed)
         self._pods = self.watch(pods, self._pod_changed)
+        self._budgets = self.watch(budgets, lambda key, old, new: None)
         self._settings = settings
         self._events = manager.recorder(cluster, settings.scheduler)
         self._clock = manager.clock
         self.occupancy = Occupancy()
         self._parked: dict[Kind, dict[Key, bool]] = {}  # by Pod: whether a change of other Pods could help
+        self._lines: dict[int, dict[Kind, None]] = {}  # the groups by priority; those tried longest ago come first
         self._kinds: dict[Key, Kind] = {}
+        self._nominated: dict[Key, Occupant] = {}  # Pods for which others have to go, and where
         self._events_seen = 0  # that could help parked Pods
         self._last_node_event = 0
         self._tried: dict[Kind, int] = {}  # when a group was last tried: the number of events seen by then
@@ -71,7 +85,9 @@ class Scheduler(Controller):
         for each in decided:
             self.occupancy.put(each)
         self._parked.clear()
+        self._lines.clear()
         self._kinds.clear()
+        self._nominated.clear()
         self._tried.clear()
 
     def _undisclosed(self, decided: Occupant) -> bool:
@@ -97,6 +113,8 @@ class Scheduler(Controller):
             self.occupancy.remove_node(name)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if new is None or new.finished or new.spec.node_name:
+            self._nominated.pop(key, None)
         if new is None or new.finished:
             self._unpark(key)
             if self.occupancy.remove(key):
@@ -119,20 +137,21 @@ class Scheduler(Controller):
             self._step()
 
     def _step(self) -> None:
-        """Try groups that were not tried since the last event; those tried longest ago are the first in the dict."""
+        """Try groups that were not tried since the last event."""
         self._stepping = False
-        for _ in range(min(GROUPS_AT_ONCE, len(self._parked))):
-            kind = next(iter(self._parked))
-            before = self._tried.get(kind, 0)
-            if before == self._events_seen:
-                return
-            parked = self._parked[kind] = self._parked.pop(kind)
-            self._tried[kind] = self._events_seen
-            key, hopes = next(iter(parked.items()))
-            # A change of other Pods does not help a group that only a change of Nodes could help.
-            if hopes or before < self._last_node_event:
-                self.queue.add(key)
-        if len(self._parked) > GROUPS_AT_ONCE:
+        left = GROUPS_AT_ONCE
+        for priority in sorted(self._lines, reverse=True):
+            line = self._lines[priority]
+            while left and self._tried[kind := next(iter(line))] != self._events_seen:
+                left -= 1
+                del line[kind]
+                line[kind] = None
+                before, self._tried[kind] = self._tried[kind], self._events_seen
+                key, hopes = next(iter(self._parked[kind].items()))
+                # A change of other Pods does not help a group that only a change of Nodes could help.
+                if hopes or before < self._last_node_event:
+                    self.queue.add(key)
+        if not left:
             self._stepping = True
             self.queue.add_after(_NEXT_STEP, STEP_SECONDS)
 
@@ -143,6 +162,7 @@ class Scheduler(Controller):
         self._kinds[key] = kind
         if kind not in self._parked:
             self._parked[kind], self._tried[kind] = {}, self._events_seen
+            self._lines.setdefault(pod.spec.priority, {})[kind] = None
         self._parked[kind][key] = decision.hopes_for_space
 
     def _unpark(self, key: Key) -> Kind | None:
@@ -152,6 +172,10 @@ class Scheduler(Controller):
             del parked[key]
             if not parked:
                 del self._parked[kind], self._tried[kind]
+                priority = next(p for p, line in self._lines.items() if kind in line)
+                del self._lines[priority][kind]
+                if not self._lines[priority]:
+                    del self._lines[priority]
         return kind
 
     # --- one Pod -----------------------------------------------------------------------------------
@@ -165,7 +189,7 @@ class Scheduler(Controller):
             return
         if (known := self.occupancy.get(key)) is not None and known.uid == pod.metadata.uid:
             return  # already decided, and the write is under way
-        decision = schedule.choose(pod, self.occupancy, seed=self._settings.seed)
+        decision, preemption = self._decide(pod)
         if decision.node:
             kind = self._unpark(key)
             await self._bind(pod, decision.node)
@@ -173,7 +197,32 @@ class Scheduler(Controller):
                 self.queue.add(next(iter(rest)))
         else:
             self._park(pod, decision)
+            if preemption is not None:
+                await self._preempt(pod, preemption)
             await self._explain(pod, decision)
+
+    def _decide(self, pod: Pod) -> tuple[Decision, Preemption | None]:
+        """Where a Pod goes; or why nowhere, and which others have to go so that it can."""
+        key, priority = pod.metadata.key, pod.spec.priority
+        ahead = [each for each in self._nominated.values() if each.key != key and each.priority >= priority]
+        for each in ahead:
+            self.occupancy.put(each)
+        try:
+            decision = schedule.choose(pod, self.occupancy, seed=self._settings.seed)
+            if decision.node or not decision.hopes_for_space or self._waits_for_victims(pod):
+                return decision, None
+            return decision, preempt(pod, self.occupancy, self._budgets.objects())
+        finally:
+            for each in ahead:
+                self.occupancy.remove(each.key)
+
+    def _waits_for_victims(self, pod: Pod) -> bool:
+        """Whether Pods are going for its sake already."""
+        node = pod.status.nominated_node_name
+        if (nominated := self._nominated.get(pod.metadata.key)) is not None:
+            node = nominated.node
+        going = (each for each in self.occupancy.on(node) if not each.living)
+        return any(each.priority < pod.spec.priority for each in going)
 
     def _concerns(self, pod: Pod) -> bool:
         spec = pod.spec
@@ -187,6 +236,7 @@ class Scheduler(Controller):
 
     async def _bind(self, pod: Pod, node: str) -> None:
         meta = pod.metadata
+        self._nominated.pop(meta.key, None)
         self.occupancy.put(occupant(pod, node, self.occupancy.rooms[node].node))
         binding = {
             "metadata": {"name": meta.name, "uid": meta.uid},
@@ -201,6 +251,31 @@ class Scheduler(Controller):
             self._take_back(pod)
             raise
 
+    async def _preempt(self, pod: Pod, preemption: Preemption) -> None:
+        """Nominate the Pod for the node, and remove those that are in its way."""
+        node, meta, now = preemption.node, pod.metadata, self._clock.time()
+        for key in [k for k, n in self._nominated.items() if n.node == node and n.priority < pod.spec.priority]:
+            del self._nominated[key]  # those are less important: they have to find another place
+        self._nominated[meta.key] = occupant(pod, node, self.occupancy.rooms[node].node)
+        for each in preemption.victims:
+            victim = self._pods.by_key(each.key)
+            if victim is None or victim.metadata.uid != each.uid or victim.terminating:
+                continue
+            why = (
+                "PreemptionByScheduler",
+                f"{self._settings.scheduler}: preempting to accommodate a higher priority pod",
+            )
+            await disrupt(self._cluster, victim, why, manager="kube-scheduler", now=now)
+            with suppress(errors.NotFound, errors.Conflict):
+                gone = victim.metadata
+                await self._cluster.delete(PODS, gone.name, namespace=gone.namespace, uid=gone.uid)
+            self._events.record(
+                Reference.of(PODS, victim.metadata),
+                "Normal",
+                reason="Preempted",
+                message=f"Preempted by pod {meta.uid} on node {node}",
+            )
+
     def _take_back(self, pod: Pod) -> None:
         """Undo a decision that could not be written, unless the informer shows that it was."""
         current = self._pods.by_key(pod.metadata.key)
@@ -214,11 +289,16 @@ class Scheduler(Controller):
         since = was.last_transition_time if was is not None and was.status == "False" else now
         generation = pod.metadata.generation
         condition = Condition("PodScheduled", "False", since, "Unschedulable", decision.message, generation)
-        if was == condition:
-            return
         meta = pod.metadata
+        nominated = self._nominated.get(meta.key)
+        node = "" if nominated is None else nominated.node
+        if was == condition and pod.status.nominated_node_name == node:
+            return
         # A strategic patch changes only our condition and leaves the others alone.
-        patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [msgspec.to_builtins(condition)]}}
+        status: Object = {"conditions": [msgspec.to_builtins(condition)]}
+        if node or pod.status.nominated_node_name:
+            status["nominatedNodeName"] = node or None
+        patch = {"metadata": {"uid": meta.uid}, "status": status}
         try:
             await self._cluster.patch(
                 PODS,
@@ -259,5 +339,7 @@ def _kind(pod: Pod) -> Kind:
             [(c.resources, c.ports, c.restart_policy) for c in (*spec.containers, *spec.init_containers)],
             spec.resources,
             spec.overhead,
+            spec.priority,
+            spec.preemption_policy,
         )
     )

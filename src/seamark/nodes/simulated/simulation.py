@@ -17,7 +17,7 @@ import asyncio
 
 from seamark.access.backoff import patiently
 from seamark.access.cluster import Cluster
-from seamark.kinds.resource import LEASES, NAMESPACES, NODES, PODS
+from seamark.kinds.resource import LEASES, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from seamark.kinds.wellknown import NOT_READY_TAINT
 from seamark.nodes.scheduling.scheduler import Scheduler
 from seamark.nodes.simulated import registration
@@ -29,6 +29,7 @@ from seamark.nodes.simulated.orphans import Orphans
 from seamark.nodes.simulated.registration import Registrations
 from seamark.nodes.simulated.roster import Roster
 from seamark.nodes.simulated.settings import NodeSettings
+from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
@@ -68,7 +69,15 @@ class Simulation(Derived):
         self._registrations = Registrations(manager, cluster, settings)
         self.kubelets = Kubelets(manager, cluster, pods=pods, roster=self.roster, settings=settings)
         self._heartbeats = Heartbeats(manager, cluster, roster=self.roster, settings=settings)
-        self.scheduler = Scheduler(manager, cluster, pods=pods, nodes=nodes, namespaces=namespaces, settings=settings)
+        self.scheduler = Scheduler(
+            manager,
+            cluster,
+            pods=pods,
+            nodes=nodes,
+            namespaces=namespaces,
+            budgets=informers.of(POD_DISRUPTION_BUDGETS, as_=Budget),
+            settings=settings,
+        )
         silence = Silence(
             manager,
             cluster,

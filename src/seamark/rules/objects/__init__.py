@@ -14,6 +14,7 @@ Reading order:
 - ``endpointslice``: EndpointSlice
 - ``network``: IPAddress and ServiceCIDR
 - ``namespace``: Namespace
+- ``budget``: PodDisruptionBudget
 - ``workloads``: what Deployments, ReplicaSets, StatefulSets and DaemonSets have in common
 
 Endpoints and EndpointSlices are written back from their views.  Those views hold everything that an update would

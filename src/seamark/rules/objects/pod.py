@@ -89,6 +89,7 @@ class PodSpec(View, frozen=True):
     resources: Resources = Resources()
     overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
     priority: int = 0
+    preemption_policy: str = ""
 
 
 # --- status ----------------------------------------------------------------------------------------
@@ -146,6 +147,7 @@ class PodStatus(View, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
+    nominated_node_name: str = ""
     observed_generation: int = 0
     conditions: tuple[Condition, ...] = ()
     host_ip: str = msgspec.field(name="hostIP", default="")
