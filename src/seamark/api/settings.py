@@ -25,7 +25,10 @@ class ApiSettings(Section, frozen=True):
         str,
         setting("The address in the Endpoints of `default/kubernetes`; empty: the one listened on, or the machine's."),
     ] = ""
-    max_in_flight: Annotated[int, setting("Requests in progress at once; further ones are told to retry.")] = 600
+    max_in_flight: Annotated[
+        int,
+        setting("Requests in progress at once; further ones wait: so many of each user and kind."),
+    ] = 600
     watch_bytes: Annotated[
         int,
         setting(

@@ -1,8 +1,9 @@
 """The API server as one callable: a request in, an answer out.  The order of checks is the order of the code.
 
 authenticate → fixed documents (health, version, metrics, discovery, OpenAPI) → parse the path → authorize → check the
-verb → limit the requests in flight → perform it.  All but the last two need only the head of a request and are done
-before its body is read (:meth:`Application.admit`).  An error on the way becomes a ``Status`` here and nowhere else.
+verb → wait for a turn, if there is too much to do → perform it.  All but the last two need only the head of a request
+and are done before its body is read (:meth:`Application.admit`).  An error on the way becomes a ``Status`` here and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import gzip
 import logging
 import time
+from asyncio import Future
 from collections.abc import Awaitable
+from functools import partial
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -22,6 +25,7 @@ from seamark.api.authorization import Attributes, Authorizer, User, check_path
 from seamark.api.call import Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
+from seamark.api.http.fairness import FairQueue, Full
 from seamark.api.http.negotiate import PLAIN, negotiate_error
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.render import encode
@@ -87,14 +91,21 @@ class Application:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._metrics = metrics
-        self._max_in_flight = max_in_flight
         self._auditing = auditing
-        self.in_flight = 0
+        self._queue: FairQueue[Answer | Awaitable[Answer]] = FairQueue(max_in_flight)
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
         metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
+        metrics.measured("seamark_api_requests_waiting", "Requests that wait for their turn.", self._in_line)
+
+    @property
+    def in_flight(self) -> int:
+        return self._queue.taken
 
     def _inflight(self) -> float:
-        return self.in_flight
+        return self._queue.taken
+
+    def _in_line(self) -> float:
+        return self._queue.waiting
 
     def admit(self, request: Request) -> Response | None:
         """Look at a request whose body has not come; the answer if it needs no body or is refused."""
@@ -113,7 +124,7 @@ class Application:
         began = time.perf_counter()
         label = Label() if request.checked is None else request.checked.label
         try:
-            answer = self._route(request, label)
+            answer = self._route(request, label, began)
         except Exception as error:
             answer = refusal(error, request)
         if isinstance(answer, Response | Streaming):
@@ -121,14 +132,22 @@ class Application:
         return self._later(request, answer, label, began)
 
     async def _later(self, request: Request, answer: Awaitable[Answer], label: Label, began: float) -> Answer:
-        self.in_flight += 1
         try:
             result = await answer
         except Exception as error:
             result = refusal(error, request)
-        finally:
-            self.in_flight -= 1
         return self._finished(request, result, label, began)
+
+    async def _in_turn(self, turn: Future[Answer | Awaitable[Answer]]) -> Answer:
+        answer = await turn
+        return answer if isinstance(answer, Response | Streaming) else await self._seated(answer)
+
+    async def _seated(self, answer: Awaitable[Answer]) -> Answer:
+        self._queue.enter()
+        try:
+            return await answer
+        finally:
+            self._queue.leave()
 
     def _finished(self, request: Request, answer: Answer, label: Label, began: float) -> Answer:
         if isinstance(answer, Response):
@@ -210,17 +229,26 @@ class Application:
             asked = Attributes(request.method.lower(), path=request.path)
             label.audited = self._auditing.begin(request, user, asked)
 
-    def _route(self, request: Request, label: Label) -> Answer | Awaitable[Answer]:
+    def _route(self, request: Request, label: Label, began: float) -> Answer | Awaitable[Answer]:
         found = request.checked or self._check(request, label)
         if isinstance(found, Response):
             return found
-        if request.crowded or (self.in_flight >= self._max_in_flight and label.verb != "watch"):
+        if request.crowded:
             raise too_many()
         limit = MAX_BODY if found.target.kind.stored else MAX_UNSTORED_BODY
         if request.too_large or len(request.body) > limit:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")
         call = Call(request, found.target, found.query, found.user, self._clock, found.watch)
-        return self._verbs.perform(found.verb, call)
+        if label.verb == "watch":
+            return self._verbs.perform(found.verb, call)
+        flow, work = (found.user.name, label.resource), partial(self._verbs.perform, found.verb, call)
+        try:
+            answer = self._queue.submit(flow, work, began=began, seat=found.verb not in ("get", "list"))
+        except Full:
+            raise too_many() from None
+        if isinstance(answer, Future):
+            return self._in_turn(answer)
+        return answer if isinstance(answer, Response | Streaming) else self._seated(answer)
 
     # --- answers -----------------------------------------------------------------------------------
 

@@ -1,0 +1,118 @@
+"""Turns: flows are served one after the other, whatever one of them sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seamark.api.http.fairness import TURN, FairQueue, Full
+
+LONG = 2 * TURN
+
+
+class Day:
+    """A clock that only work moves."""
+
+    def __init__(self) -> None:
+        self.now = 1.0
+        self.done: list[str] = []
+
+    def work(self, name: str, seconds: float) -> Callable[[], str]:
+        def perform() -> str:
+            self.now += seconds
+            self.done.append(name)
+            return name
+
+        return perform
+
+
+def queue_of(day: Day, seats: int = 100, longest: int = 100) -> FairQueue[str]:
+    return FairQueue(seats, longest=longest, now=lambda: day.now)
+
+
+async def test_what_can_be_done_at_once_is_done_at_once() -> None:
+    day = Day()
+    queue = queue_of(day)
+    for number in range(50):
+        assert queue.submit("ann", day.work(f"a{number}", TURN / 60), began=day.now, seat=False) == f"a{number}"
+    assert queue.waiting == 0
+
+
+async def test_flows_take_turns_once_time_is_short() -> None:
+    day = Day()
+    queue = queue_of(day)
+    storm = [queue.submit("ann", day.work(f"a{n}", LONG), began=day.now, seat=False) for n in range(6)]
+    one = queue.submit("bob", day.work("b", LONG), began=day.now, seat=False)
+    await asyncio.gather(one, *(found for found in storm if not isinstance(found, str)))
+    assert day.done == ["a0", "a1", "b", "a2", "a3", "a4", "a5"]
+
+
+async def test_after_a_pause_requests_are_done_at_once_again() -> None:
+    day = Day()
+    queue = queue_of(day)
+    assert queue.submit("ann", day.work("a", 2 * TURN), began=day.now, seat=False) == "a"
+    day.now += TURN
+    assert queue.submit("ann", day.work("b", 2 * TURN), began=day.now, seat=False) == "b"
+
+
+async def test_writes_wait_for_seats_and_reads_do_not() -> None:
+    day = Day()
+    queue = queue_of(day, seats=1)
+    assert queue.submit("ann", day.work("w1", 0), began=day.now, seat=True) == "w1"
+    queue.enter()
+    later = [queue.submit(name, day.work(name, 0), began=day.now, seat=True) for name in ("w2", "w3")]
+    assert await queue.submit("bob", day.work("r", 0), began=day.now, seat=False) == "r"  # type: ignore[misc]
+    assert day.done == ["w1", "r"]
+    queue.leave()
+    assert await asyncio.gather(*later) == ["w2", "w3"]  # type: ignore[arg-type]
+
+
+async def test_a_flow_with_too_many_waiting_is_told() -> None:
+    day = Day()
+    queue = queue_of(day, longest=2)
+    queue.submit("ann", day.work("a", LONG), began=day.now, seat=False)
+    waiting = [queue.submit("ann", day.work("a", LONG), began=day.now, seat=False) for _ in range(2)]
+    with pytest.raises(Full):
+        queue.submit("ann", day.work("a", LONG), began=day.now, seat=False)
+    waiting.append(queue.submit("bob", day.work("b", LONG), began=day.now, seat=False))
+    assert await asyncio.gather(*waiting) == ["a", "a", "b"]  # type: ignore[arg-type]
+
+
+async def test_errors_reach_the_one_who_asked() -> None:
+    day = Day()
+    queue = queue_of(day)
+
+    def fail() -> str:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        queue.submit("ann", fail, began=day.now, seat=False)
+    queue.submit("ann", day.work("a", LONG), began=day.now, seat=False)
+    later = [queue.submit("ann", work, began=day.now, seat=False) for work in (fail, day.work("b", 0))]
+    with pytest.raises(ValueError, match="no"):
+        await later[0]  # type: ignore[misc]
+    assert await later[1] == "b"  # type: ignore[misc]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.sampled_from([0.0, TURN / 3, TURN])), max_size=40))
+def test_everything_is_done_once_and_each_flow_in_order(asked: list[tuple[str, bool, float]]) -> None:
+    async def main() -> None:
+        day = Day()
+        queue = queue_of(day, seats=2)
+        found = [
+            queue.submit((flow, seat), day.work(f"{flow}{seat}{number}", cost), began=day.now, seat=seat)
+            for number, (flow, seat, cost) in enumerate(asked)
+        ]
+        for waiting in found:
+            if isinstance(waiting, asyncio.Future):
+                await waiting
+        assert len(day.done) == len(set(day.done)) == len(asked)
+        for flow in {(flow, seat) for flow, seat, _ in asked}:
+            own = [f"{flow[0]}{flow[1]}{n}" for n, (name, seat, _) in enumerate(asked) if (name, seat) == flow]
+            assert [name for name in day.done if name in own] == own
+
+    asyncio.run(main())
