@@ -5,7 +5,7 @@ then checks, in this order:
 
 - it is being deleted with the ``orphan`` finalizer: remove the references from its dependants, then the finalizer
 - it is being deleted with ``foregroundDeletion``: delete its dependants; once no blocking one is left, remove the
-  finalizer
+  finalizer.  A dependant that waits for this object itself, in a circle of owners, does not block
 - it has owners: if all are gone, delete it; if only some are gone, remove the references to these
 """
 
@@ -183,13 +183,26 @@ class GarbageCollector(Controller):
             if found is None:
                 continue
             kind, dependant = found
-            blocked = blocked or any(
-                o.uid == uid and o.block_owner_deletion for o in dependant.metadata.owner_references
-            )
+            blocked = blocked or (_blocks(dependant, uid) and not self._waits_for(dependant, uid))
             if not dependant.metadata.deletion_timestamp:
                 await self._delete_below(kind, dependant)
         if not blocked:
             await self._drop_finalizer(resource, thing, FOREGROUND)
+
+    def _waits_for(self, thing: AnyObject, uid: str) -> bool:
+        """Whether an object, being deleted in the foreground, waits for the object with this uid, or will by others."""
+        seen: set[str] = set()
+        line = [thing]
+        while line:
+            meta = line.pop().metadata
+            if meta.uid == uid:
+                return True
+            if meta.uid in seen or not meta.deletion_timestamp or FOREGROUND not in meta.finalizers:
+                continue
+            seen.add(meta.uid)
+            below = [self._find(key) for key in self._dependants.get(meta.uid, ())]
+            line += [found[1] for found in below if found is not None and _blocks(found[1], meta.uid)]
+        return False
 
     async def _delete_below(self, resource: Resource, thing: AnyObject) -> None:
         meta = thing.metadata
@@ -238,6 +251,11 @@ class GarbageCollector(Controller):
             # A merge patch replaces whole lists, so it names the version that they were read from.
             patch = {"metadata": {"uid": uid, "resourceVersion": meta["resourceVersion"], **edited(meta)}}
             await self._cluster.patch(resource, name, patch, namespace=namespace)
+
+
+def _blocks(dependant: AnyObject, uid: str) -> bool:
+    """Whether the owner with this uid, deleted in the foreground, has to wait for its dependant."""
+    return any(owner.uid == uid and owner.block_owner_deletion for owner in dependant.metadata.owner_references)
 
 
 def _same(old: AnyMetadata, new: AnyMetadata) -> bool:

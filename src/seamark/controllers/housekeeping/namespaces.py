@@ -45,20 +45,22 @@ class NamespaceController(Controller):
         finalizers = (space.get("spec") or {}).get("finalizers") or []
         if "deletionTimestamp" not in space["metadata"] or FINALIZER not in finalizers:
             return
-        # Delete Pods first, because they take longest and refer to no other objects.
-        namespaced = [resource for resource in self._everything.resources if resource.namespaced]
-        order = sorted(namespaced, key=lambda resource: resource != PODS)
-        for resource in order:
-            with suppress(errors.NotFound):  # the kind is gone
-                await self._cluster.delete_all(resource, namespace=key, options={"propagationPolicy": "Background"})
-        left = await self._left(key, order)
-        if left:
-            await self._explain(space, left)
-            raise Again(LOOK_AGAIN_SECONDS, f"{sum(map(len, left.values()))} objects are left in {key}")
+        # Pods go first, and all of them, so that none runs on without what protects it, such as a NetworkPolicy.
+        others = [resource for resource in self._everything.resources if resource.namespaced and resource != PODS]
+        for resources in ([PODS], others):
+            left = await self._emptied(key, resources)
+            if left:
+                await self._explain(space, left)
+                raise Again(LOOK_AGAIN_SECONDS, f"{sum(map(len, left.values()))} objects are left in {key}")
         space["spec"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
         await self._cluster.update(NAMESPACES, space, subresource="finalize")
 
-    async def _left(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Bare]]:
+    async def _emptied(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Bare]]:
+        """Delete all objects of these kinds; returns those that are still there."""
+        for resource in resources:
+            with suppress(errors.NotFound):  # the kind is gone
+                options = {"propagationPolicy": "Background"}
+                await self._cluster.delete_all(resource, namespace=namespace, options=options)
         found = {}
         for resource in resources:
             with suppress(errors.NotFound):
@@ -85,7 +87,7 @@ class NamespaceController(Controller):
 
 def conditions(left: dict[Resource, list[Bare]]) -> list[Object]:
     """The conditions of a Namespace about what is still in it, in Kubernetes' words."""
-    counts = ", ".join(f"{r.qualified} has {len(things)} resource instances" for r, things in left.items())
+    counts = ", ".join(sorted(f"{r.plural}.{r.group} has {len(found)} resource instances" for r, found in left.items()))
     holders: dict[str, int] = {}
     for things in left.values():
         for thing in things:
