@@ -124,6 +124,19 @@ async def number_of_pods(here):
     return len(await here.names("Pod"))
 
 
+async def test_a_rollout_that_is_stuck_is_scaled_in_proportion():
+    strategy = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
+    async with world(ready=lambda pod: pod["spec"]["containers"][0]["image"] != "bad") as here:
+        await here.create("Deployment", "web", spec(replicas=10, strategy=strategy))
+        await here.until(lambda: complete(here))
+        await set_image(here, "bad")
+        await here.until(lambda: sizes(here), {"app:1": 8, "bad": 5})
+        await here.patch("Deployment", "web", {"spec": {"replicas": 30}})
+        await here.until(lambda: sizes(here), {"app:1": 20, "bad": 13})
+        await here.patch("Deployment", "web", {"spec": {"replicas": 5}})
+        await here.until(lambda: sizes(here), {"app:1": 5, "bad": 3})
+
+
 async def test_paused_it_collects_changes_and_resumed_it_makes_one_rollout_of_them():
     async with world() as here:
         await here.create("Deployment", "web", spec())
