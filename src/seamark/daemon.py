@@ -148,7 +148,7 @@ class Daemon:
         background.append(self._keep(self._informing(INFORMERS, self.informers)))
         if "dns" in self.components:
             background.append(self._keep(self._answer_names()))  # first, because its port may be taken
-        background += self._control(authority.ca_pem.decode(), shared=store.shared)
+        background += self._control(authority, shared=store.shared)
         for name in ("dns", "nodes"):
             if (part := self.supervisor.parts.get(name)) is not None:
                 await part.settled.wait()
@@ -172,7 +172,7 @@ class Daemon:
         """A part that runs informers.  An informer retries by itself, so its last error is shown as the part's."""
         return self.supervisor.part(name, at_once(informers.run), lambda: informers.problem)
 
-    def _control(self, authority: str, *, shared: bool) -> list[asyncio.Task[None]]:
+    def _control(self, authority: Authority, *, shared: bool) -> list[asyncio.Task[None]]:
         """Start the controllers.  Of several servers on a shared store, only the elected leader runs them."""
         if not self.components & {"controllers", "discovery"}:
             return []
@@ -203,21 +203,23 @@ class Daemon:
 
         return [self._keep(self.supervisor.part("election", at_once(stand)))]
 
-    def _controllers(self, informers: Informers, authority: str) -> list[Part]:
+    def _controllers(self, informers: Informers, authority: Authority) -> list[Part]:
         """The discovery, workload and housekeeping controllers, in parts that fail and start again on their own."""
         parts: list[Part] = []
+        certificate = authority.ca_pem.decode()
         if "controllers" in self.components:
             around = self.config.surroundings
             if "surroundings" not in self.components:
                 around = around.bare()
-            add = partial(add_housekeeping, cluster_for=self.api.cluster, settings=around, authority=authority)
+            add = partial(add_housekeeping, cluster_for=self.api.cluster, settings=around, authority=certificate)
             parts.append(self._managed("controllers", informers, add))
             if self.config.profile == "full":
                 identity = partial(
                     add_identity,
                     cluster_for=self.api.cluster,
                     issue=self.api.accounts.issue_legacy,
-                    authority=authority,
+                    sign=authority.sign,
+                    authority=certificate,
                 )
                 parts.append(self._managed("identity", informers, identity))
             parts.append(self.supervisor.part("node-ports", at_once(self._repair_ports)))

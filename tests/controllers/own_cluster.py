@@ -22,12 +22,12 @@ from virtual_time import VirtualClock
 class OwnCluster:
     """``cluster`` is how its users see it; time passes for the controllers only when told to."""
 
-    def __init__(self, store):
+    def __init__(self, store, **more):
         self.clock = VirtualClock()
         self.network = ServiceNetwork()
         self.store = store
         self.managers = []  # those at work
-        self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock)
+        self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock, **more)
         self.cluster = self.api.cluster("kubectl")
 
     async def prepare(self):
@@ -110,11 +110,12 @@ async def managed(manager):
 
 
 @contextlib.asynccontextmanager
-async def own_cluster():
+async def own_cluster(**more):
+    """``more`` is for the API server."""
     store = open_store("memory:")
     await store.open()
     try:
-        own = OwnCluster(store)
+        own = OwnCluster(store, **more)
         following = await own.prepare()
         yield own
         following.cancel()

@@ -26,6 +26,7 @@ from seamark.api.call import Caller
 from seamark.api.state.cache import Cache, Collection
 from seamark.errors import Object
 from seamark.kinds.admission import Awaited, Operation, Plugin, Request
+from seamark.kinds.certificates.admission import Requesters
 from seamark.kinds.core.automount import ServiceAccounts
 from seamark.kinds.kind import Kind
 from seamark.kinds.networking.ingressclass import DefaultIngressClass
@@ -47,6 +48,7 @@ PLUGINS: tuple[Plugin, ...] = (
     StorageProtection(),
     ClaimResize(),
     RuntimeClasses(),
+    Requesters(),
     DefaultIngressClass(),
     PodTopologyLabels(),
     PhaseTime(),

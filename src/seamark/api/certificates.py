@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 CA_DAYS, SERVER_DAYS, RENEW_DAYS = 3650, 365, 30
+SHORTEST_SECONDS = 600  # of a certificate that was asked for
 RENEWAL_CHECK_SECONDS = 6 * 3600.0
 DAY = 86400.0
 # A clock that is a little behind must not find a fresh certificate in its future.
@@ -120,9 +121,9 @@ class Authority:
 
         key = _new_key()
         name = _name("seamark-ca", ())
-        builder = self._builder(name, name, key.public_key(), CA_DAYS)
+        builder = self._builder(name, name, key.public_key(), timedelta(days=CA_DAYS))
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage(sign_certificates=True), critical=True)
+        builder = builder.add_extension(_usage("digital_signature", "key_cert_sign", "crl_sign"), critical=True)
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         write_private(self._ca_key_path, _key_pem(key))
         self._write_certificate(self.ca_path, builder, key)
@@ -157,27 +158,61 @@ class Authority:
         certificate = builder.sign(ca_key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key)
 
-    def _signed(
-        self, name: str, groups: Sequence[str], key: EllipticCurvePrivateKey, days: int, purpose: Any
-    ) -> tuple[x509.CertificateBuilder, EllipticCurvePrivateKey]:
+    def sign(self, request: bytes, usages: Sequence[str], seconds: int | None) -> bytes:
+        """The certificate that a request (PEM, checked before) asks for, good for so long, at most for a year."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+
+        ca, ca_key = self._ca()
+        asked = x509.load_pem_x509_csr(request)
+        life = timedelta(seconds=max(SHORTEST_SECONDS, min(seconds or SERVER_DAYS * DAY, SERVER_DAYS * DAY)))
+        builder = self._builder(asked.subject, ca.subject, asked.public_key(), life, until=ca.not_valid_after_utc)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        for usage, critical in _usages(usages):
+            builder = builder.add_extension(usage, critical=critical)
+        builder = builder.add_extension(_issuer(ca_key), critical=False)
+        try:
+            names = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            builder = builder.add_extension(names.value, critical=names.critical)
+        except x509.ExtensionNotFound:
+            pass
+        return builder.sign(ca_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    def _ca(self) -> tuple[x509.Certificate, EllipticCurvePrivateKey]:
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey as Key
 
-        ca = x509.load_pem_x509_certificate(self.ca_pem)
-        ca_key = serialization.load_pem_private_key(self._ca_key_path.read_bytes(), password=None)
-        assert isinstance(ca_key, Key), "this CA was made here, with this kind of key"
-        builder = self._builder(_name(name, groups), ca.subject, key.public_key(), days)
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        builder = builder.add_extension(_usage(sign_certificates=False), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
-        return builder.add_extension(issuer, critical=False), ca_key
+        key = serialization.load_pem_private_key(self._ca_key_path.read_bytes(), password=None)
+        assert isinstance(key, Key), "this CA was made here, with this kind of key"
+        return x509.load_pem_x509_certificate(self.ca_pem), key
 
-    def _builder(self, subject: x509.Name, issuer: x509.Name, public_key: Any, days: int) -> x509.CertificateBuilder:
+    def _signed(
+        self, name: str, groups: Sequence[str], key: EllipticCurvePrivateKey, days: int, purpose: Any
+    ) -> tuple[x509.CertificateBuilder, EllipticCurvePrivateKey]:
+        from cryptography import x509
+
+        ca, ca_key = self._ca()
+        builder = self._builder(_name(name, groups), ca.subject, key.public_key(), timedelta(days=days))
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage("digital_signature"), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        return builder.add_extension(_issuer(ca_key), critical=False), ca_key
+
+    def _builder(
+        self,
+        subject: x509.Name,
+        issuer: x509.Name,
+        public_key: Any,
+        life: timedelta,
+        *,
+        until: datetime | None = None,
+    ) -> x509.CertificateBuilder:
+        """A certificate that is good for so long, but not longer than its issuer (``until``)."""
         from cryptography import x509
 
         now = datetime.fromtimestamp(self._clock.time(), UTC)
+        end = now + life
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -185,7 +220,7 @@ class Authority:
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - BACKDATED)
-            .not_valid_after(now + timedelta(days=days))
+            .not_valid_after(end if until is None else min(end, until))
         )
 
     @staticmethod
@@ -227,20 +262,57 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+def _issuer(ca_key: EllipticCurvePrivateKey) -> x509.AuthorityKeyIdentifier:
     from cryptography import x509
 
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=sign_certificates,
-        crl_sign=sign_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+
+
+_KEY_USAGES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
+
+
+def _usage(*names: str) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(**{name: name in names for name in _KEY_USAGES})
+
+
+# Extended usages by their name in a CertificateSigningRequest; 1.3.6.1.5.5.7.3 is PKIX's own branch.
+_PURPOSES = {
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
+
+
+def _usages(usages: Sequence[str]) -> list[tuple[x509.ExtensionType, bool]]:
+    """The extensions for the usages of a CertificateSigningRequest, and whether each is critical."""
+    from cryptography import x509
+
+    extensions: list[tuple[x509.ExtensionType, bool]] = []
+    words = {"signing": "digital_signature", "cert sign": "key_cert_sign"}
+    names = {words.get(usage, usage.replace(" ", "_")) for usage in usages} & set(_KEY_USAGES)
+    if names & {"encipher_only", "decipher_only"}:
+        names.add("key_agreement")  # these two say something about it only
+    if names:
+        extensions.append((_usage(*names), True))
+    purposes = dict.fromkeys(_PURPOSES[usage] for usage in usages if usage in _PURPOSES)
+    if purposes:
+        extensions.append((x509.ExtendedKeyUsage([x509.ObjectIdentifier(each) for each in purposes]), False))
+    return extensions
 
 
 def write_private(path: Path, data: bytes) -> None:

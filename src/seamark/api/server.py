@@ -27,6 +27,7 @@ from seamark.api.http.listener import Listener
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
 from seamark.api.identity.keys import KeyRing
+from seamark.api.identity.signers import SignerRights
 from seamark.api.identity.tokens import ServiceAccountTokens
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
@@ -84,7 +85,7 @@ class ApiServer:
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         authenticator = Authenticator(tokens, authorizer, self.accounts)
         reader = Reader(self.cache, store)
-        admission = Admission(self.cache, plugins)
+        admission = Admission(self.cache, (*plugins, SignerRights(authorizer)))
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
         cut = metrics.counter(

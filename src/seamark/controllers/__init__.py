@@ -5,7 +5,7 @@
 - ``workloads``: creates and deletes the Pods of Deployments, StatefulSets, DaemonSets and the like
 - ``policy``: counts for ResourceQuotas, and says what PodDisruptionBudgets allow
 - ``housekeeping``: what else a cluster of our own needs: garbage collection, namespaces, addresses, Event expiry
-- ``identity``: the tokens that are kept in Secrets
+- ``identity``: the tokens that are kept in Secrets, and CertificateSigningRequests
 - ``settings``: the settings of all controllers
 
 The decisions are pure functions: those that ``why`` and DNS share are in ``seamark.rules``, the others are here, in

@@ -22,6 +22,7 @@
 - ``batch``: Job, CronJob
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass
 - ``rbac``: Role, ClusterRole, RoleBinding, ClusterRoleBinding
+- ``certificates``: CertificateSigningRequest
 - ``workloads``: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision
 
 A new kind is one module with a subclass of ``kind.Kind``, and one row in ``table``.  A kind that comes at run

@@ -32,6 +32,12 @@ class Who(Protocol):
     @property
     def groups(self) -> tuple[str, ...]: ...
 
+    @property
+    def uid(self) -> str: ...
+
+    @property
+    def extra(self) -> tuple[tuple[str, tuple[str, ...]], ...]: ...
+
 
 class Others(Protocol):
     """The other objects of the cluster as they are now.  A kind that is not served has none."""

@@ -8,6 +8,7 @@ from seamark.kinds.autoscaling.autoscaler import AUTOSCALER
 from seamark.kinds.autoscaling.autoscaler_v1 import AUTOSCALER_V1
 from seamark.kinds.batch.cronjob import CRON_JOB
 from seamark.kinds.batch.job import JOB
+from seamark.kinds.certificates.signing_request import SIGNING_REQUEST
 from seamark.kinds.core.componentstatus import COMPONENT_STATUS
 from seamark.kinds.core.configmap import CONFIG_MAP
 from seamark.kinds.core.event import EVENT, NEW_EVENT
@@ -86,6 +87,8 @@ KINDS: tuple[Kind, ...] = (
     # batch
     CRON_JOB,
     JOB,
+    # certificates.k8s.io
+    SIGNING_REQUEST,
     # networking.k8s.io
     INGRESS_CLASS,
     INGRESS,

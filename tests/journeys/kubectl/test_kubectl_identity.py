@@ -1,0 +1,102 @@
+"""Identities by kubectl and by clients: tokens, certificates by request, and the configuration inside of a Pod."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Kubectl
+from seamark_process import Seamark, Start
+from signing import KEY_PEM, pem, signing_request
+from waiting import until
+
+from seamark.kinds.core.automount import MOUNT_PATH
+
+
+@pytest.fixture
+def full(start: Start, store: list[str]) -> Seamark:
+    return start("--profile", "full", *store)
+
+
+@pytest.fixture
+def kubectl(full: Seamark, make_kubectl: Callable[[Seamark], Kubectl]) -> Kubectl:
+    return make_kubectl(full)
+
+
+def whoami(kubectl: Kubectl, *options: str) -> Any:
+    return json.loads(kubectl("auth", "whoami", "-o", "json", *options))["status"]["userInfo"]
+
+
+def without_user(server: Seamark, place: Path) -> Path:
+    """The kubeconfig without the admin's token."""
+    kept = server.kubeconfig.read_text().replace(server.token, "")
+    place.write_text(kept)
+    return place
+
+
+def test_create_token(kubectl: Kubectl, full: Seamark, tmp_path: Path) -> None:
+    kubectl("create", "serviceaccount", "robot")
+    token = kubectl("create", "token", "robot", "--duration", "15m").strip()
+    anonymous = Kubectl(without_user(full, tmp_path / "nobody"), tmp_path)
+    assert whoami(anonymous, "--token", token)["username"] == "system:serviceaccount:default:robot"
+    kubectl("delete", "serviceaccount", "robot")
+    until(lambda: anonymous.run("auth", "whoami", "--token", token).returncode)
+
+
+def test_certificate_approve(kubectl: Kubectl, full: Seamark, tmp_path: Path) -> None:
+    asked = signing_request(pem("ann", ["readers"]), "kubernetes.io/kube-apiserver-client", ["client auth"], name="ann")
+    whole = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", **asked}
+    kubectl("apply", "-f", "-", stdin=json.dumps(whole))
+    assert kubectl("get", "csr", "ann", "--no-headers").split()[-1] == "Pending"
+    kubectl("certificate", "approve", "ann")
+    until(lambda: kubectl("get", "csr", "ann", "--no-headers").split()[-1] == "Approved,Issued")
+    certificate, key = tmp_path / "ann.crt", tmp_path / "ann.key"
+    certificate.write_bytes(base64.b64decode(kubectl("get", "csr", "ann", "-o", "jsonpath={.status.certificate}")))
+    key.write_bytes(KEY_PEM)
+    anonymous = Kubectl(without_user(full, tmp_path / "nobody"), tmp_path)
+    found = whoami(anonymous, f"--client-certificate={certificate}", f"--client-key={key}")
+    assert (found["username"], found["groups"]) == ("ann", ["readers", "system:authenticated"])
+    whole["metadata"] = {"name": "bob"}
+    kubectl("apply", "-f", "-", stdin=json.dumps(whole))
+    kubectl("certificate", "deny", "bob")
+    assert kubectl("get", "csr", "bob", "--no-headers").split()[-1] == "Denied"
+
+
+def test_a_client_in_a_pod(kubectl: Kubectl, full: Seamark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The official client, configured as in a Pod, from exactly what the Pod's volume is made of."""
+    from kubernetes import client
+    from kubernetes.config import incluster_config
+
+    until(lambda: kubectl.run("get", "serviceaccount", "default").returncode == 0)
+    kubectl("run", "p", "--image", "i")
+    pod = json.loads(kubectl("get", "pod", "p", "-o", "json"))
+    (mount,) = pod["spec"]["containers"][0]["volumeMounts"]
+    assert mount["mountPath"] == MOUNT_PATH
+    token, certificates, names = pod["spec"]["volumes"][0]["projected"]["sources"]
+    (item,) = certificates["configMap"]["items"]
+    bundle = kubectl("get", "configmap", certificates["configMap"]["name"], "-o", "json")
+    (tmp_path / item["path"]).write_text(json.loads(bundle)["data"][item["key"]])
+    (tmp_path / names["downwardAPI"]["items"][0]["path"]).write_text("default")
+    seconds = token["serviceAccountToken"]["expirationSeconds"]
+    bound = ("--bound-object-kind", "Pod", "--bound-object-name", "p", "--duration", f"{seconds}s")
+    path = tmp_path / token["serviceAccountToken"]["path"]
+    path.write_text(kubectl("create", "token", "default", *bound).strip())
+    host, _, port = full.url.removeprefix("https://").rpartition(":")
+    monkeypatch.setitem(os.environ, "KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setitem(os.environ, "KUBERNETES_SERVICE_PORT", port)
+    configuration = client.Configuration()
+    loader = incluster_config.InClusterConfigLoader(str(path), str(tmp_path / item["path"]))
+    loader.load_and_set(configuration)
+    with client.ApiClient(configuration) as inside:
+        found = client.AuthenticationV1Api(inside).create_self_subject_review({}).status.user_info
+        assert found.username == "system:serviceaccount:default:default"
+        assert found.extra["authentication.kubernetes.io/pod-name"] == ["p"]
+        kubectl("delete", "pod", "p", "--force", "--grace-period", "0")
+        with pytest.raises(client.ApiException) as refused:
+            client.AuthenticationV1Api(inside).create_self_subject_review({})
+        assert refused.value.status == 401
