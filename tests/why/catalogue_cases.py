@@ -3,7 +3,7 @@
 A file is a header and then the objects of the cluster, as YAML documents.  The header says
 
 - ``about``: what is wrong, in words
-- ``ask``: what is asked about, ``service NAMESPACE/NAME``
+- ``ask``: what is asked about, ``service NAMESPACE/NAME``; with ``from`` (and ``port``), connections to it from there
 - ``cause``: the reason code to be named first, or ``healthy`` with the ``ready`` addresses
 - ``says``: words the cause's sentence contains; ``notes``: words among its further facts
 - ``fix``: what is so once the proposed commands were run: the ``ready`` addresses, of another ``service`` if named,
@@ -25,9 +25,14 @@ from typing import Any
 import msgspec
 import yaml
 
+from seamark.access.cluster import Cluster
+from seamark.clock import Clock
 from seamark.kinds import resource
 from seamark.kinds.resource import Resource
+from seamark.why.explain_way import parse_place
+from seamark.why.look import look_at_service, look_at_way
 from seamark.why.offline import _Loader as Loader
+from seamark.why.report import Report
 
 HERE = Path(__file__).parent / "catalogue"
 
@@ -53,6 +58,8 @@ class Case(msgspec.Struct):
     then: list[dict[str, Any]] = []
     controllers: Any = True
     live: Any = True
+    client: str = msgspec.field(name="from", default="")
+    port: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,6 +69,13 @@ class Case(msgspec.Struct):
     @property
     def on_a_server(self) -> bool:
         return self.live is True
+
+
+async def look(cluster: Cluster, case: Case, *, clock: Clock) -> Report:
+    """The report that the case asks for."""
+    if case.client:
+        return await look_at_way(cluster, case.key, parse_place(case.client), case.port, clock=clock)
+    return await look_at_service(cluster, case.key, clock=clock)
 
 
 def load(path: Path, namespaces: dict[str, str] | None = None) -> Case:

@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 async def report_of(path):
     case = catalogue_cases.load(path)
-    return await look_at_service(await build(case), case.key, clock=clock())
+    return await catalogue_cases.look(await build(case), case, clock=clock())
 
 
 @pytest.mark.parametrize("path", small(), ids=lambda path: path.stem)
@@ -28,7 +28,7 @@ async def test_eighty_columns(path):
     text = render.report(report, Style())
     lines = text.splitlines()
     if report.healthy:
-        assert len(lines) == 1
+        assert len(lines) == 1 or report.ways
     else:
         assert lines[1].startswith("cause  ")
         assert any(line.startswith("fix    ") for line in lines[2:9])

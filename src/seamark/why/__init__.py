@@ -13,6 +13,7 @@ of :mod:`seamark.rules`, by the same functions that the controllers run.  Readin
 - ``checks``: what can be wrong with a case
 - ``report``: what is said about one thing, and how programs read it
 - ``explain``: the report on a Service
+- ``explain_way``: the report on a connection to a Service, from a Pod, a node or outside
 - ``explain_pod``: the report on a Pod
 - ``explain_name``: the report on a DNS name
 - ``audit``: Endpoints and EndpointSlices that should be deleted or repaired

@@ -22,6 +22,7 @@ class Family(Enum):
     BOOKKEEPING = "what the controllers wrote"
     NAMES = "DNS names"
     POLICIES = "traffic policies"
+    REACH = "ways to it"
     HINTS = "hints"
     RANGES = "address ranges"
 
@@ -272,6 +273,21 @@ class Code(Enum):
         Family.POLICIES,
         "externalTrafficPolicy Local, and nodes without a ready Pod",
     )
+    # --- ways to it
+    NOT_PROXIED = "NotProxied", Family.REACH, "a label on the Service makes proxies leave it alone"
+    ADDRESS_TAKEN = "AddressTaken", Family.REACH, "another Service gets what comes to one of its addresses"
+    NODE_PORT_NOT_SERVED = (
+        "NodePortNotServed",
+        Family.REACH,
+        "a proxy could not serve one of its ports, as an Event says, for example because another program has it",
+    )
+    SOURCE_RANGES_EXCLUDE = (
+        "SourceRangesExclude",
+        Family.REACH,
+        "loadBalancerSourceRanges keep out the client that was asked about",
+    )
+    PORT_NOT_OFFERED = "PortNotOffered", Family.REACH, "the Service has no such port as was asked about"
+    NOT_EXPOSED = "NotExposed", Family.REACH, "nothing leads to the Service from outside the cluster"
     # --- hints
     HINTS_NODES_INCOMPLETE = "HintsNodesIncomplete", Family.HINTS, "topology hints are off: nodes lack a zone or CPUs"
     HINTS_ONE_ZONE = "HintsOneZone", Family.HINTS, "topology hints are off: the nodes are in one zone"

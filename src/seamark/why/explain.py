@@ -13,6 +13,7 @@ from seamark.why.checks import (
     members,
     names,
     porting,
+    reaching,
     selecting,
     standing,
     traffic,
@@ -35,6 +36,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     written.findings,
     names.findings,
     traffic.findings,
+    reaching.findings,
 )
 
 

@@ -14,14 +14,17 @@ from seamark.access.cluster import Cluster
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
 from seamark.rules.objects.namespace import Namespace
+from seamark.rules.routing.decision import Origin
 from seamark.why.audit import Problem, audit
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain, unhealthy
 from seamark.why.explain_pod import explain_pod
+from seamark.why.explain_way import Client, Place, explain_way
 from seamark.why.observe import CannotLook, observe, observe_pod, observe_service
 from seamark.why.render import worst_first
 from seamark.why.report import Report
-from seamark.why.views import Key
+from seamark.why.views import Key, Pod
+from seamark.why.world import World
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,33 @@ async def look_at_service(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_C
         await clock.sleep(PATIENCE)
         report = explain(await observe_service(cluster, key, clock=clock), key)
     return report
+
+
+async def look_at_way(
+    cluster: Cluster, key: Key, place: Place, port: int | None = None, *, clock: Clock = SYSTEM_CLOCK
+) -> Report:
+    """Where connections from that place to a Service go."""
+    world = await observe_service(cluster, key, clock=clock)
+    return explain_way(world, key, await _client(cluster, world, key, place), port)
+
+
+async def _client(cluster: Cluster, world: World, key: Key, place: Place) -> Client:
+    if place.origin == "outside":
+        return Client("outside", place.address or "outside", address=place.address)
+    if place.origin == "node":
+        if world.nodes is not None and place.name not in world.nodes:
+            raise CannotLook(f"there is no node {place.name}")
+        return Client("node", f"node {place.name}", place.name)
+    namespace = place.namespace or key[0]
+    try:
+        pod = await cluster.get(PODS, place.name, namespace=namespace, as_=Pod)
+    except errors.ApiError as error:
+        raise CannotLook(f"cannot read Pod {place.name} in namespace {namespace}: {error.message}") from error
+    if not pod.spec.node_name:
+        raise CannotLook(f"Pod {place.name} is not on a node yet, so no proxy would get its connections")
+    # A Pod with the node's network is to a proxy what the node itself is.
+    origin: Origin = "node" if pod.spec.host_network else "pod"
+    return Client(origin, f"Pod {place.name}", pod.spec.node_name, pod.ips[0] if pod.ips else "")
 
 
 async def look_at_pod(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:

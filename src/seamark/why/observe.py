@@ -7,7 +7,7 @@ A list that may not be read is noted, and the report goes without it.  Services 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ from seamark.rules import probing
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
+from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, NOT_SERVED
 from seamark.why.case import Case, pairs
 from seamark.why.checks import probed
 from seamark.why.checks.external import in_cluster_target
@@ -96,6 +97,19 @@ class _Reader:
         except errors.ApiError as error:
             raise CannotLook(f"cannot get namespace {name}: {error.message}") from error
 
+    async def complaints(self, services: Iterable[Service], namespace: str) -> Sequence[Event] | None:
+        """Events of proxies that could not serve a port of one of these Services."""
+        reasons = [
+            reason
+            for reason, concerned in (
+                (NOT_SERVED, any(service.node_ports or service.is_load_balancer for service in services)),
+                (HEALTH_CHECK_NOT_SERVED, any(service.spec.health_check_node_port for service in services)),
+            )
+            if concerned
+        ]
+        found = [await self.optional(EVENTS, Event, namespace, fields=f"reason={reason}") for reason in reasons]
+        return [event for events in found for event in events or ()] if found else None
+
     async def workloads(self, namespace: str) -> Sequence[AnyWorkload] | None:
         found: list[AnyWorkload] = []
         known = False
@@ -134,7 +148,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Clock) -> World:
     # Workloads matter only where a Service has no Pods.
     if any(service.managed and not world.pods_of(service) for service in services):
         world.learn(workloads=await reader.workloads(namespace))
-    world.learn(refused=tuple(reader.refused))
+    world.learn(events=await reader.complaints(services, namespace), refused=tuple(reader.refused))
     return world
 
 
@@ -167,11 +181,11 @@ async def _learn_more(reader: _Reader, world: World, service: Service) -> None:
         await _misplaced(reader, world, service)
     elif any(not each.would_serve for each in case.candidates):
         events = await reader.optional(EVENTS, Event, namespace, fields="involvedObject.kind=Pod,type=Warning")
-        world.learn(events=events)
+        world.learn(events=[*(world.seen.events or ()), *(events or ())])
     elif not service.managed and probed.probed(case):
         failed = await reader.optional(EVENTS, Event, namespace, fields=f"reason={probing.UNHEALTHY}")
         invalid = await reader.optional(EVENTS, Event, namespace, fields=f"reason={probing.INVALID}")
-        world.learn(events=[*(failed or ()), *(invalid or ())])
+        world.learn(events=[*(world.seen.events or ()), *(failed or ()), *(invalid or ())])
     target = in_cluster_target(service) if service.external else None
     if target is not None and target[0] != namespace:
         await _also(reader, world, [target[0]])

@@ -56,8 +56,10 @@ def report(told: Report, style: Style) -> str:
     name = f"{told.subject} in namespace {told.namespace}" if told.namespace else told.subject
     if told.healthy:
         line = fit(clean(f"{name}: healthy, {told.state}"), style.columns)
-        # For a Service this line is the answer; for a Pod the verdicts are, and for a name the steps of its lookup.
-        verdicts = [] if told.subject.startswith("service/") else _evidence(told, style)
+        # For a Service this line is the answer; for a Pod the verdicts are, for a name the steps of its lookup, and
+        # for a connection its ways.
+        plain = told.subject.startswith("service/") and not told.ways
+        verdicts = [] if plain else _evidence(told, style)
         return "\n".join([style.paint(line, _GREEN), *verdicts, *_notes(told, style)])
     headline = clean(f"{name}: {told.state}")
     lines = [style.paint(line, _BOLD, _COLOURS[told.health]) for line in wrap(headline, style.columns)]

@@ -39,6 +39,35 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
+class EndpointRow(msgspec.Struct, frozen=True):
+    """An endpoint of a way; ``why`` says why it is left out, and is empty for one that gets connections."""
+
+    address: str
+    port: int
+    node: str = ""
+    zone: str = ""
+    why: str = ""
+
+
+class Way(msgspec.Struct, frozen=True):
+    """An address and port of a Service, and where a connection to it goes; ``nodes`` are those it is the same on.
+
+    ``verdict`` is "accept", "refuse" or "drop"; ``blocked`` says that it is dropped because of who the client is.
+    """
+
+    kind: str
+    address: str
+    port: int
+    protocol: str
+    nodes: tuple[str, ...]
+    verdict: str
+    policy: str
+    why: str
+    blocked: bool = False
+    endpoints: tuple[EndpointRow, ...] = ()
+    left_out: tuple[EndpointRow, ...] = ()
+
+
 class Report(msgspec.Struct, frozen=True):
     """``subject`` is what was asked about (``service/web``), ``state`` its state in a few words."""
 
@@ -52,6 +81,7 @@ class Report(msgspec.Struct, frozen=True):
     tables: tuple[Table, ...] = ()
     ready: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    ways: tuple[Way, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -105,6 +135,7 @@ def document(told: Report, kubectl: Sequence[str] = ()) -> dict[str, Any]:
         "pods": [msgspec.to_builtins(row) for row in told.pods],
         "tables": [msgspec.to_builtins(each) for each in told.tables],
         "notes": list(told.notes),
+        "ways": [msgspec.to_builtins(each) for each in told.ways],
     }
 
 

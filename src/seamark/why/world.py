@@ -26,6 +26,7 @@ from seamark.rules.objects.metadata import Metadata
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
+from seamark.rules.routing.frontends import Claims
 from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
 
 # Labels that tell replicas or generations of one workload apart; a selector is not meant to use them.
@@ -241,6 +242,14 @@ class World:
                 if address not in ("", "None"):
                     found.setdefault(address, []).append(service)
         return found
+
+    @cached_property
+    def claims(self) -> Claims:
+        """Which of the Services that were read gets an address and port that several ask for."""
+        claims = Claims()
+        for service in self.services.values():
+            claims.put(service)
+        return claims
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:

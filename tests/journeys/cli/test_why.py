@@ -23,7 +23,7 @@ from seamark_process import Seamark
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.clock import SystemClock
-from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS
+from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS, SERVICES
 from seamark.why.look import look_at_service
 from seamark.why.render import width
 from seamark.why.report import Report
@@ -87,7 +87,7 @@ class Stage:
         meta = obj["metadata"]
         namespace = meta.get("namespace", "")
         await self.cluster.create(resource, obj, namespace=namespace)
-        if "status" in obj and resource in (PODS, NODES):
+        if "status" in obj and resource in (PODS, NODES, SERVICES):
             status = {"status": obj["status"]}
             await self.cluster.patch(resource, meta["name"], status, namespace=namespace, subresource="status")
         if "deletionTimestamp" in meta:
@@ -103,9 +103,14 @@ class Stage:
 
     async def until(self, so: Any, key: tuple[str, str] | None = None) -> Report:
         """Look until it is as expected."""
-        while not so(report := await look_at_service(self.cluster, key or self.case.key, clock=IMPATIENT)):
+        while not so(report := await self._look(key)):
             await asyncio.sleep(0.1)
         return report
+
+    async def _look(self, key: tuple[str, str] | None) -> Report:
+        if key in (None, self.case.key):
+            return await catalogue_cases.look(self.cluster, self.case, clock=IMPATIENT)
+        return await look_at_service(self.cluster, key, clock=IMPATIENT)
 
     async def addresses(self, namespace: str, name: str) -> tuple[set[str], set[int]]:
         """What the server's EndpointSlices list as ready for a Service, and on which ports."""

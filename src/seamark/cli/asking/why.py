@@ -32,6 +32,7 @@ from seamark.clock import SYSTEM_CLOCK
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
     from seamark.access.kubeconfig import Connection
+    from seamark.why.explain_way import Place
     from seamark.why.look import Survey
     from seamark.why.render import Style
     from seamark.why.report import Report
@@ -41,6 +42,7 @@ seamark why svc/web                  # the cause, the fix and the evidence; also
 seamark why -A                       # every Service that needs attention
 seamark why pod/web-0                # which Services take it, which do not and why
 seamark why dns web.shop             # the search path walked, with reasons
+seamark why svc/web --from pod/api   # where a connection would go, and why not elsewhere; also node/NAME, outside
 seamark why svc/web --since 1h       # when each address came and went, and what caused it
 helm template . | seamark why -f -   # before anything is deployed
 """
@@ -78,6 +80,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")
     add_switch(made, "-w", "--watch", help="go on, and tell when something changes")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
+    made.add_argument(
+        "--from",
+        metavar="CLIENT",
+        dest="client",
+        help="where connections go from pod/[NAMESPACE/]NAME, node/NAME, outside or an ADDRESS",
+    )
+    made.add_argument("--port", metavar="PORT", type=int, help="with --from: the port that the client connects to")
     made.add_argument("--since", metavar="DURATION", type=duration, help="history of a Service: 30m, 1h, 2d")
     return made
 
@@ -92,6 +101,7 @@ def kubectl_plugin() -> int:
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     kind, name = _target(options)
+    options.place = _place(options, kind, name)
     if options.filename:
         return _explain_files(options, kind, name)
     if kind == "dns":
@@ -118,6 +128,22 @@ def _target(options: argparse.Namespace) -> tuple[str, str]:
     if kind is None:
         raise Failure(f"there is no answer for {words[0]!r}; ask for svc/NAME, pod/NAME or dns NAME", 2)
     return kind, words[1]
+
+
+def _place(options: argparse.Namespace, kind: str, name: str) -> Place | None:
+    """Where the client is, if --from says so."""
+    from seamark.why.explain_way import parse_place
+
+    if options.client is None:
+        if options.port is not None:
+            raise Failure("--port goes with --from", 2)
+        return None
+    if kind != "service" or not name or options.since is not None:
+        raise Failure("--from is for connections to one Service, now: svc/NAME", 2)
+    try:
+        return parse_place(options.client)
+    except ValueError as error:
+        raise Failure(str(error), 2) from error
 
 
 # --- looking ---------------------------------------------------------------------------------------
@@ -151,12 +177,16 @@ async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Con
 
 
 async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, connection: Connection) -> int:
-    from seamark.why.look import look_at_all, look_at_pod, look_at_service
+    from seamark.why.look import look_at_all, look_at_pod, look_at_service, look_at_way
 
     namespace = options.namespace or connection.namespace
     if options.since is not None:
         return await _print_history(options, kind, name, cluster, namespace)
-    if name:
+    if options.place is not None:
+
+        async def once() -> tuple[str, int]:
+            return told(await look_at_way(cluster, (namespace, name), options.place, options.port), options)
+    elif name:
         look = look_at_pod if kind == "pod" else look_at_service
 
         async def once() -> tuple[str, int]:
@@ -217,8 +247,8 @@ def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
     from seamark.why.offline import ManifestError, documents, world_of
     from seamark.why.report import as_json, document
 
-    if kind == "dns" or options.watch or options.since is not None:
-        raise Failure("manifests have no DNS and no history: -f goes with svc/NAME, pod/NAME or nothing", 2)
+    if kind == "dns" or options.watch or options.since is not None or options.client is not None:
+        raise Failure("manifests have no DNS, nodes and history: -f goes with svc/NAME, pod/NAME or nothing", 2)
     namespace = options.namespace or "default"
     try:
         world = world_of(documents(options.filename), namespace=namespace)

@@ -9,6 +9,10 @@ import msgspec
 
 from seamark.kinds.values.addresses import Family
 
+# Reasons of Events about a Service that a proxy cannot serve as it asks: Seamark's own, and one of kube-proxy.
+NOT_SERVED = "PortNotServed"
+HEALTH_CHECK_NOT_SERVED = "FailedToStartServiceHealthcheck"
+
 Policy = Literal["Cluster", "Local"]
 Empty = Literal["refuse", "drop"]  # what becomes of a connection for which there is no backend
 

@@ -14,4 +14,5 @@
 - ``written``: what the controllers wrote, compared with what they should have written
 - ``names``: DNS names
 - ``traffic``: traffic policies and hints
+- ``reaching``: what keeps proxies from serving a Service that has endpoints
 """

@@ -1,0 +1,89 @@
+"""What keeps proxies from serving a Service that has endpoints: labels, addresses of two Services, and ports in use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from seamark.kinds.wellknown import HEADLESS_LABEL, PROXY_NAME_LABEL
+from seamark.rules.routing.frontends import families_of, frontends_of, ignored, place_of
+from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, NOT_SERVED, Ignored, Kind
+from seamark.why.case import Case
+from seamark.why.codes import Code
+from seamark.why.finding import Finding, Fix, Severity, label, look
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    if case.service.external or case.service.headless:
+        return
+    yield from _not_proxied(case)
+    yield from _taken(case)
+    yield from _not_served(case)
+
+
+def _not_proxied(case: Case) -> Iterator[Finding]:
+    match ignored(case.service):
+        case Ignored.OTHER_PROXY:
+            name, proxy = PROXY_NAME_LABEL, case.service.metadata.labels[PROXY_NAME_LABEL]
+            yield Finding(
+                Code.NOT_PROXIED,
+                Severity.WARNING,
+                f'It has the label {name}, so kube-proxy leaves it alone: only a proxy called "{proxy}" serves its'
+                " addresses, and whether there is one cannot be seen from here.",
+                Fix(
+                    "If there is no such proxy, remove the label:",
+                    (label("service", case.key, f"{name}-"),),
+                    certain=False,
+                ),
+            )
+        case Ignored.HEADLESS_LABEL:
+            yield Finding(
+                Code.NOT_PROXIED,
+                Severity.ERROR,
+                f"It has a cluster IP, but also the label {HEADLESS_LABEL}, which is for headless Services: proxies"
+                " leave it alone.",
+                Fix("Remove the label:", (label("service", case.key, f"{HEADLESS_LABEL}-"),)),
+            )
+
+
+def _taken(case: Case) -> Iterator[Finding]:
+    """Addresses that another Service asks for as well, and gets: the older one, or the one whose cluster IP it is."""
+    if ignored(case.service) is not None:
+        return
+    key = case.service.metadata.key
+    for family in families_of(case.service):
+        for port in case.service.spec.ports:
+            for frontend in frontends_of(case.service, port, family):
+                winner = case.world.claims.winner(place_of(frontend, family))
+                if winner == key or frontend.kind is Kind.CLUSTER_IP:
+                    continue  # two Services with one cluster IP have a finding of their own
+                where = f"{frontend.address} port {frontend.port}" if frontend.address else f"node port {frontend.port}"
+                yield Finding(
+                    Code.ADDRESS_TAKEN,
+                    Severity.WARNING,
+                    f"What comes to {where}/{frontend.protocol} goes to Service {winner}, which asks for it, too, and"
+                    " comes first.",
+                    Fix("Give one of the two another address or port."),
+                )
+
+
+def _not_served(case: Case) -> Iterator[Finding]:
+    """Ports that a proxy could not serve, in the words of its Events, if the Service still has these ports."""
+    for event in case.world.events_by_object.get(("Service", *case.key), ()):
+        if event.reason not in (NOT_SERVED, HEALTH_CHECK_NOT_SERVED):
+            continue
+        port = next((each for each in case.service.node_ports if re.search(rf"\b{each}\b", event.message)), None)
+        if port is None:
+            continue
+        yield Finding(
+            Code.NODE_PORT_NOT_SERVED,
+            Severity.WARNING,
+            f"A proxy said at {event.time or 'an unknown time'}: {event.message}.",
+            Fix(
+                f"See on that node which program has port {port} (`ss -ltnup`) and stop it, or give the Service another"
+                " node port.",
+                (),
+                (look("get", "events", "--field-selector", f"reason={event.reason}", namespace=case.namespace),),
+            ),
+        )
+        return
