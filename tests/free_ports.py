@@ -1,10 +1,15 @@
-"""Ports for servers that are started later, or again, at a place that is known beforehand."""
+"""Places for servers: ports that are known beforehand, and an address that is not loopback."""
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import random
 import socket
+
+import pytest
+
+from seamark.proxy.userspace.addresses import own_addresses
 
 
 def free_port() -> int:
@@ -15,3 +20,15 @@ def free_port() -> int:
             tcp.bind(("127.0.0.1", port))
             udp.bind(("127.0.0.1", port))
             return port
+
+
+def reachable_address() -> str:
+    """An address of this machine that an EndpointSlice may hold, so no loopback address.
+
+    Skips the test where there is none.
+    """
+    for each in own_addresses():
+        address = ipaddress.ip_address(each)
+        if address.version == 4 and not address.is_loopback and not address.is_link_local:
+            return each
+    pytest.skip("this machine has no IPv4 address besides loopback")

@@ -30,6 +30,7 @@ from seamark.daemon import EVERYTHING, Daemon
 from seamark.dns.sockets import mmsg
 from seamark.errors import InternalError
 from seamark.kinds.resource import CONFIGMAPS, ENDPOINT_SLICES, PODS, SERVICES
+from seamark.proxy.feed import RouteFeed
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -37,7 +38,7 @@ from seamark.runtime.workers import Workers
 from seamark.store.sqlite import SqliteStore
 
 PARTS = [
-    *("certificate", "connections", "own-service", "informers", "dns"),
+    *("certificate", "connections", "own-service", "informers", "dns", "proxy"),
     *("controllers", "identity", "node-ports", "discovery", "nodes", "cleaning"),
 ]
 
@@ -155,6 +156,7 @@ BREAKING: dict[str, tuple[Any, ...]] = {
     "identity": (Manager, "work", runs("tokens-controller")),
     "discovery": (Manager, "work", runs("endpointslices")),
     "nodes": (Manager, "work", runs("kubelet")),
+    "proxy": (RouteFeed, "run"),
     "cleaning": (Manager, "work", runs("garbage-collector")),
 }
 

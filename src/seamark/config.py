@@ -22,6 +22,7 @@ from seamark.controllers.settings import DiscoverySettings, ElectionSettings, Su
 from seamark.dns.config import REVERSE_ZONES, DnsConfig
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.presence import default_data_dir
+from seamark.proxy.userspace.settings import UserspaceSettings
 from seamark.settings import Section, setting
 from seamark.store.opening import STORES, store_scheme
 
@@ -107,6 +108,7 @@ class Config(Section, frozen=True):
     discovery: DiscoverySettings = DiscoverySettings()
     surroundings: SurroundingsSettings = SurroundingsSettings()
     election: ElectionSettings = ElectionSettings()
+    userspace: UserspaceSettings = UserspaceSettings()
     log: LogSettings = LogSettings()
 
     def __post_init__(self) -> None:

@@ -20,10 +20,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seamark import __version__
-from seamark.access.events import EventRecorder
+from seamark.access.events import EventRecorder, Reference
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
@@ -41,15 +41,19 @@ from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
 from seamark.controllers.identity.controllers import add_identity
 from seamark.errors import ApiError
-from seamark.kinds.resource import NAMESPACES, NODES
+from seamark.kinds.resource import NAMESPACES, NODES, SERVICES
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
+from seamark.rules.objects.service import Service
 from seamark.runtime.manager import Manager
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, first_cause, note_name
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
+
+if TYPE_CHECKING:
+    from seamark.proxy.userspace.engine import UserspaceEngine
 
 log = logging.getLogger("seamark")
 
@@ -59,8 +63,8 @@ STOP_SECONDS = 5.0
 INFORMERS = "informers"
 
 # What can run beside the API server.
-Component = Literal["controllers", "surroundings", "discovery", "dns", "nodes"]
-EVERYTHING: tuple[Component, ...] = ("controllers", "surroundings", "discovery", "dns", "nodes")
+Component = Literal["controllers", "surroundings", "discovery", "dns", "nodes", "proxy"]
+EVERYTHING: tuple[Component, ...] = ("controllers", "surroundings", "discovery", "dns", "nodes", "proxy")
 
 
 class StartError(Exception):
@@ -85,8 +89,10 @@ class Daemon:
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns_addresses: list[tuple[str, int]] = []
+        self.proxy: UserspaceEngine | None = None
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
+        self._tell: Callable[[], None] = lambda: None  # tells other processes what runs here, once it is up
 
     # --- life --------------------------------------------------------------------------------------
 
@@ -100,7 +106,8 @@ class Daemon:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
                     background = await self._start(store)
-                    held.tell(self.presence(started))
+                    self._tell = lambda: held.tell(self.presence(started))
+                    self._tell()
                     try:
                         yield self
                     finally:
@@ -148,8 +155,10 @@ class Daemon:
         background.append(self._keep(self._informing(INFORMERS, self.informers)))
         if "dns" in self.components:
             background.append(self._keep(self._answer_names()))  # first, because its port may be taken
+        if "proxy" in self.components and self.config.userspace.enabled:
+            background.append(self._keep(self._forward()))
         background += self._control(authority, shared=store.shared)
-        for name in ("dns", "nodes"):
+        for name in ("dns", "nodes", "proxy"):
             if (part := self.supervisor.parts.get(name)) is not None:
                 await part.settled.wait()
         return background
@@ -286,6 +295,49 @@ class Daemon:
 
         return self.supervisor.part("dns", answer)
 
+    def _forward(self) -> Part:
+        """The userspace proxy, which serves node ports on loopback.
+
+        Nothing answers at the address of a simulated Pod, so connections to one are refused at once.
+        """
+        from seamark.proxy.feed import RouteFeed
+        from seamark.proxy.userspace.engine import Problem, UserspaceEngine
+        from seamark.rules.routing.surroundings import Surroundings, ThisNode
+
+        name = "seamark-proxy"
+        services = self.informers.of(SERVICES, as_=Service)
+        silent = self.config.nodes.pod_ranges if "nodes" in self.components and self.config.nodes.count else ()
+
+        async def forward(started: Started) -> None:
+            recorder = EventRecorder(self.api.cluster(name), component=name)
+
+            def report(problem: Problem | None) -> None:
+                service = services.by_key(problem.service) if problem is not None else None
+                if problem is not None and service is not None:
+                    about = Reference.of(SERVICES, service.metadata)
+                    recorder.record(
+                        about, "Warning", reason="FailedToListen", message=f"{problem.text}; it is tried again"
+                    )
+                self._tell()
+
+            settings = self.config.userspace
+            self.proxy = UserspaceEngine(
+                settings,
+                node_ports_at=settings.node_ports_at,
+                silent=silent,
+                take_addresses=False,
+                report=report,
+                metrics=self.metrics,
+            )
+            feed = RouteFeed(self.informers, self.proxy, Surroundings(ThisNode("")), metrics=self.metrics)
+            try:
+                await feed.run(started)
+            finally:
+                self.proxy = None
+                await recorder.stop()
+
+        return self.supervisor.part("proxy", forward)
+
     async def _listen(self, authority: Authority) -> list[asyncio.Task[None]]:
         host, port = self.config.api.host, self.config.api.port
         plain = self.config.api.plain_http
@@ -361,6 +413,8 @@ class Daemon:
             cluster_domain=self.config.cluster_domain,
             store=self.config.store_url,
             nodes=self.config.nodes.count if "nodes" in self.components else 0,
+            node_ports=self.proxy.node_ports_at if self.proxy is not None else (),
+            not_served=tuple(str(each) for each in self.proxy.problems.values()) if self.proxy is not None else (),
             log=self.config.log.file,
         )
 

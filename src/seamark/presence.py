@@ -68,6 +68,8 @@ class Presence(msgspec.Struct, frozen=True):
     cluster_domain: str = ""
     store: str = ""
     nodes: int = 0
+    node_ports: tuple[str, ...] = ()  # the addresses on which they answer
+    not_served: tuple[str, ...] = ()  # Services' places that cannot be had, and why
     log: str = ""
 
 

@@ -10,7 +10,7 @@ from route_worlds import endpoint, service, slice, table
 
 from free_ports import free_port
 from seamark.proxy.engine import Update
-from seamark.proxy.userspace.engine import UserspaceEngine
+from seamark.proxy.userspace.engine import Problem, UserspaceEngine
 from seamark.proxy.userspace.places import Place
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
 from virtual_time import VirtualClock
@@ -128,16 +128,17 @@ async def test_a_port_of_another_program_is_told_once_and_tried_again():
     told, clock = [], VirtualClock()
     other = socket.create_server(("127.0.0.1", free_port()))
     port = other.getsockname()[1]
-    async with engine(report=lambda *about: told.append(about), clock=clock) as world, tcp_server(named("one")) as one:
+    async with engine(report=told.append, clock=clock) as world, tcp_server(named("one")) as one:
         await world.put(node_port(port), *leads_to(one))
-        problem = f"nodePort 127.0.0.1:{port}/TCP cannot be served: Address already in use"
-        assert told == [("default/web", problem)]
+        problem = Problem("default/web", f"nodePort 127.0.0.1:{port}/TCP cannot be served: Address already in use")
+        assert told == [problem]
         assert world.engine.problems == {Place("TCP", "127.0.0.1", port): problem}
         clock.pass_without_tasks(30)
         assert len(told) == 1
         other.close()
         clock.pass_without_tasks(5)
         assert not world.engine.problems
+        assert told == [problem, None]
         assert await ask(("127.0.0.1", port)) == "one"
         assert clock.next_due() is None or world.engine._retry is None
 

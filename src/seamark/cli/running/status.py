@@ -117,7 +117,8 @@ def _print_json(
     if found is not None:
         document |= {"pid": found.pid, "version": found.version, "started": found.started, "parts": list(found.parts)}
         document |= {"api": found.api, "kubeconfig": found.kubeconfig, "dns": list(found.dns), "store": found.store}
-        document |= {"nodes": found.nodes, "log": found.log}
+        document |= {"nodes": found.nodes, "nodePorts": list(found.node_ports), "notServed": list(found.not_served)}
+        document |= {"log": found.log}
     if failing or objects is not None:
         document["failing"] = failing
     if objects is not None:
@@ -135,7 +136,9 @@ def _print_text(
         lines += [("API server", found.api), ("kubeconfig", found.kubeconfig), ("store", found.store)]
         lines += [("DNS", f"{each} (UDP and TCP)") for each in found.dns]
         lines += [("nodes", f"{found.nodes} simulated")] if found.nodes else []
+        lines += [("node ports", f"on {' and '.join(found.node_ports)}")] if found.node_ports else []
         lines += [("log", found.log)]
+        lines += [("not served", each) for each in found.not_served]
     if objects is not None:
         held = [f"{count} {kind}" for kind, count in sorted(objects.items(), key=lambda pair: (-pair[1], pair[0]))]
         lines.append(("objects", ", ".join(held)))

@@ -109,6 +109,8 @@ def announce(presence: Presence, context: str | None) -> None:
         try_next.append(dig if shutil.which("dig") else f"{seamark} resolve {name}. --server {presence.dns[0]}")
     if presence.nodes:
         lines.append(("nodes", f"{presence.nodes} simulated"))
+    if presence.node_ports:
+        lines.append(("node ports", f"on {' and '.join(presence.node_ports)}"))
     if presence.log:
         lines.append(("log", presence.log))
     colour = colourful(sys.stdout)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import socket
 from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
 
 from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
 from seamark.metrics import Registry
@@ -18,6 +21,7 @@ from seamark.proxy.userspace.addresses import TakenAddresses, may_take_addresses
 from seamark.proxy.userspace.balancing import Balancer
 from seamark.proxy.userspace.places import Opening, Place, RoutePicker, openings, serving, without
 from seamark.proxy.userspace.settings import UserspaceSettings
+from seamark.proxy.userspace.sockets import open_socket
 from seamark.proxy.userspace.tcp import TcpForwarder, TcpListener, bind_tcp
 from seamark.proxy.userspace.udp import UdpForwarder, UdpListener, bind_udp
 from seamark.rules.routing.model import Frontend, Kind, ServiceRoutes
@@ -29,8 +33,19 @@ RETRY_SECONDS = 5.0
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 _FILES_FOR_OTHERS = 256  # descriptors that the rest of the process may need
 
-# Called with the Service (namespace/name) and a sentence about a place that cannot be served.
-Report = Callable[[str, str], None]
+
+class Problem(msgspec.Struct, frozen=True):
+    """A place that cannot be served."""
+
+    service: str  # namespace/name
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.text}"
+
+
+# Called when a place cannot be served (with the problem), and when that is over (with None).
+Report = Callable[[Problem | None], None]
 
 
 class UserspaceEngine:
@@ -47,13 +62,13 @@ class UserspaceEngine:
         node_ports_at: Sequence[str] = (),
         silent: Sequence[str] = (),
         take_addresses: bool = True,
-        report: Report = lambda service, problem: None,
+        report: Report = lambda problem: None,
         clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
-        self.problems: dict[Place, str] = {}
+        self.problems: dict[Place, Problem] = {}
         self._settings = settings
-        self._node_ports_at = tuple(node_ports_at)
+        self.node_ports_at = tuple(node_ports_at)
         self._silent = tuple(silent)
         self._taken = TakenAddresses() if take_addresses and may_take_addresses() else None
         self._report = report
@@ -80,6 +95,7 @@ class UserspaceEngine:
         return len(self._listeners)
 
     async def start(self) -> None:
+        self.node_ports_at = tuple(filter(_exists, self.node_ports_at))
         most = self._settings.connections or max(1, (_more_files() - self._settings.flows - _FILES_FOR_OTHERS) // 2)
         self._tcp = TcpForwarder(
             most=most, dial_seconds=self._settings.dial_seconds, clock=self._clock, metrics=self._metrics
@@ -127,7 +143,7 @@ class UserspaceEngine:
         return {place: opening for place, opening in found if self._can_have(opening.frontend)}
 
     def _node_port_addresses(self) -> Sequence[str]:
-        return self._node_ports_at or [each for each in self._here if self._surroundings.serves_node_ports(each)]
+        return self.node_ports_at or [each for each in self._here if self._surroundings.serves_node_ports(each)]
 
     def _can_have(self, frontend: Frontend) -> bool:
         """Whether to try: without rights, only the machine's own addresses can be had."""
@@ -155,8 +171,7 @@ class UserspaceEngine:
                 self._tell(place, opening, error)
                 return
             self._listeners[place] = listener
-            if self.problems.pop(place, None):
-                log.info("%s: %s is served now", opening.route.service, place)
+            self._solved(place)
         listener.picker = picker
         if isinstance(listener, UdpListener):
             still = serving(opening.route)
@@ -169,17 +184,23 @@ class UserspaceEngine:
         return self._tcp.listen(bind_tcp(place.address, place.port, free=free), picker)
 
     def _shut(self, place: Place) -> None:
-        self.problems.pop(place, None)
+        self._solved(place)
         if listener := self._listeners.pop(place, None):
             listener.close()
 
     def _tell(self, place: Place, opening: Opening, error: OSError) -> None:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        problem = f"{opening.frontend.kind.value} {place} cannot be served: {reason}"
+        text = f"{opening.frontend.kind.value} {place} cannot be served: {reason}"
+        problem = Problem(opening.route.service, text)
         if self.problems.get(place) != problem:
             self.problems[place] = problem
-            log.warning("%s: %s; it is tried again", opening.route.service, problem)
-            self._report(opening.route.service, problem)
+            log.warning("%s: %s; it is tried again", problem.service, text)
+            self._report(problem)
+
+    def _solved(self, place: Place) -> None:
+        if problem := self.problems.pop(place, None):
+            log.info("%s: no longer: %s", problem.service, problem.text)
+            self._report(None)
 
     def _try_again_later(self) -> None:
         if self.problems and self._retry is None:
@@ -195,6 +216,16 @@ class UserspaceEngine:
     def _forget(self, service: str) -> None:
         """A Service that is not served leaves no affinity behind."""
         self._balancers.pop(service, None)
+
+
+def _exists(address: str) -> bool:
+    """Whether this machine has the address: ::1 is missing where IPv6 is switched off."""
+    try:
+        with open_socket(socket.SOCK_DGRAM, address) as sock:
+            sock.bind((address, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _more_files() -> int:
