@@ -36,6 +36,7 @@ def complete(line: str, **environment: str) -> list[str]:
         ("seamark node sto", ["stop"]),
         ("seamark completion z", ["zsh"]),
         ("seamark why ", ["svc/", "pod/", "dns"]),
+        ("seamark why svc/web --from ", ["pod/", "node/", "outside"]),
         ("seamark port-forward ", ["svc/", "pod/", "deployment/"]),
         ("seamark delete --dry", ["--dry-run"]),
         ("seamark dns --pods v", ["verified"]),

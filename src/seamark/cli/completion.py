@@ -71,6 +71,7 @@ def _with_completers(parser: argparse.ArgumentParser) -> argparse.ArgumentParser
         "NODE": _named("nodes"),
         "KIND": _targets,
         "TARGET": _targets,
+        "CLIENT": _clients,
     }
     for action in parser._actions:  # argparse has no public way to ask a parser for its arguments
         if isinstance(action.metavar, str) and action.metavar in by_metavar:
@@ -108,6 +109,14 @@ def _targets(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[
         return ["svc/", "pod/", "deployment/"] if hasattr(parsed_args, "ports") else ["svc/", "pod/", "dns"]
     words = getattr(parsed_args, "what", None) or []
     return asyncio.run(_names(words[0] if words and "/" not in words[0] else "", parsed_args))
+
+
+def _clients(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """Where connections may come from: ``why --from``."""
+    kind, slash, _name = prefix.partition("/")
+    if slash:
+        return [f"{kind}/{name}" for name in asyncio.run(_names(kind, parsed_args))]
+    return ["pod/", "node/", "outside"]
 
 
 async def _names(kind: str, options: argparse.Namespace) -> list[str]:

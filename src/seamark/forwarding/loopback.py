@@ -60,7 +60,7 @@ def advice(error: OSError, address: str, port: int) -> str:
         case errno.EACCES:
             return (
                 f"port {port} needs a right that you do not have; on Linux, "
-                f"`sudo sysctl net.ipv4.ip_unprivileged_port_start={port}` gives it to everybody"
+                "`sudo sysctl net.ipv4.ip_unprivileged_port_start=0` lets everybody use all ports"
             )
         case errno.EADDRNOTAVAIL:
             return (

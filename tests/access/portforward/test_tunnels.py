@@ -12,6 +12,8 @@ from portforward_server import PortForwardServer
 from seamark import errors
 from seamark.access.credentials import Fixed, Identity
 from seamark.access.kubeconfig import Connection
+from seamark.access.portforward.spdy import Data
+from seamark.access.portforward.tunnel import BUFFERED, PodConnection
 from seamark.access.portforward.tunnels import MOST_IDLE, Tunnels
 from seamark.access.transport import Transport
 
@@ -111,6 +113,31 @@ async def test_megabytes_pass_while_the_reader_is_slow_to_start():
         await connection.close()
         assert (await ask(tunnels, b""))[1] == "", "a connection that the other side ended leaves a usable tunnel"
         assert len(server.tunnels) == 1
+
+
+async def test_a_reader_that_does_not_read_stops_the_sender():
+    """Bytes wait in the kernel and in one small buffer here; the rest waits where it comes from."""
+    connection = PodConnection(None, 1)
+    received = 0
+
+    async def pour():
+        nonlocal received
+        while True:
+            await connection.take(Data(3, b"x" * 32_768))
+            received += 32_768
+
+    pouring = asyncio.ensure_future(pour())
+    while connection._gate.open.is_set():
+        await asyncio.sleep(0)
+    stopped_at = received
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert received == stopped_at <= BUFFERED
+    while not connection._gate.open.is_set():
+        await connection.receive()
+    while received == stopped_at:
+        await asyncio.sleep(0)
+    pouring.cancel()
 
 
 async def test_a_port_without_a_program_is_told_in_the_nodes_words_and_a_new_tunnel_follows():
