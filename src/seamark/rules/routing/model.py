@@ -10,7 +10,7 @@ import msgspec
 from seamark.kinds.values.addresses import Family
 
 # Reasons of Events about a Service that a proxy cannot serve as it asks: Seamark's own, and one of kube-proxy.
-NOT_SERVED = "PortNotServed"
+NOT_SERVED = "FailedToListen"
 HEALTH_CHECK_NOT_SERVED = "FailedToStartServiceHealthcheck"
 
 Policy = Literal["Cluster", "Local"]
