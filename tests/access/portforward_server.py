@@ -121,7 +121,8 @@ class PodTunnel:
 class PortForwardServer:
     """``pods`` says which ports of which Pods lead where: ``{("default", "web-1"): {8080: ("127.0.0.1", 1234)}}``.
 
-    ``refusal`` is the code of an answer that refuses every tunnel.  ``tunnels`` are all that were opened.
+    ``refusal`` is the code of an answer that refuses every tunnel, ``expired`` a token that is refused.  ``tunnels``
+    are all that were opened.
     """
 
     def __init__(self, behind=None, *, refusal=0):
@@ -129,6 +130,7 @@ class PortForwardServer:
         self.tunnels = []
         self.tokens = []
         self.refusal = refusal
+        self.expired = ""
         self._behind = behind
         self._session = None
 
@@ -154,6 +156,8 @@ class PortForwardServer:
     async def _tunnel(self, request):
         key = (request.match_info["namespace"], request.match_info["pod"])
         self.tokens.append(request.headers.get("Authorization", ""))
+        if self.expired and self.tokens[-1] == self.expired:
+            return self._status(401, "Unauthorized", reason="Unauthorized")
         if self.refusal:
             return self._status(self.refusal, "Seamark's simulated nodes run no containers")
         if key not in self.pods:

@@ -116,3 +116,14 @@ async def test_where_the_own_port_is_refused_another_is_used_and_told(monkeypatc
         assert place[1] in (None, port.local)
         assert sentence in told[0]
         assert len(told) == 1
+
+
+async def test_a_port_that_cannot_be_had_at_all_is_left_out_with_the_reason(monkeypatch):
+    async def listen(self, host, port):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Listener, "listen", listen)
+    async with forwarded_cluster() as world, forwarded(world) as (here, _):
+        await until(lambda: ("kubernetes", "") in here)
+        assert here["kubernetes", ""].ports == ()
+        assert here["kubernetes", ""].left_out == ("443 (Too many open files)",)

@@ -36,7 +36,10 @@ class LocalPort(msgspec.Struct, frozen=True):
 
 
 class LocalService(msgspec.Struct, frozen=True):
-    """A Service, or one endpoint of a headless Service, on this machine; ``left_out`` are ports that are not TCP."""
+    """A Service, or one endpoint of a headless Service, on this machine.
+
+    ``left_out`` are ports that are not TCP, and such as cannot be listened on.
+    """
 
     namespace: str
     name: str
@@ -149,16 +152,21 @@ class ForwardedServices:
         namespace, name, label = key
         address = self._addresses.take(key)
         listeners = self._listeners[key] = []
-        ports = []
+        ports: list[LocalPort] = []
+        left_out = list(want.left_out)
         for port in want.ports:
             listener = Listener(
                 f"Service {namespace}/{name}", self._chooser(key, port), self._dialer, policy=InTurn(), tell=self._tell
             )
-            host, local = await self._listen(listener, address, port.port)
+            try:
+                host, local = await self._listen(listener, address, port.port)
+            except OSError as error:
+                left_out.append(f"{port.port} ({error.strerror or error})")
+                continue
             listeners.append(listener)
             ports.append(LocalPort(port.port, local, host, port.name))
             address = host
-        return LocalService(namespace, name, address, label, tuple(ports), want.left_out)
+        return LocalService(namespace, name, address, label, tuple(ports), tuple(left_out))
 
     def _chooser(self, key: Key, port: ServicePort) -> Callable[[], Sequence[Backend]]:
         namespace, name, label = key

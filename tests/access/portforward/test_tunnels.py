@@ -193,6 +193,52 @@ async def test_a_refused_tunnel_has_the_words_of_the_server(refusal, kind, sente
         assert refused.value.code == (refusal or 404)
 
 
+class Renewing:
+    """Credentials whose token has to be renewed, as often as a server refuses it."""
+
+    def __init__(self, renewable=True):
+        self.renewable = renewable
+        self.token = "Bearer old"
+
+    async def current(self):
+        return Identity(authorization=self.token)
+
+    def refused(self, identity):
+        self.token = "Bearer new"
+        return self.renewable
+
+
+async def test_an_expired_token_is_renewed_once():
+    async with container(shouting) as address, PortForwardServer() as server:
+        server.pods["default", "web-1"] = {8080: address}
+        server.expired = "Bearer old"
+        transport = Transport(Connection(server.url, Renewing()))
+        tunnels = Tunnels(transport)
+        assert await ask(tunnels, b"hello") == (b"HELLO", "")
+        assert server.tokens == ["Bearer old", "Bearer new"]
+        await tunnels.close()
+        await transport.close()
+
+
+async def test_a_token_that_cannot_be_renewed_is_refused():
+    async with PortForwardServer() as server:
+        server.expired = "Bearer old"
+        transport = Transport(Connection(server.url, Renewing(renewable=False)))
+        with pytest.raises(errors.Unauthorized):
+            await Tunnels(transport).connect(POD, 80)
+        await transport.close()
+
+
+async def test_the_tunnels_of_pods_that_are_gone_are_forgotten():
+    async with container(shouting) as address, PortForwardServer() as server, tunnels_to(server) as tunnels:
+        for number in (1, 2, 3):
+            server.pods["default", f"web-{number}"] = {8080: address}
+            connection = await tunnels.connect(("default", f"web-{number}", "u"), 8080)
+            await connection.close()
+            await server.tunnels[-1].websocket.close()
+        assert len(tunnels._tunnels) == 1
+
+
 async def test_a_server_that_is_not_there_is_an_error_of_the_api():
     async with PortForwardServer() as server:
         pass

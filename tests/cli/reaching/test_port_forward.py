@@ -94,6 +94,16 @@ def own_address():
         return probe.getsockname()[0]
 
 
+async def test_an_address_that_other_machines_can_reach_is_told(capsys):
+    async with forwarded_cluster() as world:
+        await world.pod("web-1")
+        words = ("pod/web-1", ":8080", "--address", f"127.0.0.1,{own_address()}")
+        async with forwarding(world, capsys, *words) as ((local,), told):
+            assert await ask(own_address(), local) == b"web-1:hello"
+            assert f"port {local} of {own_address()}: other machines can connect to it" in told()
+            assert "127.0.0.1" not in told()
+
+
 async def test_pods_and_workloads_are_targets_too(capsys):
     async with forwarded_cluster() as world:
         await world.pod("web-1", {"app": "web"})

@@ -52,6 +52,9 @@ class Tunnels:
 
     async def _open(self, pod: PodKey) -> Tunnel:
         namespace, name, _ = pod
+        for other, tunnels in list(self._tunnels.items()):  # of Pods that are gone
+            if other != pod and all(tunnel.closed for tunnel in tunnels):
+                del self._tunnels[other]
         path = PODS.path(namespace=namespace, name=name, subresource="portforward")
         websocket = await self._transport.websocket(Request("GET", path), PROTOCOL)
         if websocket.protocol != PROTOCOL:

@@ -63,6 +63,7 @@ def main(arguments: list[str]) -> int:
 async def _forward(
     options: argparse.Namespace, pairs: Sequence[PortPair], connection: Connection, ended: asyncio.Event
 ) -> None:
+    from seamark.cli.running.serving import loopback
     from seamark.forwarding.backends import Sticky
     from seamark.forwarding.listener import Listener
     from seamark.forwarding.targets import Impossible, follow
@@ -90,6 +91,8 @@ async def _forward(
                 listeners.append(listener)
                 leads_to = next((backend.port for backend in target.backends(remote)), remote)
                 for host, port in await _listen(listener, options.address.split(","), number):
+                    if not loopback(host):
+                        session.tell(f"port {port} of {host}: other machines can connect to it, without a password")
                     print(f"Forwarding from {f'[{host}]' if ':' in host else host}:{port} -> {leads_to}", flush=True)
             await ended.wait()
         finally:

@@ -49,16 +49,16 @@ def serve(config: Config, components: Collection[Component], ready: Callable[[Da
 
 def exposed(config: Config, components: Collection[Component]) -> Iterator[str]:
     """A sentence for every part that other machines can reach."""
-    if not _loopback(config.api.host):
+    if not loopback(config.api.host):
         yield (
             f"the API server listens on {config.api.host}: other machines can reach it; "
             "a client needs the admin's token, a token of --token-file or a certificate"
         )
-    if "dns" in components and not _loopback(config.dns_host):
+    if "dns" in components and not loopback(config.dns_host):
         yield f"DNS listens on {config.dns_host}: other machines can ask it, and it answers all of them"
 
 
-def _loopback(host: str) -> bool:
+def loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
