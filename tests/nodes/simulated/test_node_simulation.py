@@ -460,3 +460,17 @@ async def test_a_server_that_fails_half_of_the_time_only_takes_longer(world, see
     await world.pass_(60)
     assert await world.all(PODS) == []
     assert {ready(o) for o in await world.all(NODES)} == {"True"}
+
+
+async def test_extended_resources_that_a_node_is_given_can_be_asked_for(world):
+    await world.start(count=1)
+    await world.cluster.patch(NODES, "node-1", {"status": {"capacity": {"a.b/foo": "5"}}}, subresource="status")
+    await world.settle()
+    node = await world.cluster.get(NODES, "node-1")
+    assert node["status"]["allocatable"]["a.b/foo"] == "5"
+    asked = {"requests": {"a.b/foo": "3"}, "limits": {"a.b/foo": "3"}}
+    for name in ("one", "two"):
+        await world.make(name, containers=[{"name": "c", "image": "i", "resources": asked}])
+    assert (await world.pod("one"))["spec"]["nodeName"] == "node-1"
+    condition = (await world.pod("two"))["status"]["conditions"][0]
+    assert condition["message"] == "0/1 nodes are available: 1 Insufficient a.b/foo."

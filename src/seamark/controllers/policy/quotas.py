@@ -36,16 +36,14 @@ BATCH_SECONDS = 0.5
 _SHRINKING = (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS)  # kinds whose objects may use less without going
 
 
-class QuotaAmounts(View, frozen=True):
+class QuotaSpec(View, frozen=True):
     hard: dict[str, str] = msgspec.field(default_factory=dict)
-    used: dict[str, str] = msgspec.field(default_factory=dict)
     scopes: tuple[str, ...] = ()
     scope_selector: Object | None = None
 
 
 class Quota(ObjectView, frozen=True):
-    spec: QuotaAmounts = QuotaAmounts()
-    status: QuotaAmounts = QuotaAmounts()
+    spec: QuotaSpec = QuotaSpec()
 
 
 class QuotaController(Controller):
@@ -61,7 +59,8 @@ class QuotaController(Controller):
         everything.follow(self._changed)
 
     def _quota_changed(self, key: Key, old: Quota | None, new: Quota | None) -> None:
-        if new is not None and (old is None or old.spec != new.spec or new.spec.hard != new.status.hard):
+        # As in Kubernetes, a status that somebody else writes stays until the next count.
+        if new is not None and (old is None or old.spec != new.spec):
             self.queue.add(key)
 
     def _changed(self, resource: Resource, key: Key, old: AnyObject | None, new: AnyObject | None) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seamark.errors import Object
+from seamark.kinds.pod.resources import is_extended
 from seamark.kinds.values import times
 from seamark.kinds.values.quantity import canonical
 from seamark.kinds.wellknown import (
@@ -113,6 +114,7 @@ def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Obje
         if not node.spec.pod_cidrs:
             changes["spec"] = {"podCIDRs": list(place.pod_cidrs)}
     told = description(settings, node.name, hosts)
+    told["allocatable"] = {**told["allocatable"], **unannounced(node)}
     known = msgspec.json.decode(msgspec.json.encode(node.status))
     differs = {
         key: value
@@ -120,6 +122,12 @@ def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Obje
         if (not value.items() <= known.get(key, {}).items() if isinstance(value, dict) else value != known.get(key))
     }
     return changes, differs
+
+
+def unannounced(node: Node) -> dict[str, str]:
+    """The extended resources that a user gave the Node as its capacity; a kubelet makes them allocatable."""
+    capacity, allocatable = node.status.capacity, node.status.allocatable
+    return {name: str(q) for name, q in capacity.items() if is_extended(name) and allocatable.get(name) != q}
 
 
 # --- health ------------------------------------------------------------------------------------------

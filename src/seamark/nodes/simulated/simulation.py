@@ -25,6 +25,7 @@ from seamark.nodes.simulated.evictions import Evictions
 from seamark.nodes.simulated.heartbeats import Heartbeats
 from seamark.nodes.simulated.kubelet import Kubelets
 from seamark.nodes.simulated.lifecycle import MANAGER, Lifecycle, Silence
+from seamark.nodes.simulated.node_objects import unannounced
 from seamark.nodes.simulated.orphans import Orphans
 from seamark.nodes.simulated.registration import Registrations
 from seamark.nodes.simulated.roster import Roster
@@ -119,7 +120,7 @@ class Simulation(Derived):
             return
         was_running = (before := self.roster.get(name)) is not None and before.running
         member, another = self.roster.put(new)
-        if new.simulated and member is None:
+        if new.simulated and (member is None or unannounced(new)):
             self._registrations.queue.add(name)
         if member is not None and (another or member.running != was_running):
             self.kubelets.node_changed(member, new=another)
