@@ -10,7 +10,7 @@ import logging
 import os
 import resource
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -81,6 +81,7 @@ class UserspaceEngine:
         self._balancers: dict[str, dict[tuple[str, ...], Balancer]] = {}  # by Service, then by port
         self._surroundings = Surroundings(ThisNode(""))
         self._here: tuple[str, ...] = ()
+        self._addresses: dict[str, set[str]] = {}  # by Service; only if addresses are taken
         self._retry: Cancellable | None = None
         read = self._metrics.measured
         read("seamark_proxy_listeners", "Sockets on which Services are served.", lambda: float(len(self._listeners)))
@@ -106,13 +107,14 @@ class UserspaceEngine:
 
     async def apply(self, update: Update) -> None:
         if update.everything or update.surroundings != self._surroundings:
-            self._here = own_addresses()
+            taken = set().union(*self._addresses.values())
+            self._here = tuple(each for each in own_addresses() if each not in taken)
         self._surroundings = update.surroundings
         after = {key: {} if routes is None else self._openings(routes) for key, routes in update.routes.items()}
         if update.everything:
             after |= {key: {} for key in self._services.keys() - after.keys()}
         if self._taken is not None:
-            await self._taken.change(self._addresses(after))
+            await self._take(self._taken, update)
         before = {key: self._services.pop(key, {}) for key in after}
         self._services |= {key: places for key, places in after.items() if places}
         wanted = {place for places in after.values() for place in places}
@@ -151,10 +153,15 @@ class UserspaceEngine:
             return True
         return within(frontend.address, _LOOPBACK) or frontend.address in self._here
 
-    def _addresses(self, changed: Mapping[str, Mapping[Place, Opening]]) -> set[str]:
-        """The addresses of Services to take, as they are after a change."""
-        services = {**self._services, **changed}
-        return {each.frontend.address for places in services.values() for each in places.values()} - {""}
+    async def _take(self, taken: TakenAddresses, update: Update) -> None:
+        """Answer for the addresses of all Services, also of those without endpoints, so that the kernel refuses."""
+        addresses = {} if update.everything else dict(self._addresses)
+        for key, routes in update.routes.items():
+            addresses[key] = set() if routes is None else _addresses_of(routes)
+        if addresses != self._addresses:
+            # An address that connections still use is kept until a later change: without it they would end.
+            await taken.change(set().union(*addresses.values()) | self._tcp.local_addresses())
+            self._addresses = {key: each for key, each in addresses.items() if each}
 
     def _open(self, place: Place, opening: Opening) -> None:
         """Serve a place from now on, or serve it in another way."""
@@ -216,6 +223,11 @@ class UserspaceEngine:
     def _forget(self, service: str) -> None:
         """A Service that is not served leaves no affinity behind."""
         self._balancers.pop(service, None)
+
+
+def _addresses_of(service: ServiceRoutes) -> set[str]:
+    frontends = (each for route in service.routes for each in route.frontends)
+    return {*service.addresses, *(each.address for each in frontends if each.address)}
 
 
 def _exists(address: str) -> bool:

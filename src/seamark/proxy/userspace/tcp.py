@@ -110,6 +110,10 @@ class TcpForwarder:
         if self._sweeper is not None:
             self._sweeper.cancel()
 
+    def local_addresses(self) -> set[str]:
+        """The addresses to which clients of open connections have connected."""
+        return {link.front.sock.getsockname()[0] for link in self.links}
+
     # --- limits ----------------------------------------------------------------------------------------
 
     @property
