@@ -223,7 +223,8 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
     """The settings that follow from others, unless they are given.
 
     With a cluster of our own (``seamark up``), DNS listens where the top of the file says and knows the Pods.  The
-    profile says what namespaces get.  Without nodes there is no cloud, so Services get no addresses from a pool.
+    profile says what namespaces get.  Without nodes there is no cloud, so Services get no addresses from a pool
+    and claims no simulated volumes.
     """
     full = config.profile == "full"
     values = {
@@ -232,6 +233,7 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
         "surroundings.namespace_contents": full,
         "surroundings.root_certificates": full,
         "surroundings.load_balancer_pool": EXAMPLE_POOL if config.nodes.count else (),
+        "surroundings.storage_class": "standard" if full and config.nodes.count else "",
     }
     issuer = f"https://kubernetes.default.svc.{config.cluster_domain.rstrip('.')}"
     issuers = (issuer,) if config.tokens.issuers == DEFAULT_TOKENS.issuers else config.tokens.issuers

@@ -40,6 +40,7 @@ from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config, ConfigError
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
 from seamark.controllers.identity.controllers import add_identity
+from seamark.controllers.storage.matching import PROVISIONER
 from seamark.errors import ApiError
 from seamark.kinds.resource import NAMESPACES, NODES, SERVICES
 from seamark.kinds.service.allocation import first_address
@@ -146,6 +147,8 @@ class Daemon:
         await bootstrap.make_ranges(cluster, self.config.network)
         await bootstrap.make_priority_classes(cluster)
         await bootstrap.make_api_services(cluster, self.api.kinds)
+        if "surroundings" in self.components and (storage_class := self.config.surroundings.storage_class):
+            await bootstrap.make_storage_class(cluster, storage_class, PROVISIONER)
         if fresh:
             # The first versions of a new cluster are internal: a client that watches from one is told to list again.
             await store.compact(self.api.cache.revision)

@@ -25,9 +25,11 @@ from seamark.kinds.resource import (
     PRIORITY_CLASSES,
     SERVICE_CIDRS,
     SERVICES,
+    STORAGE_CLASSES,
     Resource,
 )
 from seamark.kinds.service.allocation import first_address
+from seamark.kinds.storage.storageclass import DEFAULT_ANNOTATION
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
 log = logging.getLogger("seamark.api")
@@ -55,6 +57,17 @@ async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:
     """One APIService for each version of each group that this server answers for."""
     served = {(kind.resource.group, kind.resource.version) for kind in kinds}
     await asyncio.gather(*(_ensure(cluster, API_SERVICES, service) for service in local_services(sorted(served))))
+
+
+async def make_storage_class(cluster: Cluster, name: str, provisioner: str) -> None:
+    """The default StorageClass of a cluster with simulated nodes."""
+    annotations = {DEFAULT_ANNOTATION: "true"}
+    wanted = {
+        "metadata": {"name": name, "annotations": annotations},
+        "provisioner": provisioner,
+        "allowVolumeExpansion": True,
+    }
+    await _ensure(cluster, STORAGE_CLASSES, wanted)
 
 
 async def keep_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:

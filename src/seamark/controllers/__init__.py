@@ -3,6 +3,7 @@
 - ``discovery``: writes the Endpoints and EndpointSlices of Services, in our own cluster or in any other
 - ``probes``: keeps hand-made endpoints ready or not ready by health checks, in our own cluster or in any other
 - ``workloads``: creates and deletes the Pods of Deployments, StatefulSets, DaemonSets and the like
+- ``storage``: gives PersistentVolumeClaims their volumes
 - ``policy``: counts for ResourceQuotas, and says what PodDisruptionBudgets allow
 - ``housekeeping``: what else a cluster of our own needs: garbage collection, namespaces, addresses, Event expiry
 - ``identity``: the tokens that are kept in Secrets, and CertificateSigningRequests

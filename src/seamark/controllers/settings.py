@@ -6,6 +6,7 @@ import msgspec
 
 from seamark.access.leader import Timing
 from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, check_pool
+from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.settings import Section, parse_listen, setting
 
@@ -93,16 +94,26 @@ class SurroundingsSettings(Section, frozen=True):
             "--load-balancer-pool CIDR,…|none",
         ),
     ] = EXAMPLE_POOL
+    storage_class: Annotated[
+        str,
+        setting(
+            "The default StorageClass, whose claims get simulated volumes; empty: there is none, which is the default "
+            "without nodes and with `--profile plain`.",
+            "--storage-class NAME",
+        ),
+    ] = "standard"
     keep_events_seconds: Annotated[float, setting("Seconds an Event stays after it last changed.")] = 3600.0
 
     def __post_init__(self) -> None:
         check_pool(self.load_balancer_pool)
+        if self.storage_class and (wrong := dns_subdomain(self.storage_class)):
+            raise ValueError(f"storage_class is the name of a StorageClass, not {self.storage_class!r}: {wrong[0]}")
         if self.keep_events_seconds <= 0:
             raise ValueError(f"keep_events_seconds is a time in seconds, not {self.keep_events_seconds}")
 
     def bare(self) -> Self:
         """For an API server alone, which has no cloud around it."""
-        return msgspec.structs.replace(self, load_balancer_pool=())
+        return msgspec.structs.replace(self, load_balancer_pool=(), storage_class="")
 
 
 class ElectionSettings(Section, frozen=True):

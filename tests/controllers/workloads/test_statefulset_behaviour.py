@@ -235,3 +235,47 @@ async def test_at_rest_nothing_is_written():
         before = await here.quiet()
         here.controllers.nudge("statefulset-controller", "default/db")
         assert await here.quiet() == before
+
+
+# --- claims -----------------------------------------------------------------------------------------
+
+CLAIM = {
+    "metadata": {"name": "data", "labels": {"tier": "disk"}, "annotations": {"a": "b"}},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+async def test_every_place_has_its_claims_which_stay_by_default():
+    async with world() as here:
+        await here.create("StatefulSet", "db", spec(replicas=2, volumeClaimTemplates=[CLAIM]))
+        await here.until(lambda: settled(here))
+        assert await here.names("PersistentVolumeClaim") == ["data-db-0", "data-db-1"]
+        made = await here.get("PersistentVolumeClaim", "data-db-1")
+        assert made["metadata"]["labels"] == {"tier": "disk", **LABELS}
+        assert made["metadata"]["annotations"] == {"a": "b"}
+        assert "ownerReferences" not in made["metadata"]
+        await here.patch("StatefulSet", "db", {"spec": {"replicas": 1}})
+        await here.until(lambda: settled(here))
+        assert await here.names("PersistentVolumeClaim") == ["data-db-0", "data-db-1"]
+
+
+async def test_claims_may_go_with_their_pods_and_with_the_set():
+    async with world() as here:
+        policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+        more = {"volumeClaimTemplates": [CLAIM], "persistentVolumeClaimRetentionPolicy": policy}
+        await here.create("StatefulSet", "db", spec(replicas=2, **more))
+        await here.until(lambda: settled(here))
+        kept = await here.get("PersistentVolumeClaim", "data-db-0")
+        assert [owner["kind"] for owner in kept["metadata"]["ownerReferences"]] == ["StatefulSet"]
+        await here.patch("StatefulSet", "db", {"spec": {"replicas": 1}})
+        await here.until(lambda: settled(here))
+
+        async def left():
+            claims = [
+                await here.get("PersistentVolumeClaim", name) for name in await here.names("PersistentVolumeClaim")
+            ]
+            return [c["metadata"]["name"] for c in claims if not c["metadata"].get("deletionTimestamp")] == [
+                "data-db-0"
+            ]
+
+        await here.until(left)

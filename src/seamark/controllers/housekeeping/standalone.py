@@ -16,6 +16,9 @@ from seamark.controllers.policy import budgets, quotas
 from seamark.controllers.policy.budgets import DisruptionController
 from seamark.controllers.policy.quotas import QuotaController
 from seamark.controllers.settings import SurroundingsSettings
+from seamark.controllers.storage import binding_controller, protection_controller
+from seamark.controllers.storage.binding_controller import BindingController
+from seamark.controllers.storage.protection_controller import ProtectionController
 from seamark.controllers.workloads.controllers import add_workloads
 from seamark.kinds.table import Kinds
 from seamark.runtime.manager import Manager
@@ -28,6 +31,8 @@ def add_housekeeping(
     add_workloads(manager, cluster_for("kube-controller-manager"))
     add_surroundings(manager, cluster_for, settings, authority=authority)
     manager.add(DisruptionController(manager, cluster_for(budgets.NAME)))
+    manager.add(BindingController(manager, cluster_for(binding_controller.NAME)))
+    manager.add(ProtectionController(manager, cluster_for(protection_controller.NAME)))
 
 
 def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds) -> None:

@@ -39,6 +39,13 @@ class Ordinals(View, frozen=True):
     start: int = 0
 
 
+class ClaimRetention(View, frozen=True):
+    """What becomes of the claims: ``Retain`` or ``Delete``."""
+
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
+
+
 class StatefulSetSpec(View, frozen=True):
     replicas: int = 1
     selector: dict[str, Any] | None = None
@@ -47,6 +54,7 @@ class StatefulSetSpec(View, frozen=True):
     pod_management_policy: str = "OrderedReady"
     update_strategy: UpdateStrategy = UpdateStrategy()
     volume_claim_templates: tuple[dict[str, Any], ...] = ()
+    persistent_volume_claim_retention_policy: ClaimRetention = ClaimRetention()
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
     ordinals: Ordinals = Ordinals()
@@ -267,15 +275,31 @@ def new_pod(stateful_set: StatefulSet, template: Template, creation: Creation) -
     return pod
 
 
-def _volumes(stateful_set: StatefulSet, template: Template, place: int) -> list[Object]:
-    """A volume for each claim, followed by the template's volumes with other names.
-
-    The claims themselves are not created, because this server does not have PersistentVolumeClaims.
-    """
+def claim_names(stateful_set: StatefulSet, place: int) -> dict[str, str]:
+    """The claims of the Pod at a place, by the names of their templates."""
     names = [(claim.get("metadata") or {}).get("name", "") for claim in stateful_set.spec.volume_claim_templates]
-    claimed = [
-        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{stateful_set.metadata.name}-{place}"}}
-        for name in names
-    ]
+    return {name: f"{name}-{stateful_set.metadata.name}-{place}" for name in names}
+
+
+def new_claims(stateful_set: StatefulSet, place: int) -> list[Object]:
+    """The claims that the Pod at a place needs."""
+    meta, names = stateful_set.metadata, claim_names(stateful_set, place)
+    selected = (stateful_set.spec.selector or {}).get("matchLabels") or {}
+    made = []
+    for template, name in zip(stateful_set.spec.volume_claim_templates, names.values(), strict=True):
+        given = template.get("metadata") or {}
+        about: Object = {"name": name, "labels": {**(given.get("labels") or {}), **selected}}
+        if given.get("annotations"):
+            about["annotations"] = given["annotations"]
+        if stateful_set.spec.persistent_volume_claim_retention_policy.when_deleted == "Delete":
+            about["ownerReferences"] = [owner_reference(STATEFUL_SETS, meta)]
+        made.append({"metadata": about, "spec": template.get("spec") or {}})
+    return made
+
+
+def _volumes(stateful_set: StatefulSet, template: Template, place: int) -> list[Object]:
+    """A volume for each claim, followed by the template's volumes with other names."""
+    names = claim_names(stateful_set, place)
+    claimed = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in names.items()]
     own = (template.get("spec") or {}).get("volumes") or ()
     return claimed + [volume for volume in own if volume.get("name") not in names]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from seamark.access.cluster import Receipt
 from seamark.access.correlation import Reference
 from seamark.access.informer import Informer
 from seamark.controllers.workloads.history import Collision, History, Revision, restored
@@ -18,17 +19,20 @@ from seamark.controllers.workloads.statefulset import (
     MemberChanges,
     Revisions,
     StatefulSet,
+    claim_names,
     count,
+    new_claims,
     new_pod,
     ordinal,
     plan,
     revision_of,
 )
 from seamark.controllers.workloads.workload import WorkloadController, Workplace
-from seamark.errors import ApiError, NotFound
-from seamark.kinds.resource import PODS, STATEFUL_SETS
+from seamark.errors import AlreadyExists, ApiError, NotFound, Object
+from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from seamark.kinds.wellknown import POD_NAME_LABEL
 from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.workloads import owner_reference
 from seamark.runtime.controller import Again
 from seamark.runtime.queue import Key
 
@@ -127,9 +131,42 @@ class StatefulSetController(WorkloadController[StatefulSet]):
         templates = {revision.metadata.name: restored(revision) for revision in revisions}
         for pod in change.relabel:
             await self._relabel(pod)
+        if stateful_set.spec.volume_claim_templates:
+            await self._keep_claims(about, stateful_set, change)
         made = [new_pod(stateful_set, templates[creation.revision], creation) for creation in change.create]
         failure = await self._keeper.create(key, about, made)
         return failure or await self._keeper.delete(key, about, change.delete)
+
+    async def _keep_claims(self, about: Reference, stateful_set: StatefulSet, change: MemberChanges) -> None:
+        """Create the claims of new Pods; those of Pods that go for good may go with them."""
+        meta = stateful_set.metadata
+        for creation in change.create:
+            pod = f"{meta.name}-{creation.ordinal}"
+            for wanted in new_claims(stateful_set, creation.ordinal):
+                await self._create_claim(about, meta.namespace, pod, wanted)
+        if stateful_set.spec.persistent_volume_claim_retention_policy.when_scaled != "Delete":
+            return
+        for gone in change.delete:
+            place = ordinal(meta.name, gone.metadata.name)
+            if place is None or place in stateful_set.places:
+                continue
+            patch = {"metadata": {"ownerReferences": [owner_reference(PODS, gone.metadata)]}}
+            for name in claim_names(stateful_set, place).values():
+                with suppress(NotFound):
+                    await self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, name, patch, namespace=meta.namespace)
+
+    async def _create_claim(self, about: Reference, namespace: str, pod: str, wanted: Object) -> None:
+        name = wanted["metadata"]["name"]
+        said = f"Claim {name} Pod {pod} in StatefulSet {about.name}"
+        try:
+            await self._cluster.create(PERSISTENT_VOLUME_CLAIMS, wanted, namespace=namespace, as_=Receipt)
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            message = f"create {said} failed error: {error}"
+            self._recorder.record(about, "Warning", reason="FailedCreate", message=message)
+            raise
+        self._recorder.record(about, "Normal", reason="SuccessfulCreate", message=f"create {said} success")
 
     async def _relabel(self, pod: Pod) -> None:
         """Give an adopted Pod the labels of its identity."""

@@ -34,6 +34,7 @@ from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
+from seamark.rules.objects.storage import Claim
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -57,6 +58,7 @@ class Scheduler(Controller):
         nodes: Informer[Node],
         namespaces: Informer[Namespace],
         budgets: Informer[Budget],
+        claims: Informer[Claim],
         settings: NodeSettings,
     ) -> None:
         super().__init__("scheduler", manager, workers=settings.workers, retry=RETRY)
@@ -65,6 +67,8 @@ class Scheduler(Controller):
         self.watch(nodes, self._node_changed)
         self._pods = self.watch(pods, self._pod_changed)
         self._budgets = self.watch(budgets, lambda key, old, new: None)
+        self._claims = self.watch(claims, self._claim_changed)
+        self._waiting: dict[Key, set[Key]] = {}  # claim → the Pods that wait for its volume
         self._settings = settings
         self._events = manager.recorder(cluster, settings.scheduler)
         self._clock = manager.clock
@@ -89,6 +93,7 @@ class Scheduler(Controller):
         self._kinds.clear()
         self._nominated.clear()
         self._tried.clear()
+        self._waiting.clear()
 
     def _undisclosed(self, decided: Occupant) -> bool:
         pod = self._pods.by_key(decided.key)
@@ -129,6 +134,11 @@ class Scheduler(Controller):
                 self._retry()
         elif old is None or not _same_question(old, new):
             self.queue.add(key)
+
+    def _claim_changed(self, key: Key, old: Claim | None, new: Claim | None) -> None:
+        if new is not None and key in self._waiting:
+            for pod in self._waiting.pop(key):
+                self.queue.add(pod)
 
     def _retry(self) -> None:
         """Something happened that may help: try one Pod of each group, and after a success the next."""
@@ -189,6 +199,9 @@ class Scheduler(Controller):
             return
         if (known := self.occupancy.get(key)) is not None and known.uid == pod.metadata.uid:
             return  # already decided, and the write is under way
+        if pod.spec.volumes and (problem := self._claim_problem(pod)):
+            await self._explain(pod, Decision(message=problem))
+            return
         decision, preemption = self._decide(pod)
         if decision.node:
             kind = self._unpark(key)
@@ -233,6 +246,21 @@ class Scheduler(Controller):
             and not pod.finished
             and spec.scheduler_name == self._settings.scheduler
         )
+
+    def _claim_problem(self, pod: Pod) -> str:
+        """Why the Pod has to wait for one of its claims; it is looked at again when that claim changes."""
+        for key in pod.claims:
+            claim = self._claims.by_key(key)
+            if claim is not None and claim.bound:
+                continue
+            self._waiting.setdefault(key, set()).add(pod.metadata.key)
+            wrong = "pod has unbound immediate PersistentVolumeClaims"
+            if claim is None:
+                wrong = f'persistentvolumeclaim "{key.partition("/")[2]}" not found'
+            none = f"0/{len(self.occupancy.rooms)} nodes are available"
+            helpless = f"{len(self.occupancy.rooms)} Preemption is not helpful for scheduling."
+            return f"{none}: {wrong}. preemption: {none}: {helpless}"
+        return ""
 
     async def _bind(self, pod: Pod, node: str) -> None:
         meta = pod.metadata

@@ -14,6 +14,7 @@ Reading order:
 - ``endpointslice``: EndpointSlice
 - ``network``: IPAddress and ServiceCIDR
 - ``namespace``: Namespace
+- ``storage``: PersistentVolume, PersistentVolumeClaim and StorageClass
 - ``budget``: PodDisruptionBudget
 - ``workloads``: what Deployments, ReplicaSets, StatefulSets and DaemonSets have in common
 

@@ -70,8 +70,21 @@ class SpreadConstraint(View, frozen=True):
     node_taints_policy: str | None = None
 
 
+class ClaimName(View, frozen=True):
+    claim_name: str = ""
+
+
+class PodVolume(View, frozen=True):
+    """A volume, as far as it has to do with claims."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimName | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
 class PodSpec(View, frozen=True):
     node_name: str = ""
+    volumes: tuple[PodVolume, ...] = ()
     hostname: str = ""
     subdomain: str = ""
     containers: tuple[Container, ...] = ()
@@ -169,6 +182,18 @@ class Pod(ObjectView, frozen=True):
 
     def condition(self, type: str) -> Condition | None:
         return condition_of(self.status.conditions, type)
+
+    @property
+    def claims(self) -> list[str]:
+        """The keys of the PersistentVolumeClaims that it uses."""
+        meta = self.metadata
+        found = []
+        for volume in self.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                found.append(f"{meta.namespace}/{volume.persistent_volume_claim.claim_name}")
+            elif volume.ephemeral is not None:
+                found.append(f"{meta.namespace}/{meta.name}-{volume.name}")
+        return found
 
     @property
     def ready(self) -> bool:
