@@ -5,6 +5,7 @@
 - ``workloads``: creates and deletes the Pods of Deployments, StatefulSets, DaemonSets and the like
 - ``storage``: gives PersistentVolumeClaims their volumes
 - ``policy``: counts for ResourceQuotas, and says what PodDisruptionBudgets allow
+- ``batch``: runs the Pods of Jobs, and makes the Jobs of CronJobs
 - ``housekeeping``: what else a cluster of our own needs: garbage collection, namespaces, addresses, Event expiry
 - ``identity``: the tokens that are kept in Secrets, and CertificateSigningRequests
 - ``settings``: the settings of all controllers

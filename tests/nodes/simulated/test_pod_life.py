@@ -43,8 +43,9 @@ def delete(pod, at, grace):
 class Watched:
     """A Pod that is looked at whenever it asks for it, and between."""
 
-    def __init__(self, pod, ips=IPS, forgetful=False):
+    def __init__(self, pod, ips=IPS, forgetful=False, rules=RULES):
         self.pod = pod
+        self.rules = rules
         self.ips = ips
         self.now = T0
         self.forgetful = forgetful
@@ -58,7 +59,9 @@ class Watched:
     def look(self):
         parsed, _ = orders.parse(self.pod.metadata.annotations)
         moments = self.moments or pod_life.recover(self.pod, self.now)
-        step = pod_life.next_status(self.pod, now=self.now, ips=self.ips, moments=moments, orders=parsed, rules=RULES)
+        step = pod_life.next_status(
+            self.pod, now=self.now, ips=self.ips, moments=moments, orders=parsed, rules=self.rules
+        )
         self.notes += step.notes
         self.moments = None if self.forgetful else step.moments
         if step.status != self.pod.status:
@@ -225,6 +228,29 @@ def test_running_to_completion(policy, order, phase, reason):
     writes = pod.writes
     pod.pass_(1000)
     assert (pod.writes, pod.again) == (writes, None)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_work_that_ends_does_so_by_default(policy):
+    pod = Watched(make(restartPolicy=policy))
+    assert pod.shown == "Running True"
+    pod.pass_(1)
+    assert pod.shown == "Succeeded False"
+    endless = Watched(make({"complete-after": "never"}, restartPolicy=policy))
+    endless.pass_(1000)
+    assert endless.shown == "Running True"
+
+
+def test_images_that_fail():
+    rules = msgspec.structs.replace(RULES, failing_images=("example.com/broken*",))
+    broken = [{"name": "c", "image": "example.com/broken:1"}]
+    pod = Watched(make(restartPolicy="Never", containers=broken), rules=rules)
+    pod.pass_(1)
+    assert (pod.shown, pod.container.state.terminated.exit_code) == ("Failed False", 1)
+    pod = Watched(make(containers=broken), rules=rules)
+    pod.pass_(5)
+    assert pod.container.state.waiting.reason == "CrashLoopBackOff"
+    assert Watched(make(), rules=rules).shown == "Running True"
 
 
 def test_on_failure_is_started_again_until_it_succeeds():

@@ -1,10 +1,15 @@
-"""Creates the controllers of all workloads, which share their indexes of Pods."""
+"""Creates the controllers of all workloads, Jobs among them, which share their indexes of Pods."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from seamark.access.cluster import Cluster
+from seamark.controllers.batch.cronjob import CronJob
+from seamark.controllers.batch.cronjob_controller import CronJobController
+from seamark.controllers.batch.job import Job
+from seamark.controllers.batch.job_controller import JobController
+from seamark.controllers.batch.tracked_pods import TrackedPods
 from seamark.controllers.workloads.daemonset import DaemonSet
 from seamark.controllers.workloads.daemonset_controller import DaemonSetController
 from seamark.controllers.workloads.deployment import Deployment
@@ -18,8 +23,10 @@ from seamark.controllers.workloads.statefulset_controller import StatefulSetCont
 from seamark.controllers.workloads.workload import BATCH_SECONDS, WorkloadController, Workplace
 from seamark.kinds.resource import (
     CONTROLLER_REVISIONS,
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    JOBS,
     NODES,
     PODS,
     REPLICA_SETS,
@@ -38,6 +45,7 @@ def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SE
     sets = Dependants(informers.of(REPLICA_SETS, as_=ReplicaSet))
     revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))
     counted = informers.of(REPLICATION_CONTROLLERS, as_=ReplicationController)
+    jobs = informers.of(JOBS, as_=Job)
     controllers: tuple[WorkloadController[Any], ...] = (
         DeploymentController(informers.of(DEPLOYMENTS, as_=Deployment), sets, pods, place),
         ReplicasController("replicaset-controller", REPLICA_SETS, sets.informer, pods, place),
@@ -50,6 +58,10 @@ def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SE
             informers.of(NODES, as_=Node),
             place,
         ),
+        JobController(jobs, pods, place),
     )
     # The indexes come first, so that they contain a change before a controller handles it.
-    manager.add(*(each.owners for each in controllers), pods, sets, revisions, *controllers)
+    manager.add(
+        *(each.owners for each in controllers), pods, sets, revisions, *controllers, TrackedPods(jobs, pods, place)
+    )
+    manager.add(CronJobController(informers.of(CRON_JOBS, as_=CronJob), jobs, place))

@@ -178,12 +178,17 @@ def claim(
 
 
 class Claims(Generic[D]):
-    """Carries out the claims of workloads of one kind on one resource."""
+    """Carries out the claims of workloads of one kind on one resource.
 
-    def __init__(self, cluster: Cluster, owner: Resource, dependant: Resource) -> None:
+    With ``finalizer``, what is adopted gets it, and what is released loses it.
+    """
+
+    def __init__(self, cluster: Cluster, owner: Resource, dependant: Resource, *, finalizer: str = "") -> None:
         self._cluster = cluster
         self._owner = owner
         self._dependant = dependant
+        self._given: dict[str, Any] = {"finalizers": [finalizer]} if finalizer else {}
+        self._taken: dict[str, Any] = {"$deleteFromPrimitiveList/finalizers": [finalizer]} if finalizer else {}
 
     async def make(self, owner: Workload, claimed: Claim[D]) -> list[D]:
         """Adopt and release; returns what the workload owns afterwards, including what it adopted."""
@@ -204,7 +209,7 @@ class Claims(Generic[D]):
 
     async def _adopt(self, owner: Workload, orphan: Metadata) -> bool:
         reference = owner_reference(self._owner, owner.metadata)
-        patch = {"metadata": {"uid": orphan.uid, "ownerReferences": [reference]}}
+        patch = {"metadata": {"uid": orphan.uid, "ownerReferences": [reference], **self._given}}
         try:
             await self._cluster.patch(self._dependant, orphan.name, patch, namespace=orphan.namespace, type="strategic")
         except NotFound:
@@ -213,7 +218,7 @@ class Claims(Generic[D]):
 
     async def _release(self, owner: Workload, dependant: Metadata) -> None:
         reference = {"$patch": "delete", "uid": owner.metadata.uid}
-        patch = {"metadata": {"uid": dependant.uid, "ownerReferences": [reference]}}
+        patch = {"metadata": {"uid": dependant.uid, "ownerReferences": [reference], **self._taken}}
         try:
             await self._cluster.patch(
                 self._dependant, dependant.name, patch, namespace=dependant.namespace, type="strategic"

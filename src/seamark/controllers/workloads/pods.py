@@ -126,7 +126,7 @@ class PodKeeper:
 
     def _named(self, pod: Object, workload: str) -> Object:
         """The Pod with a name: its own if it has one, or a random one that is most likely free."""
-        prefix = name_prefix(workload)
+        prefix = pod["metadata"].get("generateName") or name_prefix(workload)
         chosen = prefix[:_LONGEST_BASE] + "".join(self._chance.choices(ALPHABET, k=5))
         return {**pod, "metadata": {"generateName": prefix, "name": chosen, **pod["metadata"]}}
 

@@ -6,6 +6,7 @@ for a delay.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from seamark import errors
@@ -46,7 +47,13 @@ class Kubelets(Controller):
         self._roster = roster
         self._events = manager.recorder(cluster, "kubelet")
         self._clock = manager.clock
-        self._rules = Rules(settings.stop_after, settings.crash_backoff, settings.crash_backoff_cap)
+        self._rules = Rules(
+            settings.stop_after,
+            settings.crash_backoff,
+            settings.crash_backoff_cap,
+            settings.complete_after if settings.complete_after >= 0 else inf,
+            settings.failing_images,
+        )
         self._moments: dict[str, Moments] = {}  # by uid
         self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with the annotations they were read from
         self._settled: dict[str, tuple[str, float | None]] = {}  # by uid: a version that needs no write, and until when

@@ -6,7 +6,7 @@
     seamark.dev/flap: 5s              ready for so long, then not ready for so long, and so on
     seamark.dev/fail-after: 10s       containers end in failure this long after they started …
     seamark.dev/exit-code: "3"        … with this exit code (1 if not told)
-    seamark.dev/complete-after: 2s    containers end well this long after they started
+    seamark.dev/complete-after: 2s    containers end well this long after they started; "never": not by themselves
     seamark.dev/stop-after: 20s       takes so long to end when deleted, if its grace period lets it
 
 An annotation that is not valid is ignored, and an Event says so.
@@ -15,6 +15,7 @@ An annotation that is not valid is ignored, and an Event says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 import msgspec
@@ -34,7 +35,7 @@ class Orders(msgspec.Struct, frozen=True):
     flap: float | None = None
     fail_after: float | None = None
     exit_code: int = 1
-    complete_after: float | None = None
+    complete_after: float | None = None  # infinite for "never"
     stop_after: float | None = None
 
 
@@ -77,6 +78,11 @@ def _period(text: str) -> float:
     return seconds
 
 
+def _end(text: str) -> float:
+    """A duration, or ``never``."""
+    return inf if text == "never" else duration(text)
+
+
 def _never(text: str) -> bool:
     if text != "never":
         raise ValueError(text)
@@ -98,6 +104,6 @@ _KNOWN: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "flap": ("flap", _period, _TIME),
     "fail-after": ("fail_after", duration, _TIME),
     "exit-code": ("exit_code", _exit_code, "a number from 1 to 255"),
-    "complete-after": ("complete_after", duration, _TIME),
+    "complete-after": ("complete_after", _end, f'{_TIME}, or "never"'),
     "stop-after": ("stop_after", duration, _TIME),
 }

@@ -14,7 +14,9 @@ continues where the last one stopped.  :class:`Moments` only adds precision, bec
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from functools import partial
+from math import inf
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +29,7 @@ from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, Po
 
 KILLED = 137
 _HAIR = 1e-5  # seconds: a flap is due this much early, because floats since the epoch are not exact
+FAIL_AFTER = 1.0  # seconds that a container with a failing image runs at most
 FORGET_CRASHES_AFTER = 600.0  # after running for so many seconds, earlier crashes no longer count
 
 
@@ -43,6 +46,8 @@ class Rules(msgspec.Struct, frozen=True):
     stop_after: float = 0.1
     backoff: float = 10.0
     backoff_cap: float = 300.0
+    complete_after: float = 1.0  # of Pods that are not started again when they have ended well; infinite for never
+    failing_images: tuple[str, ...] = ()
 
 
 USUAL = Rules()
@@ -158,7 +163,17 @@ class _Life:
             for after, code in ((orders.fail_after, orders.exit_code), (orders.complete_after, 0))
             if after is not None
         ]
-        return min(endings, default=None)
+        usual = self.rules.complete_after
+        if any(fnmatchcase(each.image, image) for image in self.rules.failing_images for each in self._containers):
+            endings.append((started + min(usual, FAIL_AFTER), orders.exit_code))
+        elif not endings and self.pod.spec.restart_policy != "Always":
+            endings.append((started + usual, 0))
+        ending = min(endings, default=(inf, 0))
+        return ending if ending[0] < inf else None
+
+    @property
+    def _containers(self) -> tuple[Container, ...]:
+        return self.pod.spec.containers + self.pod.spec.init_containers
 
     def _over(self) -> bool:
         """Whether containers that have ended are not restarted."""

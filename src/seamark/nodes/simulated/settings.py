@@ -37,6 +37,16 @@ class NodeSettings(Section, frozen=True):
     lease: Annotated[int, setting("Seconds for which such a Lease is valid.")] = 40
     grace: Annotated[float, setting("Seconds without a heartbeat after which a node is NotReady.")] = 50.0
     stop_after: Annotated[float, setting("Seconds that a simulated process takes to end.")] = 0.1
+    complete_after: Annotated[
+        float,
+        setting(
+            "Seconds that Pods with restartPolicy Never or OnFailure run until they complete; negative: they do not "
+            "end."
+        ),
+    ] = 1.0
+    failing_images: Annotated[
+        tuple[str, ...], setting("Images whose containers end in failure; `*` stands for any text.")
+    ] = ()
     crash_backoff: Annotated[
         float, setting("Seconds before the second restart of a failing container; doubled each time.")
     ] = 10.0

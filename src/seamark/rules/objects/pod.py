@@ -250,6 +250,7 @@ class Pod(ObjectView, frozen=True):
             and mine.deletion_timestamp == its.deletion_timestamp
             and mine.labels == its.labels
             and mine.owner_references == its.owner_references
+            and mine.finalizers == its.finalizers
             and self.spec.node_name == other.spec.node_name
             and self.status.phase == other.status.phase
             and self.status.conditions == other.status.conditions
