@@ -22,7 +22,7 @@ from seamark.kinds.resource import (
     STATEFUL_SETS,
 )
 from seamark.rules.objects.budget import Budget
-from seamark.rules.objects.metadata import ObjectView, OwnerReference, View
+from seamark.rules.objects.metadata import ObjectView, OwnerReference, View, namespace_of
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Again, Controller, Expected
 from seamark.runtime.manager import Manager
@@ -57,9 +57,9 @@ class DisruptionController(Controller):
         self._recorder = manager.recorder(cluster, "controllermanager")
         informers = manager.informers
         self._budgets = self.watch(informers.of(POD_DISRUPTION_BUDGETS, as_=Budget), self._budget_changed)
-        self._by_namespace = self._budgets.index("namespace", lambda budget: (budget.metadata.namespace,))
+        self._by_namespace = self._budgets.index("namespace", namespace_of)
         self._pods = self.watch(informers.of(PODS, as_=Pod), self._pod_changed)
-        self._pods_by_namespace = self._pods.index("namespace", lambda pod: (pod.metadata.namespace,))
+        self._pods_by_namespace = self._pods.index("namespace", namespace_of)
 
     def _budget_changed(self, key: Key, old: Budget | None, new: Budget | None) -> None:
         if new is not None:

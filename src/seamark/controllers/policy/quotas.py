@@ -20,7 +20,7 @@ from seamark.errors import Object
 from seamark.kinds.policy.usage import counted_by, in_scope, total, used_by
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
 from seamark.kinds.values import times
-from seamark.rules.objects.metadata import ObjectView, View
+from seamark.rules.objects.metadata import ObjectView, View, namespace_of
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
@@ -55,7 +55,7 @@ class QuotaController(Controller):
         self._everything = everything
         self._clock = manager.clock
         self._quotas = self.watch(manager.informers.of(RESOURCE_QUOTAS, as_=Quota), self._quota_changed)
-        self._by_namespace = self._quotas.index("namespace", lambda quota: (quota.metadata.namespace,))
+        self._by_namespace = self._quotas.index("namespace", namespace_of)
         everything.follow(self._changed)
 
     def _quota_changed(self, key: Key, old: Quota | None, new: Quota | None) -> None:

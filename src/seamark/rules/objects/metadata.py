@@ -55,6 +55,11 @@ class ObjectView(View, frozen=True):
     metadata: Metadata
 
 
+def namespace_of(view: ObjectView) -> tuple[str, ...]:
+    """The key of an index by namespace; one function for all, because readers share indexes by their function."""
+    return (view.metadata.namespace,)
+
+
 class Written(ObjectView, frozen=True):
     """The answer to a write.  Only its metadata is decoded: the writer knows the rest."""
 
