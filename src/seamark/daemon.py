@@ -34,6 +34,7 @@ from seamark.api.authentication import read_token_file
 from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.identity.keys import KeyFileError, KeyRing
+from seamark.api.rbac.keeping import make_roles
 from seamark.api.server import ApiServer
 from seamark.api.settings import ApiSettings
 from seamark.clock import SYSTEM_CLOCK
@@ -126,6 +127,7 @@ class Daemon:
             tokens |= _more_users(Path(self.config.api.token_file))
         self.api = ApiServer(
             store,
+            rbac=self.config.profile == "full",
             keys=self._token_keys(authority),
             token_settings=self.config.tokens,
             plugins=PLUGINS if self.config.profile == "full" else PLAIN,
@@ -144,6 +146,8 @@ class Daemon:
         cluster = self.api.cluster("apiserver")
         fresh = not self.api.cache.of(NAMESPACES).entries
         await bootstrap.make_namespaces(cluster)
+        if self.config.profile == "full":
+            await make_roles(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
         await bootstrap.make_priority_classes(cluster)
         await bootstrap.make_api_services(cluster, self.api.kinds)

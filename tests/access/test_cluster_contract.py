@@ -15,7 +15,7 @@ from seamark.access.informer import Informer
 from seamark.access.leader import LeaderElection
 from seamark.access.remote import RemoteCluster
 from seamark.api.authorization import User
-from seamark.config import ApiSettings, Config
+from seamark.config import settled
 from seamark.daemon import Daemon
 from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, SERVICES, Resource
 from virtual_time import HastyClock
@@ -40,7 +40,7 @@ class Named(msgspec.Struct, frozen=True, gc=False):
 
 @pytest.fixture
 async def daemon(tmp_path):
-    config = Config(data_dir=str(tmp_path), api=ApiSettings(port=0))
+    config = settled({"data_dir": str(tmp_path), "profile": "plain", "api": {"port": 0}})
     async with Daemon(config, ["controllers"]).running() as daemon:
         yield daemon
 
@@ -284,7 +284,7 @@ async def test_an_informer_holds_what_the_server_holds(cluster):
 
 async def test_an_informer_outlives_its_server(tmp_path):
     """The server goes away and comes back on the same port, with changes the informer could not see."""
-    config = Config(data_dir=str(tmp_path), api=ApiSettings(port=free_port()))
+    config = settled({"data_dir": str(tmp_path), "profile": "plain", "api": {"port": free_port()}})
     async with Daemon(config, ["controllers"]).running() as daemon:
         cluster = RemoteCluster(kubeconfig.load(daemon.kubeconfig_path, environ={}))
         await cluster.create(CONFIGMAPS, config_map("stays"), namespace="default")

@@ -18,7 +18,7 @@ from seamark import errors
 from seamark.access import kubeconfig
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.remote import RemoteCluster
-from seamark.config import ApiSettings, Config
+from seamark.config import settled
 from seamark.daemon import Daemon
 from seamark.kinds.resource import (
     CONFIGMAPS,
@@ -659,7 +659,7 @@ def comparable(outcome: Any, ns: str) -> Any:
 
 @pytest.fixture
 async def both(tmp_path: Any) -> AsyncIterator[dict[str, Cluster]]:
-    config = Config(data_dir=str(tmp_path), profile="plain", api=ApiSettings(port=0))
+    config = settled({"data_dir": str(tmp_path), "profile": "plain", "api": {"port": 0}})
     async with Daemon(config, []).running() as daemon:
         local = daemon.api.cluster("probe")
         await local.create(NAMESPACES, {"metadata": {"name": ELSEWHERE}})

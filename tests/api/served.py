@@ -210,8 +210,9 @@ async def served(*, url: str = "memory:", store: Store | None = None, **more: An
     await api.load()
     following = asyncio.create_task(api.follow())
     try:
-        await bootstrap.make_namespaces(api.cluster("bootstrap"))
-        await bootstrap.make_ranges(api.cluster("bootstrap"), NETWORK)
+        cluster = api.cluster("apiserver")
+        await bootstrap.make_namespaces(cluster)
+        await bootstrap.make_ranges(cluster, NETWORK)
         yield Served(api, store, metrics)
     finally:
         await api.close()

@@ -1,11 +1,11 @@
-"""Authentication, impersonation and authorization."""
+"""Authentication and authorization."""
 
 from hashlib import sha256
 
 import pytest
 from served import ADMIN, OTHER, TOKENS, served
 
-from seamark.api.authentication import Authenticator, acting_as, read_token_file
+from seamark.api.authentication import Authenticator, read_token_file
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Decision, GroupAuthorizer, User
 from seamark.api.certificates import Authority
 from seamark.api.identity.keys import KeyRing
@@ -13,7 +13,7 @@ from seamark.api.identity.tokens import ServiceAccountTokens
 from seamark.api.settings import DEFAULT_TOKENS
 from seamark.api.state.cache import Cache
 from seamark.clock import SYSTEM_CLOCK
-from seamark.errors import BadRequest, Forbidden, Unauthorized
+from seamark.errors import Forbidden, Unauthorized
 from seamark.kinds.resource import DEPLOYMENTS, PODS
 from seamark.kinds.table import KINDS
 from seamark.store.opening import open_store
@@ -26,7 +26,7 @@ GROUPS = GroupAuthorizer()
 @pytest.fixture
 def authenticator():
     cache = Cache(open_store("memory:"), KINDS)
-    return Authenticator(TOKENS, GROUPS, ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, SYSTEM_CLOCK))
+    return Authenticator(TOKENS, ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, SYSTEM_CLOCK))
 
 
 @pytest.mark.parametrize("header", [f"Bearer {ADMIN}", f"bearer  {ADMIN} ", f"BEARER {ADMIN}"])
@@ -91,18 +91,6 @@ def test_token_files(tmp_path):
 )
 def test_rights(user, verb, where, allowed):
     assert GROUPS.authorize(user, Attributes(verb, **where)).allowed is allowed
-
-
-def test_being_somebody_else():
-    asked = {"impersonate-user": "bob", "impersonate-group": "readers, writers", "impersonate-uid": "u"}
-    assert acting_as(MASTER, asked, GROUPS) == User("bob", ("readers", "writers", AUTHENTICATED), "u")
-    assert acting_as(MASTER, {"impersonate-user": ANONYMOUS.name}, GROUPS).groups == ANONYMOUS.groups
-    account = acting_as(MASTER, {"impersonate-user": "system:serviceaccount:ns:robot"}, GROUPS)
-    assert account.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED)
-    with pytest.raises(Forbidden, match="cannot impersonate"):
-        acting_as(KNOWN, asked, GROUPS)
-    with pytest.raises(BadRequest):
-        acting_as(MASTER, {"impersonate-group": "readers"}, GROUPS)
 
 
 async def test_rights_are_those_of_whom_one_acts_as(api):

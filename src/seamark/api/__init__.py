@@ -5,8 +5,9 @@ into the same plain values, have them authorized, and call the same operations. 
 
 - ``http`` parses a request and renders the answer; ``openapi`` answers what describes the API itself
 - ``local`` is the ``Cluster`` seam: Python values in, the caller's types out
-- ``authentication`` finds the user of a request (``identity`` has the tokens of ServiceAccounts), ``authorization``
-  decides what that user may do, ``audit`` logs who did what
+- ``authentication`` finds the user of a request (``identity`` has the tokens of ServiceAccounts), ``impersonation``
+  whom he acts as, ``authorization`` decides what that user may do (by ``rbac`` if roles decide), ``audit`` logs who did
+  what
 - ``call`` has the plain values: the target, the caller and the options of one call
 - ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
 - ``inquiry`` answers what reviews and TokenRequests ask about users, rights and objects

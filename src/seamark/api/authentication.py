@@ -9,21 +9,18 @@ import base64
 import binascii
 import csv
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from seamark import errors
-from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Authorizer, User
+from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, User
 from seamark.api.identity.claims import CREDENTIAL_ID
 from seamark.api.identity.tokens import Refused, ServiceAccountTokens
 from seamark.errors import Object
 
-IMPERSONATE = "impersonate-"
 # A browser cannot set headers on a WebSocket: its token comes as a subprotocol that begins like this.
 BEARER_PROTOCOL = "base64url.bearer.authorization.k8s.io."
-_SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):[^:]+")
 
 
 def read_token_file(path: Path) -> dict[str, User]:
@@ -78,10 +75,9 @@ def _digest(token: str) -> bytes:
 class Authenticator:
     """Finds the user of a request."""
 
-    def __init__(self, tokens: Mapping[str, User], authorizer: Authorizer, accounts: ServiceAccountTokens) -> None:
+    def __init__(self, tokens: Mapping[str, User], accounts: ServiceAccountTokens) -> None:
         # Kept and looked up by digest, so that how long a look-up takes says nothing about the token.
         self._users = {_digest(token): user for token, user in tokens.items()}
-        self._authorizer = authorizer
         self.accounts = accounts
 
     def user_of_token(self, token: str) -> User | None:
@@ -104,14 +100,7 @@ class Authenticator:
         return {"authenticated": True, "user": found[0].info, "audiences": found[1]}
 
     def user(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
-        """The sender of a request, or the user that the sender impersonates (``Impersonate-User``)."""
-        user = self._sender(headers, certificate)
-        if any(name.startswith(IMPERSONATE) for name in headers):
-            return acting_as(user, headers, self._authorizer)
-        return user
-
-    def _sender(self, headers: Mapping[str, str], certificate: bytes | None) -> User:
-        """Raises Unauthorized for an unknown token; other schemes count as no credentials."""
+        """The sender of a request.  Raises Unauthorized for an unknown token; other schemes count as no credentials."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if not scheme and "sec-websocket-protocol" in headers:
             scheme, token = "bearer", _offered_token(headers)
@@ -121,23 +110,3 @@ class Authenticator:
                 raise errors.Unauthorized
             return user
         return (certificate is not None and _of_certificate(certificate)) or ANONYMOUS
-
-
-def acting_as(user: User, headers: Mapping[str, str], authorizer: Authorizer) -> User:
-    """The user that the ``Impersonate-*`` headers name, if the sender may impersonate users."""
-    name = headers.get(f"{IMPERSONATE}user", "")
-    if not name:
-        raise errors.BadRequest("requested groups, uid or extra without impersonating a user")
-    if not authorizer.authorize(user, Attributes("impersonate", resource="users", name=name)).allowed:
-        raise errors.Forbidden(
-            f'users "{name}" is forbidden: User "{user.name}" cannot impersonate resource "users" in API group "" at '
-            "the cluster scope",
-            details={"name": name, "kind": "users"},
-        )
-    groups = [group.strip() for group in headers.get(f"{IMPERSONATE}group", "").split(",") if group.strip()]
-    if not groups and (account := _SERVICE_ACCOUNT.fullmatch(name)):
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{account['namespace']}"]
-    implied = "system:unauthenticated" if name == ANONYMOUS.name else AUTHENTICATED
-    if implied not in groups:
-        groups.append(implied)
-    return User(name, tuple(groups), headers.get(f"{IMPERSONATE}uid", ""))

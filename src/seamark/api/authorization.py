@@ -120,25 +120,22 @@ class GroupAuthorizer:
 
 
 def check(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
-    """Raises Forbidden unless the user may do this to this resource."""
+    """Raises Forbidden unless the user may do this to this resource, or to this path that is none."""
     decision = authorizer.authorize(user, attributes)
     if decision.allowed:
         return
+    why = f": {decision.reason}" if decision.reason else ""
+    if attributes.path:
+        sentence = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{why}'
+        raise Forbidden(sentence, details={})
     group, plural, name = attributes.group, attributes.resource, attributes.name
     qualified = f"{plural}.{group}" if group else plural
     subject = f'{qualified} "{name}"' if name else qualified
     path = f"{plural}/{attributes.subresource}" if attributes.subresource else plural
     place = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
-    why = f": {decision.reason}" if decision.reason else ""
     details = {"name": name, "group": group, "kind": plural}
     raise Forbidden(
         f'{subject} is forbidden: User "{user.name}" cannot {attributes.verb} resource "{path}" in API group '
         f'"{group}" {place}{why}',
         details={key: value for key, value in details.items() if value},
     )
-
-
-def check_path(authorizer: Authorizer, user: User, method: str, path: str) -> None:
-    """The same for a path that is not a resource."""
-    if not authorizer.authorize(user, Attributes("get", path=path)).allowed:
-        raise Forbidden(f'forbidden: User "{user.name}" cannot {method.lower()} path "{path}"', details={})

@@ -32,6 +32,7 @@ from seamark.api.state.watch import Watching
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
+from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Action, Effect, Part, Question, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
@@ -61,13 +62,14 @@ def success(*, details: Object | None = None, code: int | None = None) -> Object
     return status
 
 
-def attributes(verb: str, target: Target) -> Attributes:
-    """A call as authorizers and the audit log see it."""
+def attributes(verb: str, target: Target, selected: str = "") -> Attributes:
+    """A call as authorizers and the audit log see it; ``selected`` is the only name that a list or watch selects."""
     resource, part = target.kind.resource, target.subresource
     subresource = "" if part is None else part.name
-    return Attributes(
-        verb, resource.group, resource.version, resource.plural, subresource, target.namespace, target.name
-    )
+    name = target.name or selected
+    # Rights in a namespace include those on the Namespace itself.
+    namespace = target.name if resource is NAMESPACES else target.namespace
+    return Attributes(verb, resource.group, resource.version, resource.plural, subresource, namespace, name)
 
 
 class Operations:
@@ -96,11 +98,10 @@ class Operations:
         self._authorizer = authorizer
         self._authenticator = authenticator
 
-    def authorize(self, user: User, verb: str, target: Target) -> None:
-        """Raise Forbidden unless the user may do this."""
-        if self._authorizer.trusts(user):
-            return
-        authorization.check(self._authorizer, user, attributes(verb, target))
+    def authorize(self, user: User, verb: str, target: Target, selected: str = "") -> None:
+        """Raise Forbidden unless the user may do this; ``selected`` as for :func:`attributes`."""
+        if not self._authorizer.trusts(user):
+            authorization.check(self._authorizer, user, attributes(verb, target, selected))
 
     # --- reading: the result if the cache is fresh enough, else an awaitable of it --------------------
 

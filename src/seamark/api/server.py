@@ -31,6 +31,9 @@ from seamark.api.identity.signers import SignerRights
 from seamark.api.identity.tokens import ServiceAccountTokens
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
+from seamark.api.rbac.authorizer import RbacAuthorizer
+from seamark.api.rbac.components import user_of
+from seamark.api.rbac.escalation import NoEscalation
 from seamark.api.settings import DEFAULT_TOKENS, WATCH_BYTES, ServiceNetwork, TokenSettings
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
@@ -56,6 +59,7 @@ class ApiServer:
         tokens: dict[str, User],
         metrics: Registry,
         authorizer: Authorizer | None = None,
+        rbac: bool = False,
         keys: KeyRing | None = None,
         token_settings: TokenSettings = DEFAULT_TOKENS,
         max_in_flight: int = 600,
@@ -71,19 +75,22 @@ class ApiServer:
         """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server.
 
         ``keys`` sign the tokens of ServiceAccounts; without, a key is made that ends with this server.  ``plugins`` are
-        the steps of admission, in their order.
+        the steps of admission, in their order.  With ``rbac``, roles say what users may do, else their groups.
         """
         stored = tuple(kinds)
         chance = chance or random.Random()
-        authorizer = authorizer or GroupAuthorizer()
         store = self._store = MeteredStore(store, metrics, clock=clock)
         self._network = network
         self._max_connections = max_connections
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
+        self._rbac = RbacAuthorizer(self.cache) if rbac else None
+        authorizer = authorizer or self._rbac or GroupAuthorizer()
+        if self._rbac is not None:
+            plugins = (*plugins, NoEscalation(self._rbac))
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
-        authenticator = Authenticator(tokens, authorizer, self.accounts)
+        authenticator = Authenticator(tokens, self.accounts)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache, (*plugins, SignerRights(authorizer)))
         reservations = Reservations(self.cache, network, chance, clock)
@@ -176,9 +183,12 @@ class ApiServer:
     def cluster(self, name: str, *, user: User | None = None) -> LocalCluster:
         """The cluster for a component of this process, which acts as ``user`` and writes as the field manager ``name``.
 
-        Without a user it may do everything.
+        Without a user it is the one that roles are for (:mod:`seamark.api.rbac.components`); where there are none, it
+        may do everything.
         """
-        return LocalCluster(self.operations, user=user or component(name), manager=name, clock=self._clock)
+        if user is None:
+            user = component(name) if self._rbac is None else user_of(name)
+        return LocalCluster(self.operations, user=user, manager=name, clock=self._clock)
 
     def port_repair(self, recorder: EventRecorder) -> PortRepair:
         """Repairs the reservations of node ports; if servers share a store, one of them is enough to run it."""
@@ -187,6 +197,8 @@ class ApiServer:
     async def load(self) -> None:
         """Read the state; the store must be open."""
         await self.cache.load()
+        if self._rbac is not None:
+            self._rbac.load()
 
     async def follow(self) -> None:
         """Keep the cache current, also when the store goes away and returns.

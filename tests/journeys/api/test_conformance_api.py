@@ -13,8 +13,10 @@ def test_every_recorded_exchange_is_repeated(start: Start, store: list[str]) -> 
     assert replay(server, "replay_api.py", "api", "--jobs", "16", "--profile", "plain") >= 397
 
 
-@pytest.mark.parametrize(("topic", "cases"), [("tokens/", 20), ("admission/serviceaccount", 5)])
-def test_identities_in_a_full_cluster(start: Start, store: list[str], topic: str, cases: int) -> None:
+@pytest.mark.parametrize(
+    ("topic", "cases"), [("rbac/", 53), ("auth/", 6), ("tokens/", 20), ("admission/serviceaccount", 5)]
+)
+def test_identities_and_rights_in_a_full_cluster(start: Start, store: list[str], topic: str, cases: int) -> None:
     server = start("--profile", "full", *store)
     assert replay(server, "replay_api.py", "api", "--jobs", "8", "--profile", "full", "-k", topic) == cases
 

@@ -21,7 +21,7 @@ import msgspec
 from seamark import errors
 from seamark.api.audit.events import Audited
 from seamark.api.authentication import Authenticator
-from seamark.api.authorization import Attributes, Authorizer, User, check_path
+from seamark.api.authorization import Attributes, Authorizer, User, check
 from seamark.api.call import Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
@@ -29,8 +29,9 @@ from seamark.api.http.fairness import FairQueue, Full
 from seamark.api.http.negotiate import PLAIN, negotiate_error
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.render import encode
-from seamark.api.http.url import Query, check_timeout, first, flag, parse, parse_query
+from seamark.api.http.url import Query, asked, check_timeout, first, flag, parse, parse_query, selected_name
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
+from seamark.api.impersonation import HEADERS, Impersonation
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
@@ -90,6 +91,7 @@ class Application:
         self._documents = documents
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._impersonation = Impersonation(authorizer)
         self._metrics = metrics
         self._auditing = auditing
         self._queue: FairQueue[Answer | Awaitable[Answer]] = FairQueue(max_in_flight)
@@ -197,37 +199,47 @@ class Application:
     def _check(self, request: Request, label: Label) -> Checked | Response:
         """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
         user = self._authenticator.user(request.headers, request.certificate)
+        acts = any(name.startswith(HEADERS) for name in request.headers)
         path = request.path
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
-            self._audit_path(request, user, label)
-            check_path(self._authorizer, user, request.method, path)
+            self._check_path(request, user, label, Attributes(request.method.lower(), path=path), acts=acts)
             return self._documents.answer(request)
-        route = parse(path, self._operations.kinds)
+        query = parse_query(request.query)
+        try:
+            route = parse(path, self._operations.kinds)
+        except errors.NotFound:
+            # Who may not ask for it learns no more than that.
+            self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
+            raise
         if route is None:
-            self._audit_path(request, user, label)
-            check_path(self._authorizer, user, request.method, path)
+            self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
             return not_found_page()
         target = route.target
-        query = parse_query(request.query)
         verb = verb_of(request.method, target, watch=route.watch)
         watches = verb == "list" and (route.watch or flag(query, "watch"))
         label.verb, label.resource = "watch" if watches else verb, target.kind.resource.qualified
         label.warning = target.kind.request_warning
+        selected = selected_name(query) if not target.name and "fieldSelector" in query else ""
+        if acts:
+            user = self._impersonation.user(user, request.headers, attributes(label.verb, target, selected))
         if self._auditing is not None:
             label.audited = self._auditing.begin(request, user, attributes(label.verb, target))
         if not watches:
             check_timeout(query)
-        self._operations.authorize(user, label.verb, target)
+        self._operations.authorize(user, label.verb, target, selected)
         if request.method not in METHODS:
             raise not_allowed()
         check_verb(verb, target)
         return Checked(label, verb, target, query, user, route.watch)
 
-    def _audit_path(self, request: Request, user: User, label: Label) -> None:
+    def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> None:
+        """Raise unless the user may ask for a document, or for what is not there."""
+        if acts:
+            user = self._impersonation.user(user, request.headers, asked)
         if self._auditing is not None:
-            asked = Attributes(request.method.lower(), path=request.path)
             label.audited = self._auditing.begin(request, user, asked)
+        check(self._authorizer, user, asked)
 
     def _route(self, request: Request, label: Label, began: float) -> Answer | Awaitable[Answer]:
         found = request.checked or self._check(request, label)

@@ -395,7 +395,9 @@ class Connection(asyncio.Protocol):
         elif key == "host":
             self._stop(400, b"too many Host headers\n")
         else:
-            self._headers[key] = f"{self._headers[key]}, {text}"
+            # A group that is to be impersonated may have a comma in its name.
+            between = "\n" if key.startswith("impersonate-") else ", "
+            self._headers[key] = f"{self._headers[key]}{between}{text}"
 
     def on_headers_complete(self) -> None:
         self._unread_size = 0

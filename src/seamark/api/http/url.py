@@ -16,9 +16,11 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from seamark import errors
+from seamark.api.authorization import Attributes
 from seamark.api.call import DeleteOptions, ListOptions, Target, WriteOptions, not_found, target
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.fields import show
+from seamark.kinds.values.selectors import parse_fields
 
 Query = dict[str, list[str]]
 
@@ -69,6 +71,45 @@ def _object(kinds: Kinds, group: str, version: str, parts: list[str]) -> Target:
     if len(parts) > 3 and not (found.subresource is not None and found.subresource.goes_on):
         raise not_found()
     return found
+
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def asked(method: str, path: str, query: Query) -> Attributes:
+    """What a request asks for by its path alone, whether that is served or not, as authorizers see it."""
+    parts = path.strip("/").split("/")
+    depth = {"api": 3, "apis": 4}.get(parts[0])
+    if depth is None or len(parts) < depth:
+        return Attributes(method.lower(), path=path)
+    group, version, rest = parts[1] if depth == 4 else "", parts[depth - 2], parts[depth - 1 :]
+    verb = _VERBS.get(method, "")
+    if rest[0] in ("watch", "proxy") and len(rest) > 1:
+        verb, *rest = rest
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    resource, name, subresource = (*rest[:3], "", "")[:3]
+    if not name:
+        name = selected_name(query)
+        if verb == "get":
+            verb = "watch" if flag(query, "watch") else "list"
+        elif verb == "delete":
+            verb = "deletecollection"
+    return Attributes(verb, group, version, resource, subresource, namespace, name)
+
+
+def selected_name(query: Query) -> str:
+    """The one name that a field selector chooses: a right on an object of that name is enough for such a list."""
+    text = first(query, "fieldSelector")
+    if "metadata.name" not in text:
+        return ""
+    try:
+        return parse_fields(text).required("metadata.name") or ""
+    except errors.BadRequest:
+        return ""  # it is refused later
 
 
 # --- queries ---------------------------------------------------------------------------------------

@@ -12,5 +12,6 @@ None of them runs against a foreign cluster, which has its own control plane.
 - ``loadbalancer_pool``: keeps track of which of these addresses are free (pure)
 - ``service_cidrs``: reports when a ServiceCIDR is ready, and keeps it while an address depends on it
 - ``address_repair``: makes IPAddresses agree with the cluster IPs of Services
+- ``role_aggregation``: gives aggregated ClusterRoles the rules of those that they gather
 - ``event_expiry``: deletes Events that have not changed for an hour
 """

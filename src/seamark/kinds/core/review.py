@@ -58,6 +58,7 @@ class SelfSubjectRulesReviewKind(ReviewKind):
         asked = (obj.get("spec") or {}).get("namespace")
         if not asked:
             raise BadRequest("no namespace on request")
+        obj["spec"] = {}  # Kubernetes does not repeat the question
         return inquiry.rules(asked)
 
 
@@ -86,7 +87,7 @@ class SelfSubjectAccessReviewKind(ReviewKind):
         wrong: Errors = []
         if len(asked) != 1:
             sentence = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-            wrong = [invalid("spec", None, sentence)]
+            wrong = [invalid("spec", in_go(spec["nonResourceAttributes"]) if asked else None, sentence)]
         if wrong or more:
             # Kubernetes names no kind here.
             raise refuse(Resource(self.resource.group, "v1", "", ""), "", wrong + more)
@@ -132,8 +133,13 @@ class LocalSubjectAccessReviewKind(SubjectAccessReviewKind):
             errors.append(invalid(path, attributes.get("namespace", ""), "must match metadata.namespace"))
         if spec.get("nonResourceAttributes"):
             sentence = "disallowed on this kind of request"
-            errors.append(invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], sentence))
+            errors.append(invalid("spec.nonResourceAttributes", in_go(spec["nonResourceAttributes"]), sentence))
         return errors
+
+
+def in_go(asked: Object) -> Object:
+    """The attributes of a path with the names of Go's fields."""
+    return {"Path": asked.get("path", ""), "Verb": asked.get("verb", "")}
 
 
 REVIEWS: tuple[ReviewKind, ...] = (

@@ -1,0 +1,10 @@
+"""Rights by roles (RBAC), as in Kubernetes: what a user may do is what the roles bound to it allow, and nothing else.
+
+- ``authorizer``: decides about requests; it follows the objects of a server's cache
+- ``policy``: roles and bindings, indexed by who they are for
+- ``rules``: what a single rule allows, whether rights cover others, how rules are written in messages
+- ``nodes``: what the user of a node may do besides: what its own Pods need
+- ``escalation``: who writes a role or a binding may not give rights away that he does not have
+- ``roles``: the roles and bindings that every cluster has; ``components``: those of Seamark's own parts
+- ``keeping``: makes them at the start and puts back what is missing
+"""

@@ -1,0 +1,110 @@
+"""Who Seamark's own parts are when roles decide: each is a ServiceAccount of kube-system with the rights it needs.
+
+A part that does what a controller of Kubernetes does has the role of that controller
+(:data:`seamark.api.rbac.roles.CONTROLLERS`), and a role ``seamark:NAME`` for what it does besides.  Shared informers
+read for all parts, as those of kube-controller-manager do.  The API server itself may do everything.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from seamark.api.authorization import AUTHENTICATED, User, component
+from seamark.api.rbac import roles
+from seamark.errors import Object
+
+LABEL = {"app.kubernetes.io/part-of": "seamark"}
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part's rights beyond those of the ServiceAccount it uses; that has the part's own name unless one is given."""
+
+    rules: str = ""
+    account: str = ""
+
+
+PARTS = {
+    "certificate-approver": Part(account="certificate-controller"),
+    "certificate-cleaner": Part(account="certificate-controller"),
+    "certificate-signer": Part(account="certificate-controller"),
+    "dns": Part(
+        "list watch | core | namespaces pods services\nlist watch | discovery.k8s.io | endpointslices", "kube-dns"
+    ),
+    "endpoint-controllers": Part("""
+        list watch | core | nodes pods services
+        create delete patch read update | core | endpoints
+        create delete list patch update watch | discovery.k8s.io | endpointslices
+        create patch | core | events
+        update | core | endpoints/finalizers services/finalizers
+    """),
+    "event-expiry": Part("delete | core | events"),
+    "ipallocator-repair-controller": Part("""
+        get | core | services
+        create delete get | networking.k8s.io | ipaddresses
+        create patch | core | events
+    """),
+    "kube-controller-manager": Part(
+        """
+        create delete get patch | core | pods
+        get | core | replicationcontrollers
+        patch | core | replicationcontrollers/status
+        get patch | apps | deployments statefulsets
+        create delete get patch | apps | replicasets
+        patch | apps | daemonsets/status deployments/status replicasets/status statefulsets/status
+        create delete patch | apps | controllerrevisions
+        create delete get update | core | persistentvolumeclaims
+        create patch | core | events
+        """,
+        "workload-controllers",
+    ),
+    "leader-election": Part("create get update | coordination.k8s.io | leases", "leader-election-controller"),
+    "nodes": Part(
+        """
+        create delete patch read | core | nodes
+        patch | core | nodes/status
+        create delete patch read | coordination.k8s.io | leases
+        list watch | core | namespaces
+        delete read | core | pods
+        create | core | pods/binding
+        patch | core | pods/status
+        create patch | core | events
+        """,
+        "simulated-nodes",
+    ),
+    "portallocator-repair-controller": Part("create patch | core | events"),
+    "resourcequota-controller": Part("get | core | resourcequotas"),
+    "root-ca-certificate-publisher-controller": Part("get | core | configmaps", "root-ca-cert-publisher"),
+    "seamark-proxy": Part("create patch | core | events"),
+    "service-cidr-controller": Part(account="service-cidrs-controller"),
+    "service-lb-controller": Part("patch | core | services", "service-controller"),
+    "serviceaccount-controller": Part(account="service-account-controller"),
+    "tokens-controller": Part("get update | core | secrets serviceaccounts\ndelete | core | secrets"),
+}
+
+
+def user_of(name: str) -> User:
+    """The user that a part of this process is; LookupError for one that nobody gave rights to."""
+    if name == "apiserver":
+        return component(name)
+    if name == "informers":
+        return User("system:kube-controller-manager", (AUTHENTICATED,))
+    if name not in PARTS and name not in roles.CONTROLLERS:
+        raise LookupError(f"the component {name} has no rights: give it some in seamark.api.rbac.components")
+    groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system", AUTHENTICATED)
+    return User(f"system:serviceaccount:kube-system:{_account(name)}", groups)
+
+
+def _account(name: str) -> str:
+    return (PARTS[name].account if name in PARTS else "") or name
+
+
+def cluster_roles() -> list[Object]:
+    return [roles.role(f"seamark:{name}", part.rules, LABEL) for name, part in PARTS.items() if part.rules]
+
+
+def cluster_role_bindings() -> list[Object]:
+    return [
+        roles.binding(f"seamark:{name}", f"seamark:{name}", (f"ServiceAccount {_account(name)}",), LABEL)
+        for name, part in PARTS.items()
+        if part.rules
+    ]

@@ -1,0 +1,345 @@
+"""A server with RBAC: users do exactly what their roles say; escalation, nodes, reviews and the cluster's own roles."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import ADMIN, OTHER, Served, served
+
+from seamark.api.authentication import _of_certificate
+from seamark.api.certificates import Authority
+from seamark.api.http.protocol import Request
+from seamark.api.rbac import components, roles
+from seamark.api.rbac.keeping import make_roles, mended
+from seamark.errors import Forbidden
+from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, NODES, SECRETS
+from seamark.store.opening import open_store
+
+Object = dict[str, Any]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@asynccontextmanager
+async def with_roles(**more: Any) -> AsyncIterator[Served]:
+    async with served(rbac=True, **more) as api:
+        await make_roles(api.api.cluster("apiserver"))
+        yield api
+
+
+async def grant(api: Served, user: str, *rules: Object, name: str = "r", namespace: str = "default") -> None:
+    """A Role with these rules, bound to the user."""
+    place = f"{RBAC}/namespaces/{namespace}"
+    await api.post(f"{place}/roles", {"metadata": {"name": name}, "rules": list(rules)})
+    subjects = [{"kind": "User", "name": user}]
+    bound = {"metadata": {"name": name}, "roleRef": {"kind": "Role", "name": name}, "subjects": subjects}
+    await api.post(f"{place}/rolebindings", bound)
+
+
+def rule(verbs: str, resources: str, group: str = "", **more: Any) -> Object:
+    return {"verbs": verbs.split(), "apiGroups": [group], "resources": resources.split(), **more}
+
+
+@pytest.mark.parametrize("how", ["token", "certificate", "impersonation"])
+async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, tmp_path: Path) -> None:
+    async with with_roles() as api:
+        more: Object = {"token": OTHER}
+        if how == "impersonation":
+            more = {"headers": {"impersonate-user": "other"}}
+        elif how == "certificate":
+            more = {"token": None}
+        certificate = _certificate(tmp_path, "other") if how == "certificate" else None
+
+        async def status(method: str, path: str, body: Any = None) -> int:
+            if certificate is None:
+                return int((await api.ask(method, path, body, **more)).status)
+            answer = api.api.application(Request(method, path, "", {}, b"", certificate=certificate))
+            return int((answer if hasattr(answer, "status") else await answer).status)
+
+        await api.post(CONFIG_MAPS, {"metadata": {"name": "c"}})
+        assert await status("GET", f"{CONFIG_MAPS}/c") == 403
+        await grant(api, "other", rule("get delete", "configmaps"))
+        assert await status("GET", f"{CONFIG_MAPS}/c") == 200
+        assert await status("GET", CONFIG_MAPS) == 403
+        assert await status("GET", "/api/v1/namespaces/kube-system/configmaps/c") == 403
+        assert await status("GET", "/api/v1/namespaces/default/secrets/c") == 403
+        assert await status("GET", "/apis/apps/v1/namespaces/default/configmaps/c") == 403
+        assert await status("DELETE", f"{CONFIG_MAPS}/c") == 200
+        await api.delete(f"{RBAC}/namespaces/default/rolebindings/r")
+        assert await status("GET", f"{CONFIG_MAPS}/c") == 403
+
+
+def _certificate(folder: Path, name: str) -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    authority = Authority(folder)
+    authority.prepare(["x"])
+    pem, _ = authority.client(name, [])
+    der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    assert _of_certificate(der) is not None
+    return der
+
+
+IN_A, CLUSTER = 'in the namespace "a"', "at the cluster scope"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "subject", "doing", "where"),
+    [
+        ("GET", "/api/v1/namespaces/a/pods", "pods", 'list resource "pods" in API group ""', IN_A),
+        ("GET", "/api/v1/namespaces/a", 'namespaces "a"', 'get resource "namespaces" in API group ""', IN_A),
+        ("GET", "/api/v1/namespaces", "namespaces", 'list resource "namespaces" in API group ""', CLUSTER),
+        (
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            'namespaces "a"',
+            'update resource "namespaces/finalize" in API group ""',
+            IN_A,
+        ),
+        ("GET", "/apis/x.y/v1/things", "things.x.y", 'list resource "things" in API group "x.y"', CLUSTER),
+        (
+            "GET",
+            "/apis/x.y/v1/namespaces/a/things/t/part",
+            'things.x.y "t"',
+            'get resource "things/part" in API group "x.y"',
+            IN_A,
+        ),
+        ("GET", "/api/v1/watch/pods", "pods", 'watch resource "pods" in API group ""', CLUSTER),
+        ("GET", "/api/v1/watch/nosuch", "nosuch", 'watch resource "nosuch" in API group ""', CLUSTER),
+        ("DELETE", "/api/v2/pods", "pods", 'deletecollection resource "pods" in API group ""', CLUSTER),
+        (
+            "GET",
+            "/api/v1/pods?fieldSelector=metadata.name=p",
+            'pods "p"',
+            'list resource "pods" in API group ""',
+            CLUSTER,
+        ),
+    ],
+)
+async def test_refusals_say_what_where(method: str, path: str, subject: str, doing: str, where: str) -> None:
+    async with with_roles() as api:
+        answer = await api.ask(method, path, token=OTHER)
+        sentence = f'{subject} is forbidden: User "other" cannot {doing} {where}'
+        assert (answer.status, answer.json["message"]) == (403, sentence)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nothing"), ("POST", "/version"), ("GET", "/healthz/store")])
+async def test_refusals_of_paths_name_the_method(method: str, path: str) -> None:
+    async with with_roles() as api:
+        answer = await api.ask(method, path, token=OTHER)
+        sentence = f'forbidden: User "other" cannot {method.lower()} path "{path}"'
+        assert (answer.status, answer.json["message"]) == (403, sentence)
+
+
+async def test_what_everybody_may_see() -> None:
+    async with with_roles() as api:
+        for path, known, anonymous in [("/version", 200, 200), ("/readyz", 200, 200), ("/api", 200, 403)]:
+            assert (await api.ask("GET", path, token=OTHER)).status == known
+            assert (await api.ask("GET", path, token=None)).status == anonymous
+        assert (await api.ask("GET", "/apis/nosuch", token=OTHER)).status == 404
+        assert (await api.ask("GET", "/apis/nosuch/v1/things")).status == 404
+
+
+async def test_rights_on_names_allow_lists_that_select_the_name() -> None:
+    async with with_roles() as api:
+        await grant(api, "other", rule("list watch", "configmaps", resourceNames=["mine"]))
+        assert (await api.ask("GET", f"{CONFIG_MAPS}?fieldSelector=metadata.name%3Dmine", token=OTHER)).status == 200
+        assert (await api.ask("GET", f"{CONFIG_MAPS}?fieldSelector=metadata.name%21%3Dmine", token=OTHER)).status == 403
+        assert (await api.ask("GET", f"{CONFIG_MAPS}?fieldSelector=a%3D", token=OTHER)).status == 403
+
+
+# --- escalation ---------------------------------------------------------------------------------------------
+
+
+async def test_rights_that_one_does_not_have_cannot_be_given() -> None:
+    async with with_roles() as api:
+        place = f"{RBAC}/namespaces/default"
+        await grant(api, "other", rule("*", "roles rolebindings", "rbac.authorization.k8s.io"), name="boss")
+        await grant(api, "other", rule("get", "configmaps"), name="reader")
+        # The verbs of "boss" include escalate and bind, so take these away.
+        less = rule("create get update patch delete", "roles rolebindings", "rbac.authorization.k8s.io")
+        await api.merge(f"{place}/roles/boss", {"rules": [less]})
+        held = {"metadata": {"name": "x"}, "rules": [rule("get", "configmaps")]}
+        assert (await api.ask("POST", f"{place}/roles", held, token=OTHER)).status == 201
+        more = {"rules": [rule("get list", "configmaps"), rule("get", "secrets")]}
+        answer = await api.ask("PATCH", f"{place}/roles/x", more, type="application/merge-patch+json", token=OTHER)
+        assert answer.json["message"] == (
+            'roles.rbac.authorization.k8s.io "x" is forbidden: user "other" (groups=["system:authenticated"]) is '
+            "attempting to grant RBAC permissions not currently held:\n"
+            '{APIGroups:[""], Resources:["configmaps"], Verbs:["list"]}\n'
+            '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
+        )
+        # Finalizers may go without these rights, labels may not: they can put a role into an aggregated one.
+        await api.post(f"{place}/roles", {"metadata": {"name": "z", "finalizers": ["a/b"]}, "rules": [rule("*", "*")]})
+        merge = "application/merge-patch+json"
+        path = f"{place}/roles/z"
+        gone = {"metadata": {"finalizers": None}}
+        assert (await api.ask("PATCH", path, gone, type=merge, token=OTHER)).status == 200
+        labelled = {"metadata": {"labels": {"a": "b"}}}
+        assert (await api.ask("PATCH", path, labelled, type=merge, token=OTHER)).status == 403
+
+
+async def test_binding_needs_the_rights_of_the_role_or_the_verb_bind() -> None:
+    async with with_roles() as api:
+        await grant(api, "other", rule("create", "rolebindings", "rbac.authorization.k8s.io"))
+        path = f"{RBAC}/namespaces/default/rolebindings"
+
+        def binding(name: str, role: str) -> Object:
+            return {"metadata": {"name": name}, "roleRef": {"kind": "ClusterRole", "name": role}}
+
+        assert (await api.ask("POST", path, binding("a", "view"), token=OTHER)).status == 403
+        answer = await api.ask("POST", path, binding("a", "absent"), token=OTHER)
+        assert (answer.status, answer.json["message"]) == (
+            404,
+            'rolebindings.rbac.authorization.k8s.io "absent" not found',
+        )
+        bind = rule("bind", "clusterroles", "rbac.authorization.k8s.io", resourceNames=["view"])
+        await grant(api, "other", bind, name="binder")
+        assert (await api.ask("POST", path, binding("a", "view"), token=OTHER)).status == 201
+        assert (await api.ask("POST", path, binding("b", "edit"), token=OTHER)).status == 403
+
+
+# --- reviews ------------------------------------------------------------------------------------------------
+
+
+async def test_reviews_tell_what_roles_allow() -> None:
+    async with with_roles() as api:
+        await grant(api, "other", rule("get", "configmaps"))
+        asked = {"resourceAttributes": {"verb": "get", "resource": "configmaps", "namespace": "default"}}
+        mine = await api.post(f"{REVIEWS}/selfsubjectaccessreviews", {"spec": asked}, token=OTHER)
+        reason = 'RBAC: allowed by RoleBinding "r/default" of Role "r" to User "other"'
+        assert mine["status"] == {"allowed": True, "reason": reason}
+        rules = await api.post(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, token=OTHER)
+        assert {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]} in rules["status"]["resourceRules"]
+        assert not rules["status"]["incomplete"]
+        bad = {"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "gone"}}
+        bad["subjects"] = [{"kind": "User", "name": "other"}]
+        await api.post(f"{RBAC}/namespaces/default/rolebindings", bad)
+        rules = await api.post(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, token=OTHER)
+        assert rules["status"]["evaluationError"] == 'role.rbac.authorization.k8s.io "gone" not found'
+
+
+# --- nodes --------------------------------------------------------------------------------------------------
+
+
+async def test_a_node_reads_what_its_pods_use_and_writes_its_own_node() -> None:
+    async with with_roles() as api:
+        volumes = [{"name": "v", "secret": {"secretName": "used"}}, {"name": "w", "configMap": {"name": "c"}}]
+        containers = [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "env"}}]}]
+        spec = {"nodeName": "n", "containers": containers, "volumes": volumes, "serviceAccountName": "robot"}
+        await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robot"}})
+        await api.post("/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+        for name in ("used", "env", "other"):
+            await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": name}})
+        for name in ("n", "m"):
+            await api.post("/api/v1/nodes", {"metadata": {"name": name}})
+
+        async def status(path: str, node: str = "n", method: str = "GET") -> tuple[int, str]:
+            answer = await api.ask(method, path, headers={"impersonate-user": f"system:node:{node}"})
+            return answer.status, answer.json.get("message", "").rpartition("node: ")[2]
+
+        secrets = "/api/v1/namespaces/default/secrets"
+        assert (await status(f"{secrets}/used"))[0] == 200
+        assert (await status(f"{secrets}/env"))[0] == 200
+        unrelated = "no relationship found between node '{}' and this object"
+        assert await status(f"{secrets}/other") == (403, unrelated.format("n"))
+        assert await status(f"{secrets}/used", "m") == (403, unrelated.format("m"))
+        assert await status(secrets) == (403, "No Object name found")
+        assert (await status("/api/v1/nodes/n"))[0] == 200
+        assert await status("/api/v1/nodes/m") == (403, "node 'n' cannot read 'm', only its own Node object")
+        assert (await status("/api/v1/services"))[0] == 200
+        assert (await status("/apis/apps/v1/deployments"))[0] == 403
+        leases = "/apis/coordination.k8s.io/v1/namespaces"
+        assert (await status(f"{leases}/kube-node-lease/leases/n"))[0] == 404
+        assert (await status(f"{leases}/default/leases/n"))[0] == 403
+        assert (await status(f"{leases}/kube-node-lease/leases/m"))[0] == 403
+        headers = {"impersonate-user": "system:node:n"}
+        rules = await api.post(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "x"}}, headers=headers)
+        assert rules["status"]["incomplete"]
+
+
+# --- the cluster's own --------------------------------------------------------------------------------------
+
+
+async def test_own_roles_are_mended_at_the_next_start() -> None:
+    async with with_roles() as api:
+        await api.merge(
+            f"{RBAC}/clusterroles/system:discovery", {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/more"]}]}
+        )
+        await api.merge(f"{RBAC}/clusterrolebindings/system:discovery", {"subjects": None})
+        await api.delete(f"{RBAC}/clusterroles/system:basic-user")
+        off = {"metadata": {"annotations": {roles.AUTOUPDATE: "false"}}, "rules": None}
+        await api.merge(f"{RBAC}/clusterroles/system:monitoring", off)
+        await api.delete(f"{RBAC}/clusterrolebindings/system:monitoring")
+        wrong = {"metadata": {"name": "system:monitoring"}, "roleRef": {"kind": "ClusterRole", "name": "view"}}
+        await api.post(f"{RBAC}/clusterrolebindings", wrong)
+        await make_roles(api.api.cluster("apiserver"))
+        assert (await api.get("/api", token=OTHER))["kind"] == "APIVersions"
+        discovery = await api.get(f"{RBAC}/clusterroles/system:discovery")
+        assert [rule["nonResourceURLs"][0] for rule in discovery["rules"]] == ["/more", "/api"]
+        assert (await api.get(f"{RBAC}/clusterroles/system:basic-user"))["rules"]
+        assert (await api.get(f"{RBAC}/clusterroles/system:monitoring"))["rules"] is None
+        bound = await api.get(f"{RBAC}/clusterrolebindings/system:monitoring")
+        assert bound["roleRef"]["name"] == "system:monitoring"
+        version = api.api.cache.revision
+        await make_roles(api.api.cluster("apiserver"))
+        assert api.api.cache.revision == version, "nothing is written if nothing is missing"
+
+
+async def test_rights_are_those_of_the_store_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/store.db"
+    async with with_roles(store=open_store(url)) as api:
+        await grant(api, "other", rule("list", "configmaps"))
+    async with served(rbac=True, store=open_store(url)) as api:
+        assert (await api.ask("GET", CONFIG_MAPS, token=OTHER)).status == 200
+        assert (await api.ask("GET", "/api/v1/configmaps", token=OTHER)).status == 403
+
+
+def test_an_aggregated_role_gets_its_selectors_back() -> None:
+    wanted = next(each for each in roles.cluster_roles() if each["metadata"]["name"] == "view")
+    old = {
+        "metadata": {"name": "view"},
+        "rules": [],
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
+    }
+    selectors = mended(old, wanted)["aggregationRule"]["clusterRoleSelectors"]
+    assert selectors == [{"matchLabels": {"a": "b"}}, *wanted["aggregationRule"]["clusterRoleSelectors"]]
+
+
+# --- our own parts ------------------------------------------------------------------------------------------
+
+
+async def test_a_part_of_this_process_may_not_do_what_its_role_does_not_say() -> None:
+    async with with_roles() as api:
+        events = api.api.cluster("event-expiry")
+        with pytest.raises(Forbidden, match='User "system:serviceaccount:kube-system:event-expiry" cannot create'):
+            await events.create(CONFIGMAPS, {"metadata": {"name": "x"}}, namespace="default")
+        with pytest.raises(Forbidden, match='cannot get resource "secrets"'):
+            await api.api.cluster("endpoint-controllers").get(SECRETS, "s", namespace="default")
+        with pytest.raises(Forbidden, match='cannot patch resource "deployments"'):
+            await api.api.cluster("nodes").patch(DEPLOYMENTS, "d", {}, namespace="default")
+        await api.api.cluster("nodes").create(NODES, {"metadata": {"name": "n"}})
+        assert (await api.api.cluster("informers").list(SECRETS)).items == []
+        with pytest.raises(Forbidden):
+            await api.api.cluster("informers").delete(NODES, "n")
+        await api.api.cluster("apiserver").delete(NODES, "n")
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
+        await api.api.cluster("nodes").create(EVENTS, event, namespace="default")
+        await events.delete(EVENTS, "e", namespace="default")
+        # Taking the binding away takes the rights away, as for everybody else.
+        await api.delete(f"{RBAC}/clusterrolebindings/seamark:nodes", token=ADMIN)
+        with pytest.raises(Forbidden):
+            await api.api.cluster("nodes").create(NODES, {"metadata": {"name": "n"}})
+
+
+def test_a_part_without_rights_is_a_mistake_in_the_program() -> None:
+    with pytest.raises(LookupError, match=r"seamark\.api\.rbac\.components"):
+        components.user_of("nonesuch")
+    assert components.user_of("job-controller").name == "system:serviceaccount:kube-system:job-controller"
