@@ -7,7 +7,7 @@ on stderr and an exit code, never a traceback.
 - ``objects``: ``get``, ``apply`` and ``delete``
 - ``asking``: ``why``, ``audit`` and ``resolve``
 - ``reaching``: ``port-forward`` and ``forward``
-- ``keeping``: ``backup``, ``restore``, ``export`` and ``fsck``
+- ``keeping``: ``backup``, ``restore``, ``export``, ``fsck`` and ``rotate``
 - ``config``: the effective settings, and a ``reference`` of all of them; ``toml_text`` writes TOML
 - ``completion``: completion scripts for shells
 
@@ -61,6 +61,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("seamark.cli.keeping.restore", "make a data directory from a backup"),
         "export": ("seamark.cli.keeping.export", "what people wrote, as manifests that any cluster can apply"),
         "fsck": ("seamark.cli.keeping.fsck", "check the store"),
+        "rotate": ("seamark.cli.keeping.rotate", "sign the tokens of ServiceAccounts with a new key"),
     },
     "set it up": {
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),

@@ -1,0 +1,53 @@
+"""``seamark rotate``: a new key for tokens, with the earlier ones or without."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from seamark.api.certificates import Authority
+from seamark.api.identity.keys import KeyRing
+from seamark.cli import main
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    made = Authority(tmp_path / "pki")
+    made.prepare(["localhost"])
+    return made
+
+
+def ring(authority: Authority) -> KeyRing:
+    return KeyRing([authority.signing_key_path, authority.verifying_keys_path])
+
+
+def rotate(tmp_path: Path, *more: str) -> int:
+    return main(["rotate", "signing-key", "--data-dir", str(tmp_path), *more])
+
+
+def test_earlier_keys_stay_known(authority: Authority, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = [ring(authority).signing.id]
+    for _ in range(2):
+        assert rotate(tmp_path) == 0
+        now = ring(authority)
+        ids.insert(0, now.signing.id)
+        assert [key.id for key in now.all] == ids
+    assert len(set(ids)) == 3
+    assert "a new key signs from now on" in capsys.readouterr().out
+    for path in (authority.signing_key_path, authority.verifying_keys_path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert b"PRIVATE" not in authority.verifying_keys_path.read_bytes()
+
+
+def test_revoking_forgets_them(authority: Authority, tmp_path: Path) -> None:
+    before = ring(authority).signing.id
+    assert rotate(tmp_path, "--revoke") == 0
+    (left,) = ring(authority).all
+    assert left.id != before
+
+
+def test_a_directory_without_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rotate(tmp_path) == 1
+    assert "there is no" in capsys.readouterr().err
