@@ -31,6 +31,25 @@ class Noting(Plugin):
             raise request.forbidden(f"{self.word} says no")
 
 
+class Asking(Plugin):
+    """Asks somebody who takes a while to answer, as a webhook does."""
+
+    resources = frozenset({CONFIGMAPS})
+    operations = ("CREATE", "UPDATE")
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def mutate(self, request):
+        request.obj.setdefault("data", {})["asked"] = "yes"
+        await self.answer.wait()
+
+    async def validate(self, request):
+        await asyncio.sleep(0)
+        if request.obj["data"].get("stop"):
+            raise request.forbidden("they say no")
+
+
 class Counting(Plugin):
     """Counts ConfigMaps in a Secret, in their own transaction."""
 
@@ -87,3 +106,19 @@ async def test_what_changes_with_an_object_changes_in_its_transaction(many):
         dry = await api.ask("POST", BASE, configmap("dry"), query="dryRun=All")
         assert dry.status == 201
         assert (await api.get(f"{secrets}/counter"))["type"] == counter["type"]
+
+
+async def test_a_step_may_wait_for_an_answer():
+    answer = asyncio.Event()
+    async with served(plugins=(Asking(answer), Noting("a", []))) as api:
+        asked = [
+            asyncio.create_task(api.ask("POST", BASE, configmap(n, **d))) for n, d in (("x", {}), ("y", {"stop": "1"}))
+        ]
+        await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})  # others go on
+        answer.set()
+        made, refused = await asyncio.gather(*asked)
+        assert (made.status, made.json["data"]) == (201, {"asked": "yes", "seen": "a"})
+        assert (refused.status, refused.json["message"]) == (403, 'configmaps "y" is forbidden: they say no')
+        changes = [api.merge(f"{BASE}/x", {"data": {str(i): "here"}}) for i in range(5)]
+        await asyncio.gather(*changes)
+        assert {"0", "1", "2", "3", "4"} <= (await api.get(f"{BASE}/x"))["data"].keys()

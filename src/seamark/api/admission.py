@@ -12,6 +12,10 @@ it ``resources`` and ``operations`` (or ``concerns``), and put an instance in it
 only some servers have is left out of the ``plugins`` that :class:`~seamark.api.server.ApiServer` is built with.  Which
 plug-ins look at a kind is found out once per kind, operation and subresource: all other kinds pay nothing.
 
+A step that has to wait for an answer (a webhook) returns an awaitable; it stands before those that look at the present
+state of other objects, such as quotas, so that nothing is awaited between them and the commit.  Other writers of the
+same object wait with it.
+
 ``validate`` may be called again for the same object, when another write came between it and the commit.  Both run on
 every write, also on those of components in this process; only edits by the server itself (a Pod gets its node) are not
 asked about.  That the namespace exists and is not going away is checked here, before all plug-ins.
@@ -119,18 +123,20 @@ class Admission:
                 self._check_namespace(request)  # in one that is going away nothing comes any more
                 yield awaited
 
-    def mutate(self, request: Request) -> None:
+    async def mutate(self, request: Request) -> None:
         """Let the plug-ins edit the object; raises if it may not be written."""
         if request.old is None and request.kind.resource.namespaced:
             self._check_namespace(request)
         for plugin in self._chain(request)[0]:
-            plugin.mutate(request)
+            if (later := plugin.mutate(request)) is not None:
+                await later
 
-    def validate(self, request: Request) -> None:
+    async def validate(self, request: Request) -> None:
         """Raise if the complete object may not be written; collects what is to be written with it."""
         request.also.clear()
         for plugin in self._chain(request)[1]:
-            plugin.validate(request)
+            if (later := plugin.validate(request)) is not None:
+                await later
 
     def _chain(self, request: Request) -> Chain:
         key = (request.kind.resource, request.operation, request.part)

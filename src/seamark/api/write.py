@@ -7,8 +7,9 @@
 Admission edits the object early (mutate) and judges it last (admit).  Fields are tracked before the server sets its
 own, so that no field manager owns what is allocated or carried over.
 
-From the read to the commit no step awaits, so no other write of this process can come between a check and the commit
-that relies on it; the commit's expectations guard against other servers.  What is allocated (addresses, node ports) is
+From the read to the commit no step awaits, unless a step of admission does, so no other write of this process comes
+between a check and the commit that relies on it; the commit's expectations guard against other servers, and against
+what happened while a step waited.  What is allocated (addresses, node ports) is
 committed in the object's own transaction, so nothing has to be undone when a write fails.
 """
 
@@ -104,7 +105,7 @@ class Writer:
         for needed in self._admission.awaits(request):
             path = f"{needed.namespace}/{needed.name}" if needed.namespace else needed.name
             await self._cache.arrival(needed.resource, path, needed.seconds)
-        self._admission.mutate(request)
+        await self._admission.mutate(request)
         generated = not meta.get("name") and bool(meta.get("generateName"))
         for attempt in range(GENERATE_ATTEMPTS):
             if generated:
@@ -145,7 +146,7 @@ class Writer:
         wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced) + kind.validate(obj)
         if wrong:
             raise refuse(kind.stored_as or resource, name, wrong)
-        self._admission.validate(request)
+        await self._admission.validate(request)
         warnings = kind.warnings(obj, None)
         inner = kind.to_stored(obj)
         path = f"{meta['namespace']}/{name}" if resource.namespaced else name
@@ -274,13 +275,13 @@ class Writer:
             managed.track(new, old, kind, part, manager=caller.manager, now=caller.now)
         self._carry_over(new["metadata"], old["metadata"])
         request = self._admission.request(kind, part, new, old, caller)
-        self._admission.mutate(request)
+        await self._admission.mutate(request)
         part.prepare(kind, new, old)
         reserved = self._reservations.plan(kind, part, new, old, dry_run=caller.dry_run)
         wrong = metadata.validate_update(new["metadata"], old["metadata"]) + part.validate(kind, new, old)
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
-        self._admission.validate(request)
+        await self._admission.validate(request)
         warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
         return await self._put(kind, entry, old, new, caller, reserved.writes + _writes(request.also), warnings)

@@ -8,7 +8,7 @@ the object they put on :attr:`Request.also`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import msgspec
@@ -121,8 +121,13 @@ class Plugin:
         """The object that ``mutate`` will need; asked for creations only."""
         return None
 
-    def mutate(self, request: Request) -> None:
-        """Edit ``request.obj``, or raise; the object has its defaults but is not validated yet."""
+    def mutate(self, request: Request) -> Awaitable[None] | None:
+        """Edit ``request.obj``, or raise; the object has its defaults but is not validated yet.
 
-    def validate(self, request: Request) -> None:
+        A plug-in that has to wait for an answer returns an awaitable; this goes for ``validate`` too.
+        """
+        return None
+
+    def validate(self, request: Request) -> Awaitable[None] | None:
         """Raise if the object may not be written; the object is complete and valid, and must not be edited."""
+        return None
