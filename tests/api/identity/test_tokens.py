@@ -440,3 +440,17 @@ async def test_tokens_are_not_logged(api, caplog):
     assert await whoami(api, token) == 201
     assert await whoami(api, f"{token}x") == 401
     assert token[:40] not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"issuers": ()}, "issuers: one is needed"),
+        ({"issuers": ("no url: at all",)}, "not a URL"),
+        ({"keys": ("a.pem",)}, "name the signing_key too"),
+        ({"longest_seconds": 60}, "at least an hour"),
+    ],
+)
+def test_settings_that_make_no_sense(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TokenSettings(**settings)

@@ -14,7 +14,8 @@ def test_every_recorded_exchange_is_repeated(start: Start, store: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("topic", "cases"), [("rbac/", 53), ("auth/", 6), ("tokens/", 20), ("admission/serviceaccount", 5)]
+    ("topic", "cases"),
+    [("rbac/", 53), ("auth/", 6), ("tokens/", 20), ("admission/serviceaccount", 5), ("kinds-other/csr", 3)],
 )
 def test_identities_and_rights_in_a_full_cluster(start: Start, store: list[str], topic: str, cases: int) -> None:
     server = start("--profile", "full", *store)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from pathlib import Path
 
 from api_calls import call, watched
 from seamark_process import Start
 from waiting import until
 
 import etcd_server
+from seamark.api.identity.keys import new_key, public_pem
 
 
 def test_what_one_server_writes_the_other_reads_at_once(start: Start, etcd: etcd_server.EtcdCluster) -> None:
@@ -65,3 +67,26 @@ def test_garbage_is_collected_by_the_one_that_leads(start: Start, etcd: etcd_ser
     until(lambda: call(one, "GET", "/api/v1/namespaces/gone")[0] == 404)
     lease = call(one, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/seamark-controllers")[1]
     assert lease["spec"]["holderIdentity"]
+
+
+def test_a_token_of_one_server_is_good_at_the_other(
+    start: Start, etcd: etcd_server.EtcdCluster, tmp_path: Path
+) -> None:
+    """Each has a data directory of its own, and both have the same keys for tokens."""
+    key, more = tmp_path / "key.pem", tmp_path / "more.pem"
+    key.write_bytes(new_key())
+    more.write_bytes(public_pem(new_key()))
+    store = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    keys = ["--service-account-signing-key-file", str(key), "--service-account-key-file", str(more)]
+    one, other = (start("--store", store, *keys, name=name) for name in ("one", "other"))
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    assert call(one, "POST", accounts, {"metadata": {"name": "robot"}})[0] == 201
+    status, made = call(one, "POST", f"{accounts}/robot/token", {"spec": {}})
+    assert status == 201, made
+    reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    for server in (one, other):
+        # The other server sees a new ServiceAccount a moment after the one that made it.
+        until(lambda server=server: call(server, "POST", reviews, {}, token=made["status"]["token"])[0] == 201)
+    assert call(other, "DELETE", f"{accounts}/robot")[0] == 200
+    for server in (one, other):
+        until(lambda server=server: call(server, "POST", reviews, {}, token=made["status"]["token"])[0] == 401)
