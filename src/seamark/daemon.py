@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from seamark import __version__
-from seamark.access.events import EventRecorder, Reference
+from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api import bootstrap
@@ -43,12 +43,11 @@ from seamark.controllers.housekeeping.standalone import add_cleaning, add_housek
 from seamark.controllers.identity.controllers import add_identity
 from seamark.controllers.storage.matching import PROVISIONER
 from seamark.errors import ApiError
-from seamark.kinds.resource import NAMESPACES, NODES, SERVICES
+from seamark.kinds.resource import NAMESPACES, NODES
 from seamark.kinds.service.allocation import first_address
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
-from seamark.rules.objects.service import Service
 from seamark.runtime.manager import Manager
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, first_cause, note_name
 from seamark.store.opening import open_store
@@ -309,25 +308,20 @@ class Daemon:
         """
         from seamark.proxy.feed import RouteFeed
         from seamark.proxy.userspace.engine import Problem, UserspaceEngine
+        from seamark.proxy.userspace.events import COMPONENT, ProblemEvents
         from seamark.rules.routing.surroundings import Surroundings, ThisNode
 
-        name = "seamark-proxy"
-        services = self.informers.of(SERVICES, as_=Service)
+        settings = self.config.userspace
         silent = self.config.nodes.pod_ranges if "nodes" in self.components and self.config.nodes.count else ()
 
         async def forward(started: Started) -> None:
-            recorder = EventRecorder(self.api.cluster(name), component=name)
+            events = ProblemEvents(self.api.cluster(COMPONENT), self.informers)
 
             def report(problem: Problem | None) -> None:
-                service = services.by_key(problem.service) if problem is not None else None
-                if problem is not None and service is not None:
-                    about = Reference.of(SERVICES, service.metadata)
-                    recorder.record(
-                        about, "Warning", reason="FailedToListen", message=f"{problem.text}; it is tried again"
-                    )
+                if problem is not None:
+                    events.record(problem)
                 self._tell()
 
-            settings = self.config.userspace
             self.proxy = UserspaceEngine(
                 settings,
                 node_ports_at=settings.node_ports_at,
@@ -341,7 +335,7 @@ class Daemon:
                 await feed.run(started)
             finally:
                 self.proxy = None
-                await recorder.stop()
+                await events.stop()
 
         return self.supervisor.part("proxy", forward)
 

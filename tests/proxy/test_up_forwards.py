@@ -23,7 +23,7 @@ async def up(directory, **settings):
     said = {"data_dir": str(directory), "ephemeral": True, "dns_port": 0, "api": {"port": 0}, "nodes": {"count": 1}}
     daemon = Daemon(settled({**said, **settings}), EVERYTHING)
     async with daemon.running():
-        yield daemon, daemon.api.cluster("user")
+        yield daemon, daemon.api.cluster("apiserver")
 
 
 @asynccontextmanager

@@ -78,6 +78,13 @@ def test_policy_local_without_a_local_endpoint_drops_from_outside_only():
     assert at.pick("192.168.50.10") == ("10.244.2.1", 8080)
 
 
+def test_a_connection_from_the_address_itself_is_the_nodes():
+    objects = balanced(externalTrafficPolicy="Local"), slice("s", endpoint("10.244.2.1", "node-b"))
+    at = picker(found(*objects), Place("TCP", "198.51.100.1", 80))
+    assert at.pick("198.51.100.1") == ("10.244.2.1", 8080)
+    assert at.pick("198.51.100.2") == "drop"
+
+
 def test_refused_when_all_were_tried():
     at = picker(found(node_port(), slice("s", endpoint("10.244.1.1"))), Place("TCP", "192.168.50.10", 30080))
     assert at.pick("203.0.113.9", [("10.244.1.1", 8080)]) == "refuse"

@@ -101,7 +101,8 @@ class RoutePicker:
     def _decide(self, client: str) -> Decision:
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
-        origin = origin_of(client, self._surroundings)
         route, frontend = self._opening.route, self._opening.frontend
+        # Where this machine has taken the address, its own connections to it come from it.
+        origin: Origin = "node" if client == frontend.address else origin_of(client, self._surroundings)
         made = self._decisions[client] = decide(route, frontend, origin, client, self._surroundings)
         return made
