@@ -185,6 +185,20 @@ async def test_beyond_the_limit_clients_wait_for_their_turn():
         second[1].close()
 
 
+async def test_that_there_are_too_many_is_said_once_a_minute(caplog):
+    clock = VirtualClock()
+    async with (
+        tcp_server(named("alive")) as backend,
+        forwarding(Fixed(backend), most=1, clock=clock) as (_, _, address),
+    ):
+        for _ in range(3):
+            assert await asyncio.gather(ask(address), ask(address)) == ["alive"] * 2
+        assert len([each for each in caplog.records if "no more are accepted" in each.message]) == 1
+        clock.now += 60
+        await asyncio.gather(ask(address), ask(address))
+        assert len([each for each in caplog.records if "no more are accepted" in each.message]) == 2
+
+
 async def test_established_connections_outlive_their_listener_and_their_route():
     async with (
         tcp_server(named("old")) as old,

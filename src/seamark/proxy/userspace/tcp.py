@@ -33,6 +33,7 @@ _LOOK_AT_HALF_CLOSED_SECONDS = 15.0
 _MOST_HELD = 256  # connections that are met with silence
 _HELD_SECONDS = 60.0
 _KEEPALIVE_SECONDS = 60
+_TELL_AGAIN_SECONDS = 60.0
 _UNDER_WAY = (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR)
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -81,6 +82,7 @@ class TcpForwarder:
         self._paused = False
         self._sweeper: Cancellable | None = None
         self._looked_at = clock.monotonic()
+        self._told_at = float("-inf")  # when it was last said that there are too many connections
         registry = metrics or Registry()
         count = registry.counter
         self.accepted = count("seamark_proxy_connections_total", "TCP connections that clients opened.")
@@ -123,8 +125,10 @@ class TcpForwarder:
     def pause(self) -> None:
         """Accept nothing for a while: clients wait in the kernel's queue until a connection ends."""
         if not self._paused:
-            log.warning("%d connections are open: no more are accepted until one ends", len(self.links))
             self._paused = True
+            if self.clock.monotonic() >= self._told_at + _TELL_AGAIN_SECONDS:
+                self._told_at = self.clock.monotonic()
+                log.warning("%d connections are open: no more are accepted until one ends", len(self.links))
             for listener in self._listeners:
                 listener.pause()
             self.sweep_soon()
