@@ -30,7 +30,7 @@ from seamark.api import bootstrap
 from seamark.api.admission import PLAIN, PLUGINS
 from seamark.api.audit import policy
 from seamark.api.audit.log import AuditLog
-from seamark.api.authentication import read_token_file
+from seamark.api.authentication import FixedTokens, read_token_file
 from seamark.api.authorization import AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.identity.keys import KeyFileError, KeyRing
@@ -118,12 +118,9 @@ class Daemon:
 
     async def _start(self, store: Store) -> list[asyncio.Task[None]]:
         authority = Authority(self.data_dir / "pki")
-        admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
         with _own_files(self.data_dir):
             authority.prepare(self._server_names())
-            tokens = {authority.admin_token: admin}
-        if self.config.api.token_file:
-            tokens |= _more_users(Path(self.config.api.token_file))
+        tokens = _fixed_tokens(authority, self.config.api.token_file)
         self.api = ApiServer(
             store,
             rbac=self.config.profile == "full",
@@ -471,11 +468,18 @@ def _audit_log(settings: ApiSettings, metrics: Registry) -> AuditLog | None:
         raise ConfigError(f"cannot write the audit log {settings.audit_log}: {error.strerror}") from error
 
 
-def _more_users(path: Path) -> dict[str, User]:
+def _fixed_tokens(authority: Authority, file: str) -> FixedTokens:
+    """The admin's token, and those of a token file."""
+    admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
+    files = [authority.admin_token_path, *([Path(file)] if file else [])]
+
+    def read() -> dict[str, User]:
+        return {authority.admin_token: admin} | (read_token_file(Path(file)) if file else {})
+
     try:
-        return read_token_file(path)
+        return FixedTokens(read, files)
     except OSError as error:
-        raise ConfigError(f"cannot read the token file {path}: {error.strerror}") from error
+        raise ConfigError(f"cannot read the token file {error.filename}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"bad token file: {error}") from error
 

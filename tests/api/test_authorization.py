@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 from served import ADMIN, OTHER, TOKENS, served
 
-from seamark.api.authentication import Authenticator, read_token_file
+from seamark.api.authentication import Authenticator, FixedTokens, read_token_file
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Decision, GroupAuthorizer, User
 from seamark.api.certificates import Authority
 from seamark.api.identity.keys import KeyRing
@@ -17,6 +17,7 @@ from seamark.errors import Forbidden, Unauthorized
 from seamark.kinds.resource import DEPLOYMENTS, PODS
 from seamark.kinds.table import KINDS
 from seamark.store.opening import open_store
+from virtual_time import VirtualClock
 
 MASTER = User("root", ("system:masters", AUTHENTICATED))
 KNOWN = User("ann", (AUTHENTICATED,))
@@ -26,7 +27,9 @@ GROUPS = GroupAuthorizer()
 @pytest.fixture
 def authenticator():
     cache = Cache(open_store("memory:"), KINDS)
-    return Authenticator(TOKENS, ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, SYSTEM_CLOCK))
+    return Authenticator(
+        FixedTokens(lambda: TOKENS), ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, SYSTEM_CLOCK)
+    )
 
 
 @pytest.mark.parametrize("header", [f"Bearer {ADMIN}", f"bearer  {ADMIN} ", f"BEARER {ADMIN}"])
@@ -57,6 +60,28 @@ def test_a_certificate_says_who(authenticator, tmp_path):
     assert authenticator.user({}, der) == User("ann", ("readers", "writers", AUTHENTICATED), extra=(credential,))
     # A token is asked first.
     assert authenticator.user({"authorization": f"Bearer {OTHER}"}, der).name == "other"
+
+
+def test_tokens_in_files_are_replaced_while_the_server_runs(tmp_path):
+    clock, path = VirtualClock(), tmp_path / "tokens.csv"
+    path.write_text("t1,ann,u1\n")
+    cache = Cache(open_store("memory:"), KINDS)
+    fixed = FixedTokens(lambda: read_token_file(path), [path], clock)
+    known = Authenticator(fixed, ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, clock))
+    assert known.user_of_token("t1").name == "ann"
+    path.write_text("t22,bob,u2\n")
+    assert known.user_of_token("t22").name == "bob", "a new token is good at once"
+    assert known.user_of_token("t1") is None
+    path.write_text("t333,cyd,u3\n")
+    clock.now += 11
+    assert known.user_of_token("t22") is None
+    # A file that is gone or half written leaves the tokens as they were.
+    path.write_text("t4\n")
+    clock.now += 11
+    assert known.user_of_token("t333").name == "cyd"
+    path.unlink()
+    clock.now += 11
+    assert known.user_of_token("t333").name == "cyd"
 
 
 def test_token_files(tmp_path):

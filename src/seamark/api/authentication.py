@@ -9,14 +9,16 @@ import base64
 import binascii
 import csv
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from seamark import errors
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, User
 from seamark.api.identity.claims import CREDENTIAL_ID
+from seamark.api.identity.keys import LOOK_SECONDS
 from seamark.api.identity.tokens import Refused, ServiceAccountTokens
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 
 # A browser cannot set headers on a WebSocket: its token comes as a subprotocol that begins like this.
@@ -72,24 +74,67 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+class FixedTokens:
+    """The tokens that are written down in files, which may change while the server runs.
+
+    A new token is good at once, and one that was taken out ends within :data:`LOOK_SECONDS`.  A file that cannot be
+    read, because it is just being replaced, leaves the tokens as they were.
+    """
+
+    def __init__(
+        self, read: Callable[[], Mapping[str, User]], files: Sequence[Path] = (), clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._read = read
+        self._files = files
+        self._clock = clock
+        self._seen = self._state()
+        self._next_look = 0.0
+        self._take()
+
+    def user(self, digest: bytes) -> User | None:
+        if self._files and self._clock.monotonic() >= self._next_look:
+            self.look()
+        return self._users.get(digest)
+
+    def look(self) -> None:
+        """Read the files again if they changed."""
+        self._next_look = self._clock.monotonic() + LOOK_SECONDS
+        try:
+            if (seen := self._state()) != self._seen:
+                self._take()
+                self._seen = seen
+        except (OSError, ValueError):
+            return
+
+    def _state(self) -> list[tuple[int, int, int]]:
+        return [(found.st_mtime_ns, found.st_size, found.st_ino) for found in map(Path.stat, self._files)]
+
+    def _take(self) -> None:
+        # Kept and looked up by digest, so that how long a look-up takes says nothing about the token.
+        self._users = {_digest(token): user for token, user in self._read().items()}
+
+
 class Authenticator:
     """Finds the user of a request."""
 
-    def __init__(self, tokens: Mapping[str, User], accounts: ServiceAccountTokens) -> None:
-        # Kept and looked up by digest, so that how long a look-up takes says nothing about the token.
-        self._users = {_digest(token): user for token, user in tokens.items()}
+    def __init__(self, tokens: FixedTokens, accounts: ServiceAccountTokens) -> None:
+        self._tokens = tokens
         self.accounts = accounts
 
     def user_of_token(self, token: str) -> User | None:
         digest = _digest(token)
-        return self._users.get(digest) or self.accounts.user_of(token, digest)
+        found = self._tokens.user(digest) or self.accounts.user_of(token, digest)
+        if found is None:
+            self._tokens.look()
+            found = self._tokens.user(digest)
+        return found
 
     def review(self, token: str, audiences: Sequence[str]) -> Object:
         """Whose a token is, and for which of the audiences it is good: the status of a TokenReview."""
         unknown = "invalid bearer token"
         own = [audience for audience in self.accounts.settings.audiences if audience in audiences]
         digest = _digest(token)
-        if own and (user := self._users.get(digest)):
+        if own and (user := self._tokens.user(digest)):
             return {"authenticated": True, "user": user.info, "audiences": own}
         try:
             found = self.accounts.examine(token, digest, audiences)

@@ -57,7 +57,7 @@ class Authority:
         self.server_path = directory / "server.crt"
         self.server_key_path = directory / "server.key"
         self._ca_key_path = directory / "ca.key"
-        self._token_path = directory / "admin.token"
+        self.admin_token_path = directory / "admin.token"
         self.signing_key_path = directory / "sa.key"
         self.verifying_keys_path = directory / "sa.pub"
         self._issued_path = directory / "issued.json"
@@ -65,12 +65,12 @@ class Authority:
     def prepare(self, names: Sequence[str]) -> None:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
         make_private_directory(self._directory)
-        for path in (self._token_path, self._ca_key_path, self.server_key_path, self.ca_path, self.server_path):
+        for path in (self.admin_token_path, self._ca_key_path, self.server_key_path, self.ca_path, self.server_path):
             check_private(path)
         for path in (self.signing_key_path, self.verifying_keys_path):
             check_private(path)
-        if not self._token_path.exists():
-            write_private(self._token_path, secrets.token_hex(32).encode())
+        if not self.admin_token_path.exists():
+            self.new_admin_token()
         if not (self.signing_key_path.exists() and self.verifying_keys_path.exists()):
             self.new_signing_key()
         if not (self.ca_path.exists() and self._ca_key_path.exists()):
@@ -81,7 +81,7 @@ class Authority:
 
     @property
     def admin_token(self) -> str:
-        return self._token_path.read_text().strip()
+        return self.admin_token_path.read_text().strip()
 
     @property
     def ca_pem(self) -> bytes:
@@ -127,6 +127,10 @@ class Authority:
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         write_private(self._ca_key_path, _key_pem(key))
         self._write_certificate(self.ca_path, builder, key)
+
+    def new_admin_token(self) -> None:
+        """Let the admin be known by a new token; the earlier one ends."""
+        write_private(self.admin_token_path, secrets.token_hex(32).encode())
 
     def new_signing_key(self, *, revoke: bool = False) -> None:
         """Sign tokens with a new key from now on.  Older tokens stay good, unless they are to be revoked."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from seamark.access.events import EventRecorder
@@ -16,7 +16,7 @@ from seamark.api.admission import PLAIN, Admission
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.audit.log import AuditLog
-from seamark.api.authentication import Authenticator
+from seamark.api.authentication import Authenticator, FixedTokens
 from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
@@ -56,7 +56,7 @@ class ApiServer:
         store: Store,
         *,
         network: ServiceNetwork,
-        tokens: dict[str, User],
+        tokens: Mapping[str, User] | FixedTokens,
         metrics: Registry,
         authorizer: Authorizer | None = None,
         rbac: bool = False,
@@ -90,7 +90,8 @@ class ApiServer:
         if self._rbac is not None:
             plugins = (*plugins, NoEscalation(self._rbac))
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
-        authenticator = Authenticator(tokens, self.accounts)
+        fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
+        authenticator = Authenticator(fixed, self.accounts)
         reader = Reader(self.cache, store)
         admission = Admission(self.cache, (*plugins, SignerRights(authorizer)))
         reservations = Reservations(self.cache, network, chance, clock)

@@ -61,7 +61,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("seamark.cli.keeping.restore", "make a data directory from a backup"),
         "export": ("seamark.cli.keeping.export", "what people wrote, as manifests that any cluster can apply"),
         "fsck": ("seamark.cli.keeping.fsck", "check the store"),
-        "rotate": ("seamark.cli.keeping.rotate", "sign the tokens of ServiceAccounts with a new key"),
+        "rotate": ("seamark.cli.keeping.rotate", "replace the admin's token, or the key that signs tokens"),
     },
     "set it up": {
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),

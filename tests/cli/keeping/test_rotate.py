@@ -51,3 +51,13 @@ def test_revoking_forgets_them(authority: Authority, tmp_path: Path) -> None:
 def test_a_directory_without_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rotate(tmp_path) == 1
     assert "there is no" in capsys.readouterr().err
+
+
+def test_the_admins_token(authority: Authority, tmp_path: Path) -> None:
+    old, kubeconfig = authority.admin_token, tmp_path / "kubeconfig"
+    kubeconfig.write_text(f"token: {old}\n")
+    assert main(["rotate", "admin-token", "--data-dir", str(tmp_path)]) == 0
+    assert authority.admin_token != old
+    assert kubeconfig.read_text() == f"token: {authority.admin_token}\n"
+    for path in (kubeconfig, authority.admin_token_path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -5,5 +5,5 @@
 - ``backup``, ``restore``: write and read one
 - ``export``: objects as manifests, without what the cluster made or set
 - ``fsck``: check a store
-- ``rotate``: sign tokens with a new key
+- ``rotate``: a new key for tokens, or a new token for the admin
 """
