@@ -48,11 +48,14 @@ PARTS = {
         create delete get patch | core | pods
         get | core | replicationcontrollers
         patch | core | replicationcontrollers/status
+        get | apps | daemonsets
         get patch | apps | deployments statefulsets
-        create delete get patch | apps | replicasets
+        create delete get patch | apps | controllerrevisions replicasets
         patch | apps | daemonsets/status deployments/status replicasets/status statefulsets/status
-        create delete patch | apps | controllerrevisions
-        create delete get update | core | persistentvolumeclaims
+        create delete get patch | batch | jobs
+        get | batch | cronjobs
+        patch | batch | cronjobs/status jobs/status
+        create delete get patch update | core | persistentvolumeclaims
         create patch | core | events
         """,
         "workload-controllers",
@@ -71,7 +74,11 @@ PARTS = {
         """,
         "simulated-nodes",
     ),
+    "persistent-volume-binder": Part("""
+        patch | core | persistentvolumeclaims persistentvolumeclaims/status persistentvolumes persistentvolumes/status
+    """),
     "portallocator-repair-controller": Part("create patch | core | events"),
+    "pvc-protection-controller": Part("patch | core | persistentvolumeclaims persistentvolumes"),
     "resourcequota-controller": Part("get | core | resourcequotas"),
     "root-ca-certificate-publisher-controller": Part("get | core | configmaps", "root-ca-cert-publisher"),
     "seamark-proxy": Part("create patch | core | events"),
