@@ -8,6 +8,7 @@ from own_cluster import own_cluster
 from seamark.access.informers import Informers
 from seamark.controllers.policy.budgets import DisruptionController
 from seamark.controllers.policy.disruption import recheck_after, status, still_going, wanted
+from seamark.controllers.policy.stale_targets import StaleTargets
 from seamark.errors import TooManyRequests
 from seamark.kinds.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from seamark.rules.objects.budget import Budget, BudgetSpec
@@ -62,7 +63,8 @@ def pod(name, **meta):
 async def watched():
     async with own_cluster() as own:
         manager = Manager(Informers(own.api.cluster("controllers")), clock=own.clock)
-        manager.add(DisruptionController(manager, own.api.cluster("disruption-controller")))
+        cluster = own.api.cluster("disruption-controller")
+        manager.add(DisruptionController(manager, cluster), StaleTargets(manager, cluster))
         async with own.managed(manager):
             yield own
 
@@ -188,3 +190,24 @@ async def test_an_eviction_that_never_comes_is_given_up():
         await own.clock.advance(125)
         await own.quiet()
         assert await counts(own) == (1, 0, 1, 1)
+
+
+@pytest.mark.parametrize(("reason", "status"), [("EvictionByEvictionAPI", "False"), ("TerminationByKubelet", "True")])
+async def test_a_pod_that_should_have_gone_is_no_longer_said_to_go(reason, status):
+    async with watched() as own:
+        await make(own, "p")
+        made = (await own.cluster.get(PODS, "p", namespace="default"))["metadata"]["creationTimestamp"]
+        mark = {"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": made}
+        patch = {"status": {"conditions": [mark]}}
+        await own.cluster.patch(PODS, "p", patch, namespace="default", type="strategic", subresource="status")
+
+        async def target():
+            found = (await own.cluster.get(PODS, "p", namespace="default"))["status"]["conditions"]
+            return next(condition for condition in found if condition["type"] == "DisruptionTarget")
+
+        await own.quiet()
+        assert (await target())["status"] == "True"
+        await own.clock.advance(125)
+        await own.quiet()
+        assert (await target())["status"] == status
+        assert ("reason" in await target()) == (status == "True")

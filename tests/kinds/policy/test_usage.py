@@ -23,6 +23,7 @@ from seamark.kinds.resource import (
     SERVICES,
 )
 from seamark.kinds.service.service import SERVICE
+from seamark.kinds.storage.persistentvolumeclaim import PERSISTENT_VOLUME_CLAIM
 from seamark.kinds.values.quantity import minus, plus
 
 PLUGIN = ResourceQuotas()
@@ -286,3 +287,12 @@ def test_a_pod_that_grows() -> None:
     full = quota({"requests.cpu": "4", "pods": "1"}, {"requests.cpu": "1", "pods": "1"})
     assert charge(POD, after, full, old=before, part="resize") == {"q": {"requests.cpu": "3", "pods": "1"}}
     assert charge(POD, before, full, old=after, part="resize") == {}
+
+
+def test_what_a_volume_got_is_charged_and_not_refused() -> None:
+    spec = {"resources": {"requests": {"storage": "1Gi"}}}
+    before: Object = {"metadata": {"name": "c", "namespace": "ns"}, "spec": spec, "status": {}}
+    after = {**before, "status": {"allocatedResources": {"storage": "3Gi"}}}
+    full = quota({"requests.storage": "2Gi"}, {"requests.storage": "1Gi"})
+    used = charge(PERSISTENT_VOLUME_CLAIM, after, full, old=before, part="status")
+    assert used == {"q": {"requests.storage": "3Gi"}}

@@ -15,6 +15,7 @@ from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.policy import budgets, quotas
 from seamark.controllers.policy.budgets import DisruptionController
 from seamark.controllers.policy.quotas import QuotaController
+from seamark.controllers.policy.stale_targets import StaleTargets
 from seamark.controllers.settings import SurroundingsSettings
 from seamark.controllers.storage import binding_controller, protection_controller
 from seamark.controllers.storage.binding_controller import BindingController
@@ -30,7 +31,8 @@ def add_housekeeping(
     """Add the controllers of workloads, budgets and the surroundings; ``authority`` is the API server's CA (PEM)."""
     add_workloads(manager, cluster_for("kube-controller-manager"))
     add_surroundings(manager, cluster_for, settings, authority=authority)
-    manager.add(DisruptionController(manager, cluster_for(budgets.NAME)))
+    disruption = cluster_for(budgets.NAME)
+    manager.add(DisruptionController(manager, disruption), StaleTargets(manager, disruption))
     manager.add(BindingController(manager, cluster_for(binding_controller.NAME)))
     manager.add(ProtectionController(manager, cluster_for(protection_controller.NAME)))
 

@@ -13,6 +13,13 @@ from seamark.kinds.policy.usage import Amounts, counted_by, in_scope, unsaid, us
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES
 from seamark.kinds.values.quantity import amount, minus, plus
 
+_CHARGED_UPDATES = (
+    (SERVICES, ""),
+    (PERSISTENT_VOLUME_CLAIMS, ""),
+    (PERSISTENT_VOLUME_CLAIMS, "status"),
+    (PODS, "resize"),
+)
+
 
 class ResourceQuotas(Plugin):
     """ResourceQuota."""
@@ -20,7 +27,7 @@ class ResourceQuotas(Plugin):
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         if operation == "CREATE":
             return kind.resource.namespaced and not part
-        return (kind.resource, part) in ((SERVICES, ""), (PERSISTENT_VOLUME_CLAIMS, ""), (PODS, "resize"))
+        return (kind.resource, part) in _CHARGED_UPDATES
 
     def validate(self, request: Request) -> None:
         resource, obj, old = request.kind.resource, request.obj, request.old
@@ -62,7 +69,7 @@ def _charged(request: Request, quota: Object, more: Amounts) -> Amounts:
     added = {name: quantity for name, quantity in more.items() if name in hard and amount(quantity)}
     sums = {name: plus(used.get(name, "0"), quantity) for name, quantity in added.items()}
     exceeded = sorted(name for name, quantity in sums.items() if amount(quantity) > amount(hard[name]))
-    if exceeded:
+    if exceeded and request.part != "status":  # what a volume got already is charged, and cannot be refused
         requested, had, limited = (
             ",".join(f"{name}={amounts.get(name, '0')}" for name in exceeded) for amounts in (added, used, hard)
         )
