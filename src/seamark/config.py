@@ -22,6 +22,7 @@ from seamark.controllers.settings import DiscoverySettings, ElectionSettings, Su
 from seamark.dns.config import REVERSE_ZONES, DnsConfig
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.presence import default_data_dir
+from seamark.proxy.settings import ProxySettings
 from seamark.proxy.userspace.settings import UserspaceSettings
 from seamark.settings import Section, setting
 from seamark.store.opening import STORES, store_scheme
@@ -41,7 +42,7 @@ class ConfigError(Exception):
 
 
 class ClusterSettings(Section, frozen=True):
-    """The cluster that `seamark controllers`, `dns` and `resolve` work for."""
+    """The cluster that `seamark controllers`, `dns`, `proxy` and `resolve` work for."""
 
     kubeconfig: Annotated[
         str,
@@ -108,6 +109,7 @@ class Config(Section, frozen=True):
     discovery: DiscoverySettings = DiscoverySettings()
     surroundings: SurroundingsSettings = SurroundingsSettings()
     election: ElectionSettings = ElectionSettings()
+    proxy: ProxySettings = ProxySettings()
     userspace: UserspaceSettings = UserspaceSettings()
     log: LogSettings = LogSettings()
 

@@ -46,6 +46,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "apiserver": ("seamark.cli.running.apiserver", "the API server alone, over SQLite or etcd"),
         "controllers": ("seamark.cli.running.controllers", "the discovery controllers for any Kubernetes API"),
         "dns": ("seamark.cli.running.dns", "cluster DNS for any Kubernetes API"),
+        "proxy": ("seamark.cli.running.proxy", "routes connections to Services on a node, as kube-proxy does"),
     },
     "ask it": {
         "why": ("seamark.cli.asking.why", "why a Service has no endpoints, and what to do about it"),

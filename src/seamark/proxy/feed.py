@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,10 +14,11 @@ from seamark.access.backoff import Backoff
 from seamark.access.informer import Informer, Key, split_key
 from seamark.access.informers import Informers
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES
 from seamark.metrics import Registry
-from seamark.proxy.engine import Engine, Update
+from seamark.proxy.engine import Engine, Unsupported, Update
 from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.service import Service
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
@@ -31,8 +33,11 @@ T = TypeVar("T")
 class RouteFeed(Derived):
     """Keeps an engine in step with a cluster's Services and EndpointSlices, seen from one node.
 
-    Needs permission to list and watch Services and EndpointSlices and, if ``surroundings`` name a node, that Node.
-    While the API server is away, the engine goes on with what is known.
+    Needs permission to list and watch Services and EndpointSlices and, if ``surroundings`` name a node, that Node and
+    ServiceCIDRs.  While the API server is away, the engine goes on with what is known.
+
+    Every ``period`` seconds the engine is given an empty update, so that it can look after what it made.  With
+    ``pods_of_node`` the Node's own ranges tell Pods from other clients.
     """
 
     def __init__(
@@ -41,41 +46,52 @@ class RouteFeed(Derived):
         engine: Engine,
         surroundings: Surroundings,
         *,
+        period: float | None = None,
+        pods_of_node: bool = False,
         clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
         super().__init__("proxy")
         self.table = RouteTable(surroundings)
         self.problem: str | None = None  # why the last update could not be carried out
+        self.waiting_since: float | None = None  # the time of the oldest change that is not carried out yet
         self._engine = engine
+        self._period = period
+        self._pods_of_node = pods_of_node
         self._clock = clock
         self._following = Following(self, clock=clock, metrics=metrics)
         self._touched: Touched = set()
         self._changed = asyncio.Event()
         self._everything = True
         table = self.table
-        self._follow(informers.of(SERVICES, as_=Service), table.put_service, table.remove_service)
-        self._follow(informers.of(ENDPOINT_SLICES, as_=EndpointSlice), table.put_slice, table.remove_slice)
+        self._needed: list[Informer[Any]] = [
+            self._follow(informers.of(SERVICES, as_=Service), table.put_service, table.remove_service),
+            self._follow(informers.of(ENDPOINT_SLICES, as_=EndpointSlice), table.put_slice, table.remove_slice),
+        ]
+        self._ranges: dict[str, tuple[str, ...]] = {}
         if name := surroundings.node.name:
             node = informers.of(NODES, as_=Node, fields=f"metadata.name={name}")
-            self._follow(node, self._put_node, lambda *_: set())
+            self._needed.append(self._follow(node, self._put_node, lambda *_: set()))
+            # Not needed: Kubernetes has them since 1.33, and without them only unused addresses behave differently.
+            self._follow(informers.of(SERVICE_CIDRS, as_=ServiceCIDR), self._put_range, self._remove_range)
 
     async def run(self, started: Callable[[], None] = lambda: None) -> None:
         """Carry out changes until cancelled; ``started`` is called once everything there is has been carried out."""
+        await self._engine.start()
         self._following.connect()
         try:
-            await self._following.synced()
-            await self._engine.start()
-            try:
+            for informer in self._needed:
+                await informer.synced.wait()
+            await self._carry_out()
+            started()
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._period):
+                        await self._changed.wait()
                 await self._carry_out()
-                started()
-                while True:
-                    await self._changed.wait()
-                    await self._carry_out()
-            finally:
-                await self._engine.close()
         finally:
             self._following.close()
+            await self._engine.close()
 
     def reset(self) -> None:
         self.table.clear()
@@ -86,15 +102,31 @@ class RouteFeed(Derived):
 
     def _follow(
         self, informer: Informer[T], put: Callable[[T], Touched], remove: Callable[[str, str], Touched]
-    ) -> None:
+    ) -> Informer[T]:
         def changed(key: Key, old: T | None, new: T | None) -> None:
             self._touched |= put(new) if new is not None else remove(*split_key(key))
+            if self.waiting_since is None:
+                self.waiting_since = self._clock.monotonic()
             self._changed.set()
 
-        self.watch(informer, changed)
+        return self.watch(informer, changed)
 
     def _put_node(self, node: Node) -> Touched:
-        return self.table.put_surroundings(msgspec.structs.replace(self.table.surroundings, node=ThisNode.of(node)))
+        this, around = ThisNode.of(node), self.table.surroundings
+        pods = this.pod_cidrs if self._pods_of_node else around.cluster_cidrs
+        return self.table.put_surroundings(msgspec.structs.replace(around, node=this, cluster_cidrs=pods))
+
+    def _put_range(self, service_cidr: ServiceCIDR) -> Touched:
+        self._ranges[service_cidr.metadata.name] = service_cidr.spec.cidrs
+        return self._ranges_changed()
+
+    def _remove_range(self, namespace: str, name: str) -> Touched:
+        self._ranges.pop(name, None)
+        return self._ranges_changed()
+
+    def _ranges_changed(self) -> Touched:
+        known = tuple(sorted({cidr for cidrs in self._ranges.values() for cidr in cidrs}))
+        return self.table.put_surroundings(msgspec.structs.replace(self.table.surroundings, service_cidrs=known))
 
     async def _carry_out(self) -> None:
         """Have the engine carry out what has changed; until it can, with growing pauses."""
@@ -103,9 +135,12 @@ class RouteFeed(Derived):
             self._changed.clear()
             touched, everything = self._touched, self._everything
             self._touched, self._everything = set(), False
+            began = self._clock.monotonic()
             routes = {key: self.table.routes(key) for key in (self.table if everything else touched)}
             try:
                 await self._engine.apply(Update(routes, self.table.surroundings, everything))
+            except Unsupported:
+                raise
             except Exception as error:
                 self._touched |= touched
                 self._everything |= everything
@@ -115,4 +150,5 @@ class RouteFeed(Derived):
                 await self._clock.sleep(pause)
             else:
                 self.problem = None
+                self.waiting_since = began if self._touched else None
                 return

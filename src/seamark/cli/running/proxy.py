@@ -1,0 +1,126 @@
+"""``seamark proxy``: what kube-proxy does on a node, for any Kubernetes API."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+from seamark.cli.failure import Failure
+from seamark.cli.parsing import add_switch, verb_parser
+from seamark.cli.running.serving import collect_less, given_up
+from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+
+if TYPE_CHECKING:
+    from seamark.access.kubeconfig import Connection
+    from seamark.config import Config
+    from seamark.metrics import Registry
+    from seamark.proxy.engine import Engine
+
+EXAMPLES = """\
+seamark proxy --kubeconfig admin.conf --node-name node-a --cluster-cidr 10.244.0.0/16,fd00:10:244::/56
+seamark proxy --mode userspace --node-name node-a          # without any rights: forwards in this process
+seamark proxy --nodeport-addresses 0.0.0.0/0,::/0          # node ports on every address of the node
+seamark proxy --cleanup                                    # removes the rules from the kernel
+
+Only one proxy can serve a node: stop kube-proxy first, and clean up with kube-proxy --cleanup.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser(
+        "proxy",
+        "Route connections to Services on a node, by nftables or in userspace.",
+        examples=EXAMPLES,
+        environment=ENVIRONMENT,
+    )
+    add_settings(made, "proxy")
+    same = argparse.SUPPRESS
+    made.add_argument("--hostname-override", dest="proxy.node_name", default=same, help="the same as --node-name")
+    modes = ("nftables", "userspace")
+    made.add_argument("--proxy-mode", dest="proxy.mode", choices=modes, default=same, help="the same as --mode")
+    add_switch(made, "--cleanup", help="remove all rules from the kernel and end")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    config = config_of(options, "proxy")
+
+    from seamark.cli.logging_setup import set_up
+
+    set_up(config.log)
+    if options.cleanup:
+        return _clean_up()
+
+    import uvloop
+
+    from seamark.access.kubeconfig import load
+
+    try:
+        connection = load(config.cluster.kubeconfig or None, context=config.cluster.context)
+        uvloop.run(_run(connection, config))
+    except Exception as error:
+        raise _explained(error) from error
+    return 0
+
+
+def _clean_up() -> int:
+    from seamark.proxy.engine import Unsupported
+    from seamark.proxy.nftables.engine import remove_tables
+
+    try:
+        print("the rules are removed" if remove_tables() else "there are no rules to remove")
+    except Unsupported as error:
+        raise Failure(str(error)) from error
+    return 0
+
+
+def _explained(error: Exception) -> Failure:
+    from seamark.proxy.engine import Unsupported
+    from seamark.runtime.supervisor import first_cause
+
+    cause = first_cause(error)
+    return Failure(str(cause)) if isinstance(cause, Unsupported) else given_up("the proxy", error)
+
+
+def _engine(config: Config, metrics: Registry) -> Engine:
+    if config.proxy.mode == "userspace":
+        from seamark.proxy.userspace.engine import UserspaceEngine
+
+        return UserspaceEngine(metrics=metrics)
+    from seamark.proxy.nftables.engine import NftablesEngine
+
+    return NftablesEngine(masquerade_bit=config.proxy.masquerade_bit)
+
+
+async def _run(connection: Connection, config: Config) -> None:
+    from seamark.access.remote import RemoteCluster
+    from seamark.metrics import Registry
+    from seamark.proxy.server import ProxyServer
+
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    metrics = Registry()
+    node = config.proxy.node_name or socket.gethostname().lower()
+    async with RemoteCluster(connection, agent="seamark-proxy") as cluster:
+        server = ProxyServer(cluster, _engine(config, metrics), config.proxy, node_name=node, metrics=metrics)
+        print(f"cluster      {connection.server}")
+        print(f"node         {node}")
+        print(f"mode         {config.proxy.mode}", flush=True)
+        working = asyncio.create_task(server.run(_announce), name="proxy")
+        ending = asyncio.create_task(ended.wait(), name="signals")
+        await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.gather(working, ending, return_exceptions=True)
+
+
+def _announce() -> None:
+    print("ready", flush=True)
+    collect_less()
