@@ -7,14 +7,15 @@ and so do those of a node port without any endpoint, as with kube-proxy.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import logging
 import socket
+import time
 
 from seamark.proxy.engine import Update
 from seamark.proxy.nftables.netlink import (
-    ACK,
     CONNTRACK,
     Message,
     Netlink,
@@ -35,64 +36,90 @@ _UDP = socket.IPPROTO_UDP
 _BY_ADDRESS, _BY_PROTOCOL, _BY_PORT = 1 << 1, 1 << 3, 1 << 5  # what a filter compares
 _FAMILIES = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
+_REST = 10  # how many times longer than a search nothing is searched for
+
 Place = tuple[int, str, int]  # family, address (empty for a node port) and port
 Target = tuple[str, int]
 
 
 class Flows:
-    """The UDP flows of this machine."""
+    """The UDP flows of this machine.
+
+    The kernel finds flows by walking through the table of all connections, which takes longer than any change of ours.
+    So it is asked in a thread, and after each time not again for a while; what becomes doubtful meanwhile is looked for
+    together.
+    """
 
     def __init__(self) -> None:
         self._netlink: Netlink | None = None
         self._serving: dict[str, dict[Place, frozenset[Target]]] = {}  # by Service
+        self._doubtful: dict[Place, frozenset[Target]] = {}  # places that may have flows to other endpoints than these
+        self._around: Surroundings | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
 
     def start(self) -> None:
         self._netlink = Netlink()
+        self._working = asyncio.create_task(self._work(self._netlink), name="udp flows")
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+            self._working = None
         if self._netlink is not None:
             self._netlink.close()
             self._netlink = None
 
-    def reconcile(self, update: Update) -> None:
-        """End the flows that lead to endpoints that no longer serve."""
+    def changed(self, update: Update) -> None:
+        """Take in an update that was carried out, and have the flows ended that lead to endpoints no longer serving."""
+        self._around = update.surroundings
         if update.everything:
             self._serving.clear()
-        doubtful: dict[Place, frozenset[Target]] = {}
         for key, routes in update.routes.items():
             before = self._serving.pop(key, {})
             udp = [route for route in routes.routes if route.protocol == "UDP"] if routes is not None else []
             after = {place: serving for route in udp for place, serving in _places(route)}
             if after:
                 self._serving[key] = after
-            doubtful |= {
-                place: serving
-                for place, serving in after.items()
-                if place not in before or not before[place] <= serving
-            }
-        try:
-            self._end(doubtful, update.surroundings)
-        except NetlinkError as error:
-            log.warning("UDP flows to former endpoints cannot be ended: %s", error)
+            for place in before.keys() - after.keys():
+                self._doubtful.pop(place, None)
+            for place, serving in after.items():
+                if place in self._doubtful or place not in before or not before[place] <= serving:
+                    self._doubtful[place] = serving
+        if self._doubtful:
+            self._wake.set()
 
-    def _end(self, doubtful: dict[Place, frozenset[Target]], around: Surroundings) -> None:
-        netlink = self._netlink
-        if not doubtful or netlink is None:
-            return
-        single = next(iter(doubtful)) if len(doubtful) == 1 else None
-        for family in {place[0] for place in doubtful}:
-            query = Message(_GET, family, _filter(single) if single else b"")
-            stale = [flow for flow in netlink.dump(CONNTRACK, query) if _stale(flow, family, doubtful, around)]
-            for flow in stale:
-                parts = attributes(flow)
-                body = nested(_ORIGINAL, parts[_ORIGINAL])
-                if _ZONE in parts:
-                    body += attribute(_ZONE, parts[_ZONE])
-                try:
-                    netlink.request(CONNTRACK, Message(_DELETE, family, body, ACK))
-                except NetlinkError as error:
-                    if error.number != errno.ENOENT:
-                        raise
+    async def _work(self, netlink: Netlink) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            doubtful, self._doubtful = self._doubtful, {}
+            began = time.perf_counter()
+            try:
+                assert self._around is not None
+                await asyncio.to_thread(_end, netlink, doubtful, self._around)
+            except NetlinkError as error:
+                log.warning("UDP flows to former endpoints cannot be ended: %s", error)
+            await asyncio.sleep(_REST * (time.perf_counter() - began))
+
+
+def _end(netlink: Netlink, doubtful: dict[Place, frozenset[Target]], around: Surroundings) -> None:
+    """End the flows to these places that lead to other endpoints than these."""
+    single = next(iter(doubtful)) if len(doubtful) == 1 else None
+    for family in {place[0] for place in doubtful}:
+        query = Message(_GET, family, _filter(single) if single else b"")
+        stale = [flow for flow in netlink.dump(CONNTRACK, query) if _stale(flow, family, doubtful, around)]
+        for flow in stale:
+            parts = attributes(flow)
+            body = nested(_ORIGINAL, parts[_ORIGINAL])
+            if _ZONE in parts:
+                body += attribute(_ZONE, parts[_ZONE])
+            try:
+                netlink.request(CONNTRACK, Message(_DELETE, family, body))
+            except NetlinkError as error:
+                if error.number != errno.ENOENT:
+                    raise
 
 
 def _places(route: Route) -> list[tuple[Place, frozenset[Target]]]:

@@ -62,7 +62,7 @@ class NftablesEngine:
         if self._kernel is not None:
             self._kernel.close()
             self._kernel = None
-        self._flows.close()
+        await self._flows.close()
 
     async def apply(self, update: Update) -> None:
         """With nothing to change, only look whether somebody else has changed our tables, and repair that."""
@@ -87,7 +87,7 @@ class NftablesEngine:
             await self._send(messages)
         else:
             await self._write_everything()
-        self._flows.reconcile(update)
+        self._flows.changed(update)
 
     # --- one change ----------------------------------------------------------------------------------
 
@@ -151,6 +151,7 @@ class NftablesEngine:
     async def _write_everything(self) -> None:
         """Read what is there, and change what differs; if that is refused, make the tables anew."""
         goal = self._goal()
+        self._pickings = self._needed()
         there = await asyncio.to_thread(self.kernel.read)
         messages = difference(layout.TABLE, there, goal)
         if messages and there.tables:
@@ -164,16 +165,17 @@ class NftablesEngine:
             removed = [delete_table(layout.TABLE, family) for family in there.tables]
             await self._send(removed + difference(layout.TABLE, Ruleset(), goal))
 
+    def _needed(self) -> set[Picking]:
+        return {picking for each in self._wanted.values() for picking in each.pickings}
+
     def _goal(self) -> Ruleset:
         assert self._around is not None
         goal = Ruleset()
         for family in _FAMILIES:
             goal.add(layout.skeleton(family, self._around, self._bit))
-        self._pickings = set()
         for each in self._wanted.values():
             goal.add(each.own)
-            self._pickings |= each.pickings
-        for picking in self._pickings:
+        for picking in self._needed():
             goal.add(layout.picking(*picking))
         for family, key in self._hairpins:
             goal.elements.setdefault((family, "hairpin"), {})[key] = b""

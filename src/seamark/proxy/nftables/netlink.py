@@ -133,9 +133,9 @@ class Netlink:
         parts += [_packed(NFTABLES, message, 0, index) for index, message in enumerate(messages, 1)]
         parts.append(_bracket(_BATCH_END, len(parts)))
         self._send(b"".join(parts))
-        for _, kind, flags, body in self._received(wait=False):
-            if kind == _ERROR:
-                _raise(body, flags)
+        errors = [(body, flags) for _, kind, flags, body in self._received(wait=False) if kind == _ERROR]
+        for body, flags in errors:
+            _raise(body, flags)
 
     def request(self, subsystem: int, message: Message) -> list[bytes]:
         """One request outside of a transaction; returns the attributes of the answers."""

@@ -169,18 +169,19 @@ def _messages(table: str, old: Ruleset, new: Ruleset) -> Iterator[Message]:
             for rule in chain.rules:
                 yield _new_rule(table, address, rule)
     yield from _element_changes(table, old, new)
-    for address in old.chains.keys() - new.chains.keys():
-        yield Message(DELETE_CHAIN, address[0], text(1, table) + text(3, address[1]))
     for address in before - new.sets.keys():
         yield Message(DELETE_SET, address[0], text(1, table) + text(2, address[1]))
+    for address in old.chains.keys() - new.chains.keys():
+        yield Message(DELETE_CHAIN, address[0], text(1, table) + text(3, address[1]))
 
 
 def _misshapen(old: Ruleset, new: Ruleset, family: int) -> bool:
-    sets = (address for address in new.sets if address[0] == family)
+    """Whether something in this table has another shape than it should."""
+    sets = (address for address in new.sets if address[0] == family and old.sets.get(address) is not new.sets[address])
+    if any(old.signature(address) not in (None, new.sets[address].signature) for address in sets):
+        return True
     chains = (address for address in new.chains if address[0] == family and address in old.chains)
-    return any(old.signature(address) not in (None, new.sets[address].signature) for address in sets) or any(
-        old.chains[address].hook != new.chains[address].hook for address in chains
-    )
+    return any(old.chains[address].hook != new.chains[address].hook for address in chains)
 
 
 def _element_changes(table: str, old: Ruleset, new: Ruleset) -> Iterator[Message]:
