@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,9 +16,14 @@ from recording_cluster import RecordingCluster
 from seamark import __version__
 from seamark.access.cluster import Listing
 from seamark.cli.running import dns as dns_command
+from seamark.cli.running import proxy as proxy_command
 from seamark.cli.settings import config_of
 from seamark.dns.server import DnsServer
 from seamark.kinds.resource import Resource
+from seamark.metrics import Registry
+from seamark.proxy.engine import Update
+from seamark.proxy.server import ProxyServer
+from seamark.proxy.settings import ProxySettings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DIRECTORIES = ("controllers", "dns", "dns-new-cluster")
@@ -100,6 +106,58 @@ class EmptyCluster:
 
 def _nothing() -> Iterator[Any]:
     yield from ()
+
+
+def test_the_proxy_runs_on_every_node_with_one_capability() -> None:
+    documents = built("proxy")
+    account, pod = of_kind(documents, "ServiceAccount"), of_kind(documents, "DaemonSet")["spec"]["template"]["spec"]
+    (binding,) = [document for document in documents if document["kind"] == "ClusterRoleBinding"]
+    subject = {"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "seamark-proxy"}
+    assert (pod["serviceAccountName"], binding["subjects"]) == (subject["name"], [subject])
+    assert pod["hostNetwork"] is True
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    (container,) = pod["containers"]
+    assert container["image"] == f"seamark:{__version__}"
+    assert container["securityContext"] == {
+        "runAsUser": 0,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+    }
+    verb, *arguments = container["args"]
+    settings = config_of(proxy_command.parser().parse_args(arguments), "proxy").proxy
+    assert verb == "proxy"
+    assert settings.healthz.endswith(f":{container['ports'][0]['containerPort']}")
+    assert container["livenessProbe"]["httpGet"] == {"path": "/livez", "port": "healthz"}
+
+
+class IdleEngine:
+    rules = 0
+
+    async def start(self) -> None: ...
+
+    async def apply(self, update: Update) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def test_the_role_of_the_proxy_is_what_it_calls() -> None:
+    recorder = RecordingCluster(EmptyCluster())
+    settings = ProxySettings(healthz="127.0.0.1:0", metrics="")
+    server = ProxyServer(recorder, IdleEngine(), settings, node_name="node-a", metrics=Registry())
+    expected = {
+        (verb, group, resource)
+        for rule in of_kind(built("proxy"), "ClusterRole")["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    running = asyncio.create_task(server.run())
+    while recorder.calls != expected and not running.done():
+        await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait([running])
+    assert recorder.calls == expected
 
 
 async def test_the_role_of_dns_is_what_dns_calls() -> None:

@@ -50,7 +50,7 @@ SCOPES = {
     "apiserver": Scope(_SERVER, ("surroundings", "election"), own_cluster=True),
     "controllers": Scope(("cluster", "discovery", "election", "log")),
     "dns": Scope(("cluster", "dns", "log"), ("cluster_domain",)),
-    "proxy": Scope(("cluster", "proxy", "log")),
+    "proxy": Scope(("cluster", "proxy", "log"), ("userspace",)),
     "resolve": Scope(("cluster", "dns.zone", "dns.forward.routes"), ("cluster_domain", "dns.forward")),
 }
 

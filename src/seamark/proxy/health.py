@@ -89,9 +89,10 @@ class HealthChecks:
         service, port, family = key
         if PRIMARY in around.node_port_addresses:
             hosts = [each for each in around.node.addresses if (":" in each) == (family == "IPv6")]
+            server = PageServer(lambda path: self._page(key))
         else:
             hosts = ["::" if family == "IPv6" else "0.0.0.0"]
-        server = PageServer(lambda path: self._page(key), admits=around.serves_node_ports)
+            server = PageServer(lambda path: self._page(key), admits=around.serves_node_ports)
         try:
             if hosts:
                 await server.start(hosts, port)

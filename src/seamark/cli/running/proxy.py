@@ -90,7 +90,7 @@ def _engine(config: Config, metrics: Registry) -> Engine:
     if config.proxy.mode == "userspace":
         from seamark.proxy.userspace.engine import UserspaceEngine
 
-        return UserspaceEngine(metrics=metrics)
+        return UserspaceEngine(config.userspace, metrics=metrics)
     from seamark.proxy.nftables.engine import NftablesEngine
 
     return NftablesEngine(masquerade_bit=config.proxy.masquerade_bit)
