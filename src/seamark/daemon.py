@@ -44,7 +44,7 @@ from seamark.controllers.identity.controllers import add_identity
 from seamark.controllers.storage.matching import PROVISIONER
 from seamark.errors import ApiError
 from seamark.kinds.resource import NAMESPACES, NODES
-from seamark.kinds.service.allocation import first_address
+from seamark.kinds.service.allocation import address_in
 from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.presence import DirectoryError, Presence, hold
@@ -154,10 +154,10 @@ class Daemon:
             await store.compact(self.api.cache.revision)
             self.api.cache.settle()
         background += await self._listen(authority)
-        background += self._serve(cluster)
         background.append(self._keep(self._informing(INFORMERS, self.informers)))
         if "dns" in self.components:
             background.append(self._keep(self._answer_names()))  # first, because its port may be taken
+        background += self._serve(cluster)
         if "proxy" in self.components and self.config.userspace.enabled:
             background.append(self._keep(self._forward()))
         background += self._control(authority, shared=store.shared)
@@ -364,11 +364,15 @@ class Daemon:
         listener = self.api.listener
         assert listener is not None
         address = self.config.api.advertise or bootstrap.advertised_address(self.config.api.host)
-        port = listener.address[1]
-        own = partial(bootstrap.keep_own_service, cluster, self.config.network, address, port)
+        network = self.config.network
+        services = [bootstrap.api_service(network, address, listener.address[1])]
+        if self.config.profile == "full" and self.dns_addresses:
+            host, port = self.dns_addresses[0]
+            services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
+        own = partial(bootstrap.keep_own_services, cluster, services)
         return [
             self._keep(self.supervisor.part("connections", at_once(listener.sweep))),
-            self._keep(self.supervisor.part("own-service", at_once(own))),
+            self._keep(self.supervisor.part("own-services", at_once(own))),
         ]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
@@ -418,7 +422,7 @@ class Daemon:
 
     def _server_names(self) -> list[str]:
         """Every name and address that clients may use for this server; the certificate carries them."""
-        first = [first_address(cidr) for cidr in self.config.network.ranges]
+        first = [address_in(cidr, 1) for cidr in self.config.network.ranges]
         names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
         names += [f"kubernetes.default.svc.{self.config.cluster_domain}", *first]
         names += [n for n in (self.config.api.host, self.config.api.advertise, _host_name()) if _nameable(n)]

@@ -3,7 +3,14 @@
 from served import NETWORK
 
 from seamark.api import bootstrap
-from seamark.api.bootstrap import advertised_address, make_namespaces, make_own_service, make_ranges
+from seamark.api.bootstrap import (
+    advertised_address,
+    api_service,
+    dns_service,
+    make_namespaces,
+    make_own_service,
+    make_ranges,
+)
 from seamark.api.settings import ServiceNetwork
 
 
@@ -20,27 +27,27 @@ async def test_namespaces_and_ranges_are_made_once(api):
 
 async def test_the_servers_own_service_is_kept_right(api):
     cluster = api.api.cluster("test")
-    await make_own_service(cluster, NETWORK, "192.0.2.1", 6443)
+    await make_own_service(cluster, api_service(NETWORK, "192.0.2.1", 6443))
     base = "/api/v1/namespaces/default"
     service = await api.get(f"{base}/services/kubernetes")
     assert service["spec"]["clusterIP"] == "10.96.0.1"
     before = await api.store.revision()
-    await make_own_service(cluster, NETWORK, "192.0.2.1", 6443)
+    await make_own_service(cluster, api_service(NETWORK, "192.0.2.1", 6443))
     assert await api.store.revision() == before
     await api.merge(f"{base}/endpoints/kubernetes", {"subsets": None})
     await api.delete("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
-    await make_own_service(cluster, NETWORK, "192.0.2.1", 6443)
+    await make_own_service(cluster, api_service(NETWORK, "192.0.2.1", 6443))
     endpoints = await api.get(f"{base}/endpoints/kubernetes")
     assert endpoints["subsets"][0]["addresses"] == [{"ip": "192.0.2.1"}]
     slices = await api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
     assert slices["endpoints"][0]["addresses"] == ["192.0.2.1"]
     assert slices["metadata"]["labels"] == {"kubernetes.io/service-name": "kubernetes"}
-    await make_own_service(cluster, NETWORK, "192.0.2.9", 6444)  # moved
+    await make_own_service(cluster, api_service(NETWORK, "192.0.2.9", 6444))  # moved
     assert (await api.get(f"{base}/endpoints/kubernetes"))["subsets"][0]["ports"][0]["port"] == 6444
 
 
 async def test_without_an_address_there_is_only_the_service(api):
-    await make_own_service(api.api.cluster("test"), ServiceNetwork(), "", 6443)
+    await make_own_service(api.api.cluster("test"), api_service(ServiceNetwork(), "", 6443))
     assert (await api.ask("GET", "/api/v1/namespaces/default/endpoints/kubernetes")).status == 404
 
 
@@ -63,3 +70,18 @@ def test_an_address_others_can_use(monkeypatch):
 
     monkeypatch.setattr(bootstrap.socket, "socket", Unreachable)
     assert advertised_address("0.0.0.0") == ""
+
+
+async def test_cluster_dns_has_its_service(api):
+    await make_own_service(api.api.cluster("test"), dns_service(NETWORK, "192.0.2.1", 1053))
+    service = await api.get("/api/v1/namespaces/kube-system/services/kube-dns")
+    assert (service["spec"]["clusterIP"], service["metadata"]["labels"]["k8s-app"]) == ("10.96.0.10", "kube-dns")
+    assert [(port["name"], port["protocol"], port["port"]) for port in service["spec"]["ports"]] == [
+        ("dns", "UDP", 53),
+        ("dns-tcp", "TCP", 53),
+    ]
+    slices = await api.get("/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices/kube-dns")
+    assert [(port["name"], port["protocol"], port["port"]) for port in slices["ports"]] == [
+        ("dns", "UDP", 1053),
+        ("dns-tcp", "TCP", 1053),
+    ]

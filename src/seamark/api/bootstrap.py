@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: namespaces, classes, service ranges, the API's own Service and groups.
+"""What every cluster has from its first moment: namespaces, classes, service ranges, its own Services and groups.
 
 All of it goes through the write path like a client's objects, and is made again when it is missing or wrong.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
@@ -28,7 +30,7 @@ from seamark.kinds.resource import (
     STORAGE_CLASSES,
     Resource,
 )
-from seamark.kinds.service.allocation import first_address
+from seamark.kinds.service.allocation import address_in
 from seamark.kinds.storage.storageclass import DEFAULT_ANNOTATION
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
@@ -70,39 +72,70 @@ async def make_storage_class(cluster: Cluster, name: str, provisioner: str) -> N
     await _ensure(cluster, STORAGE_CLASSES, wanted)
 
 
-async def keep_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:
-    """Keep ``default/kubernetes`` pointing at this server, until cancelled."""
+class OwnService(msgspec.Struct, frozen=True):
+    """A Service that a server of this process is behind; ``ports`` are those of the Service by name and protocol."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    cluster_ip: str
+    ports: Sequence[tuple[str, str, int]]
+    address: str  # where the server is reached; "" if it is not
+    target: int  # its port
+
+
+def api_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
+    """``default/kubernetes``, through which Pods find the API server."""
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    ports = [("https", "TCP", 443)]
+    return OwnService("default", "kubernetes", labels, address_in(network.ranges[0], 1), ports, address, port)
+
+
+def dns_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
+    """``kube-system/kube-dns``, whose address Pods have in their resolv.conf."""
+    labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "SeamarkDNS"}
+    ports = [("dns", "UDP", 53), ("dns-tcp", "TCP", 53)]
+    return OwnService("kube-system", "kube-dns", labels, address_in(network.ranges[0], 10), ports, address, port)
+
+
+async def keep_own_services(cluster: Cluster, services: Iterable[OwnService]) -> None:
+    """Keep these Services pointing at the servers of this process, until cancelled."""
     while True:
-        try:
-            await make_own_service(cluster, network, address, port)
-        except errors.ApiError as error:
-            log.warning("default/kubernetes could not be kept right: %s", error.message)
+        for own in services:
+            try:
+                await make_own_service(cluster, own)
+            except errors.ApiError as error:
+                log.warning("%s/%s could not be kept right: %s", own.namespace, own.name, error.message)
         await asyncio.sleep(REPAIR_SECONDS)
 
 
-async def make_own_service(cluster: Cluster, network: ServiceNetwork, address: str, port: int) -> None:
-    """The Service, Endpoints and EndpointSlice through which Pods find the API server."""
-    meta: Object = {"name": "kubernetes", "namespace": "default"}
+async def make_own_service(cluster: Cluster, own: OwnService) -> None:
+    """The Service with its Endpoints and EndpointSlice, made by hand since no Pod is behind it."""
+    meta: Object = {"name": own.name, "namespace": own.namespace}
     service = {
-        "metadata": {**meta, "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "metadata": {**meta, "labels": dict(own.labels)},
         "spec": {
             "type": "ClusterIP",
-            "clusterIP": first_address(network.ranges[0]),
-            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
+            "clusterIP": own.cluster_ip,
+            "ports": [
+                {"name": name, "protocol": protocol, "port": port, "targetPort": own.target}
+                for name, protocol, port in own.ports
+            ],
             "sessionAffinity": "None",
         },
     }
     await _ensure(cluster, SERVICES, service)
-    if not address:
+    if not own.address:
         return
-    subset = {"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}
+    ports = [{"name": name, "port": own.target, "protocol": protocol} for name, protocol, _ in own.ports]
+    subset = {"addresses": [{"ip": own.address}], "ports": ports}
     skip = {SKIP_MIRROR_LABEL: "true"}
     await _ensure(cluster, ENDPOINTS, {"metadata": {**meta, "labels": skip}, "subsets": [subset]}, compare="subsets")
     slice_ = {
-        "metadata": {**meta, "labels": {SERVICE_NAME_LABEL: "kubernetes"}},
-        "addressType": "IPv6" if ":" in address else "IPv4",
-        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
-        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        "metadata": {**meta, "labels": {SERVICE_NAME_LABEL: own.name}},
+        "addressType": "IPv6" if ":" in own.address else "IPv4",
+        "endpoints": [{"addresses": [own.address], "conditions": {"ready": True}}],
+        "ports": ports,
     }
     await _ensure(cluster, ENDPOINT_SLICES, slice_, compare="endpoints", also="ports")
 

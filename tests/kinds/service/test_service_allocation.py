@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import ApiError, InternalError, Invalid, Object, status
 from seamark.kinds.allocation import Allocation
-from seamark.kinds.service.allocation import first_address, plan, release
+from seamark.kinds.service.allocation import address_in, plan, release
 from seamark.kinds.service.bands import address_range
 from seamark.kinds.service.service import SERVICE
 
@@ -94,7 +94,9 @@ def test_bands_of_ranges() -> None:
     assert (found.text(found.first), found.text(found.last)) == ("fd00:96::1", "fd00:96::ffff")
     assert address_range("10.0.0.0/24").upper - address_range("10.0.0.0/24").first == 16
     assert address_range("10.0.0.0/28").upper == address_range("10.0.0.0/28").first
-    assert first_address("10.96.0.0/16") == "10.96.0.1"
+    assert address_in("10.96.0.0/16", 1) == "10.96.0.1"
+    assert address_in("10.96.0.0/16", 10) == "10.96.0.10"
+    assert address_in("10.96.0.0/29", 10) == "10.96.0.6"  # the last of a small range
     with pytest.raises(ValueError, match="no CIDR"):
         address_range("10.0.0.0")
 

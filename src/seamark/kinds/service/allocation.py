@@ -31,10 +31,10 @@ FULL = "range is full"
 PORT_TAKEN = "provided port is already allocated"
 
 
-def first_address(cidr: str) -> str:
-    """The first usable address of a range: the API server's own Service has it."""
+def address_in(cidr: str, number: int) -> str:
+    """One address of a range by its number: the API server's own Service has the first, cluster DNS the tenth."""
     found = address_range(cidr)
-    return found.text(found.first)
+    return found.text(min(found.first + number - 1, found.last))
 
 
 def plan(obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:
