@@ -38,7 +38,7 @@ from seamark.runtime.workers import Workers
 from seamark.store.sqlite import SqliteStore
 
 PARTS = [
-    *("certificate", "connections", "own-service", "informers", "dns", "proxy"),
+    *("certificate", "informers", "dns", "connections", "own-services", "proxy"),
     *("controllers", "identity", "node-ports", "discovery", "nodes", "cleaning"),
 ]
 
@@ -149,7 +149,7 @@ def runs(controller: str) -> Callable[[Manager], bool]:
 BREAKING: dict[str, tuple[Any, ...]] = {
     "certificate": (Authority, "keep_fresh"),
     "connections": (Listener, "sweep"),
-    "own-service": (bootstrap, "keep_own_service"),
+    "own-services": (bootstrap, "keep_own_services"),
     "informers": (Informers, "run"),
     "node-ports": (PortRepair, "run"),
     "controllers": (Manager, "work", runs("deployment-controller")),
