@@ -17,7 +17,7 @@
 - ``networking``: Ingress, IngressClass, NetworkPolicy
 - ``storage``: PersistentVolumeClaim, PersistentVolume, StorageClass, and what storage drivers say of themselves
 - ``autoscaling``: HorizontalPodAutoscaler
-- ``registration``: APIService
+- ``registration``: APIService, webhook configurations, admission policies
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``batch``: Job, CronJob
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass

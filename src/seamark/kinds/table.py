@@ -32,6 +32,13 @@ from seamark.kinds.policy.quota import RESOURCE_QUOTA
 from seamark.kinds.rbac.binding import CLUSTER_ROLE_BINDING, ROLE_BINDING
 from seamark.kinds.rbac.role import CLUSTER_ROLE, ROLE
 from seamark.kinds.registration.apiservice import API_SERVICE
+from seamark.kinds.registration.policies import (
+    MUTATING_POLICY,
+    MUTATING_POLICY_BINDING,
+    VALIDATING_POLICY,
+    VALIDATING_POLICY_BINDING,
+)
+from seamark.kinds.registration.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
 from seamark.kinds.resource import Resource
 from seamark.kinds.service.endpoints import ENDPOINTS_KIND
 from seamark.kinds.service.endpointslice import ENDPOINT_SLICE
@@ -109,6 +116,13 @@ KINDS: tuple[Kind, ...] = (
     STORAGE_CLASS,
     VOLUME_ATTACHMENT,
     VOLUME_ATTRIBUTES_CLASS,
+    # admissionregistration.k8s.io
+    MUTATING_POLICY,
+    MUTATING_POLICY_BINDING,
+    MUTATING_WEBHOOK,
+    VALIDATING_POLICY,
+    VALIDATING_POLICY_BINDING,
+    VALIDATING_WEBHOOK,
     # scheduling.k8s.io
     PRIORITY_CLASS,
     # coordination.k8s.io

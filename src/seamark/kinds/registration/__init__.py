@@ -1,4 +1,8 @@
 """Kinds by which parts of a cluster register with the API server.
 
 - ``apiservice``: APIService: which server answers for a version of a group
+- ``webhooks``: ValidatingWebhookConfiguration, MutatingWebhookConfiguration
+- ``webhook_client``: where a webhook is called
+- ``policies``: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings
+- ``matching_rules``: which requests webhooks and policies are asked about
 """
