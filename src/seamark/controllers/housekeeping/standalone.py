@@ -14,13 +14,14 @@ from seamark.controllers.housekeeping.namespaces import NamespaceController
 from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.policy import budgets, quotas
 from seamark.controllers.policy.budgets import DisruptionController
-from seamark.controllers.policy.quotas import QuotaController
+from seamark.controllers.policy.quotas import Quota, QuotaController
 from seamark.controllers.policy.stale_targets import StaleTargets
 from seamark.controllers.settings import SurroundingsSettings
 from seamark.controllers.storage import binding_controller, protection_controller
 from seamark.controllers.storage.binding_controller import BindingController
 from seamark.controllers.storage.protection_controller import ProtectionController
 from seamark.controllers.workloads.controllers import add_workloads
+from seamark.kinds.resource import RESOURCE_QUOTAS
 from seamark.kinds.table import Kinds
 from seamark.runtime.manager import Manager
 
@@ -42,6 +43,7 @@ def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds:
 
     ``kinds`` are those of the server, which may change.
     """
+    manager.informers.of(RESOURCE_QUOTAS, as_=Quota)  # now, so that the next line takes this view of them
     everything = Everything(manager.informers, kinds)
     manager.add(
         everything,
