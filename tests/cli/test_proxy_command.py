@@ -45,3 +45,11 @@ def test_cleaning_up_without_rights_is_one_line(monkeypatch):
 def test_what_an_engine_lacks_is_one_line_whatever_it_is_wrapped_in():
     error = ExceptionGroup("tasks", [Unsupported("this kernel has no nftables")])
     assert str(proxy._explained(error)) == "this kernel has no nftables"
+
+
+def test_options_of_kube_proxy_without_meaning_are_told(monkeypatch, capsys):
+    monkeypatch.setattr(engine, "remove_tables", lambda: True)
+    assert proxy.main(["--cleanup", "--conntrack-min=0", "--iptables-sync-period", "30s"]) == 0
+    said = capsys.readouterr().err
+    assert "--conntrack-min does nothing here" in said
+    assert "--iptables-sync-period does nothing here" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
 import socket
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from seamark.metrics import Registry
     from seamark.proxy.engine import Engine
 
+log = logging.getLogger(__name__)
+
 EXAMPLES = """\
 seamark proxy --kubeconfig admin.conf --node-name node-a --cluster-cidr 10.244.0.0/16,fd00:10:244::/56
 seamark proxy --mode userspace --node-name node-a          # without any rights: forwards in this process
@@ -27,6 +30,21 @@ seamark proxy --cleanup                                    # removes the rules f
 
 Only one proxy can serve a node: stop kube-proxy first, and clean up with kube-proxy --cleanup.
 """
+
+# Options of kube-proxy that set up the node or its own rounds.  They are accepted, so that its command line can be
+# kept, and a warning says that they do nothing.
+WITHOUT_MEANING = (
+    "--config-sync-period",
+    "--conntrack-max-per-core",
+    "--conntrack-min",
+    "--conntrack-tcp-timeout-close-wait",
+    "--conntrack-tcp-timeout-established",
+    "--conntrack-udp-timeout",
+    "--conntrack-udp-timeout-stream",
+    "--iptables-min-sync-period",
+    "--iptables-sync-period",
+    "--oom-score-adj",
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,6 +59,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--hostname-override", dest="proxy.node_name", default=same, help="the same as --node-name")
     modes = ("nftables", "userspace")
     made.add_argument("--proxy-mode", dest="proxy.mode", choices=modes, default=same, help="the same as --mode")
+    for name in WITHOUT_MEANING:
+        made.add_argument(name, help=argparse.SUPPRESS)
     add_switch(made, "--cleanup", help="remove all rules from the kernel and end")
     return made
 
@@ -52,6 +72,9 @@ def main(arguments: list[str]) -> int:
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
+    for name in WITHOUT_MEANING:
+        if getattr(options, name.removeprefix("--").replace("-", "_")) is not None:
+            log.warning("%s does nothing here", name)
     if options.cleanup:
         return _clean_up()
 
