@@ -18,6 +18,8 @@
 - ``storage``: PersistentVolumeClaim, PersistentVolume, StorageClass, and what storage drivers say of themselves
 - ``autoscaling``: HorizontalPodAutoscaler
 - ``registration``: APIService, webhook configurations, admission policies
+- ``flowcontrol``: FlowSchema, PriorityLevelConfiguration
+- ``devices``: DeviceClass, ResourceClaim and the like
 - ``pod``: Pod, and the PodSpec that workloads share with it
 - ``batch``: Job, CronJob
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass

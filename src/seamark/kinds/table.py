@@ -19,6 +19,15 @@ from seamark.kinds.core.review import REVIEWS
 from seamark.kinds.core.runtimeclass import RUNTIME_CLASS
 from seamark.kinds.core.secret import SECRET
 from seamark.kinds.core.serviceaccount import SERVICE_ACCOUNT
+from seamark.kinds.devices.devices import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+)
+from seamark.kinds.flowcontrol.flowschema import FLOW_SCHEMA
+from seamark.kinds.flowcontrol.prioritylevel import PRIORITY_LEVEL
 from seamark.kinds.kind import Kind
 from seamark.kinds.networking.ingress import INGRESS
 from seamark.kinds.networking.ingressclass import INGRESS_CLASS
@@ -51,6 +60,7 @@ from seamark.kinds.storage.csistoragecapacity import CSI_CAPACITY
 from seamark.kinds.storage.persistentvolume import PERSISTENT_VOLUME
 from seamark.kinds.storage.persistentvolumeclaim import PERSISTENT_VOLUME_CLAIM
 from seamark.kinds.storage.storageclass import STORAGE_CLASS
+from seamark.kinds.storage.storageversionmigration import STORAGE_VERSION_MIGRATION
 from seamark.kinds.storage.volumeattachment import VOLUME_ATTACHMENT
 from seamark.kinds.storage.volumeattributesclass import VOLUME_ATTRIBUTES_CLASS
 from seamark.kinds.workloads.controllerrevision import CONTROLLER_REVISION
@@ -131,6 +141,17 @@ KINDS: tuple[Kind, ...] = (
     RUNTIME_CLASS,
     # discovery.k8s.io
     ENDPOINT_SLICE,
+    # flowcontrol.apiserver.k8s.io
+    FLOW_SCHEMA,
+    PRIORITY_LEVEL,
+    # resource.k8s.io
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+    # storagemigration.k8s.io
+    STORAGE_VERSION_MIGRATION,
 )
 
 # Documents that every server answers and none stores.

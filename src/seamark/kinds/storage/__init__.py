@@ -10,5 +10,6 @@
 - ``csinode``: CSINode
 - ``csistoragecapacity``: CSIStorageCapacity
 - ``volumeattachment``: VolumeAttachment
+- ``storageversionmigration``: StorageVersionMigration
 - ``admission``: the finalizers that guard volumes and claims, the default StorageClass, and who may grow a claim
 """

@@ -1,0 +1,4 @@
+"""Kinds of resource.k8s.io, by which Pods ask for devices.  They are stored; nothing here allocates devices.
+
+- ``devices``: DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+"""

@@ -1,0 +1,117 @@
+"""PriorityLevelConfiguration: how many requests of a level run at once, and how the others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from seamark.errors import Object
+from seamark.kinds.counted import CountedKind
+from seamark.kinds.kind import Column
+from seamark.kinds.resource import PRIORITY_LEVELS
+from seamark.kinds.subresource import status_of
+from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
+from seamark.kinds.values.times import age
+
+_QUEUING = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
+_MOST_QUEUES = 10_000_000
+
+
+class PriorityLevelKind(CountedKind):
+    resource = PRIORITY_LEVELS
+    singular = "prioritylevelconfiguration"
+    shape_name = "io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration"
+    subresources = (status_of("PriorityLevelConfiguration"),)
+    columns = (
+        Column("Name", format="name"),
+        Column("Type"),
+        Column("NominalConcurrencyShares"),
+        Column("Queues"),
+        Column("HandSize"),
+        Column("QueueLengthLimit"),
+        Column("Age"),
+    )
+    new_status: ClassVar[Object | None] = {}
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        if (exempt := spec.get("exempt")) is not None:
+            exempt.setdefault("nominalConcurrencyShares", 0)
+            exempt.setdefault("lendablePercent", 0)
+        if (limited := spec.get("limited")) is not None:
+            if limited.get("nominalConcurrencyShares") is None:
+                limited["nominalConcurrencyShares"] = 30
+            limited.setdefault("lendablePercent", 0)
+            for field, value in _QUEUING.items():
+                if (queuing := (limited.get("limitResponse") or {}).get("queuing")) is not None:
+                    queuing[field] = queuing.get(field) or value
+
+    def validate(self, obj: Object) -> Errors:
+        spec = obj["spec"]
+        kind, limited, exempt = spec.get("type", ""), spec.get("limited"), spec.get("exempt")
+        if kind == "Exempt":
+            if limited is None:
+                return []
+            return [forbidden("spec.limited", "must be nil if the type is not Limited")]
+        if kind != "Limited":
+            return [not_supported("spec.type", kind, ("Exempt", "Limited"))]
+        errors: Errors = []
+        if exempt is not None:
+            errors.append(forbidden("spec.exempt", "must be nil if the type is Limited"))
+        if limited is None:
+            return [*errors, required("spec.limited", "must not be empty when type is Limited")]
+        return errors + _limit_mistakes(limited, "spec.limited")
+
+    def row(self, obj: Object, now: float) -> Sequence[Any]:
+        meta, spec = obj["metadata"], obj["spec"]
+        limited = spec.get("limited") or spec.get("exempt") or {}
+        queuing = (limited.get("limitResponse") or {}).get("queuing") or {}
+        return [
+            meta.get("name", ""),
+            spec.get("type", ""),
+            limited.get("nominalConcurrencyShares", "<none>"),
+            *(queuing.get(field, "<none>") for field in ("queues", "handSize", "queueLengthLimit")),
+            age(now, meta.get("creationTimestamp")),
+        ]
+
+
+def _limit_mistakes(limited: Object, at: str) -> Errors:
+    errors: Errors = []
+    shares, lendable = limited["nominalConcurrencyShares"], limited["lendablePercent"]
+    if shares < 0:
+        errors.append(invalid(f"{at}.nominalConcurrencyShares", shares, "must be a non-negative integer"))
+    if not 0 <= lendable <= 100:
+        errors.append(invalid(f"{at}.lendablePercent", lendable, "must be between 0 and 100, inclusive"))
+    if (borrowing := limited.get("borrowingLimitPercent")) is not None and borrowing < 0:
+        sentence = "if specified, must be a non-negative integer"
+        errors.append(invalid(f"{at}.borrowingLimitPercent", borrowing, sentence))
+    response, path = limited.get("limitResponse") or {}, f"{at}.limitResponse"
+    kind, queuing = response.get("type", ""), response.get("queuing")
+    if kind == "Reject":
+        if queuing is not None:
+            errors.append(forbidden(f"{path}.queuing", "must be nil if limited.limitResponse.type is not Limited"))
+    elif kind != "Queue":
+        errors.append(not_supported(f"{path}.type", kind, ("Queue", "Reject")))
+    elif queuing is None:
+        sentence = "must not be empty if limited.limitResponse.type is Limited"
+        errors.append(required(f"{path}.queuing", sentence))
+    else:
+        errors += _queue_mistakes(queuing, f"{path}.queuing")
+    return errors
+
+
+def _queue_mistakes(queuing: Object, at: str) -> Errors:
+    errors: Errors = []
+    for field in ("queueLengthLimit", "queues", "handSize"):
+        if queuing[field] <= 0:
+            errors.append(invalid(f"{at}.{field}", queuing[field], "must be positive"))
+    if queuing["queues"] > _MOST_QUEUES:
+        sentence = f"must not be greater than {_MOST_QUEUES}"
+        errors.append(invalid(f"{at}.queues", queuing["queues"], sentence))
+    if queuing["handSize"] > queuing["queues"]:
+        sentence = f"should not be greater than queues ({queuing['queues']})"
+        errors.append(invalid(f"{at}.handSize", queuing["handSize"], sentence))
+    return errors
+
+
+PRIORITY_LEVEL = PriorityLevelKind()
