@@ -60,7 +60,9 @@ async def _forward(options: argparse.Namespace, connection: Connection, ended: a
     from seamark.forwarding.names import LocalNames, local_dns
     from seamark.forwarding.services import ForwardedServices
     from seamark.kinds.resource import ENDPOINT_SLICES, SERVICES
+    from seamark.proxy.userspace.engine import more_files
 
+    more_files()  # a cluster may have more Services than a user has open files by default
     namespace = "" if options.all_namespaces else options.namespace or connection.namespace
     async with session.following(connection) as here, AsyncExitStack() as stack:
         # The informers would retry what is forbidden; these lists fail instead.

@@ -97,7 +97,7 @@ class UserspaceEngine:
 
     async def start(self) -> None:
         self.node_ports_at = tuple(filter(_exists, self.node_ports_at))
-        most = self._settings.connections or max(1, (_more_files() - self._settings.flows - _FILES_FOR_OTHERS) // 2)
+        most = self._settings.connections or max(1, (more_files() - self._settings.flows - _FILES_FOR_OTHERS) // 2)
         self._tcp = TcpForwarder(
             most=most, dial_seconds=self._settings.dial_seconds, clock=self._clock, metrics=self._metrics
         )
@@ -240,7 +240,7 @@ def _exists(address: str) -> bool:
     return True
 
 
-def _more_files() -> int:
+def more_files() -> int:
     """Allow this process as many open files as the administrator permits; returns how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = 1 << 20 if hard == resource.RLIM_INFINITY else hard

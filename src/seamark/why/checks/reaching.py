@@ -85,5 +85,6 @@ def _not_served(case: Case) -> Iterator[Finding]:
                 (),
                 (look("get", "events", "--field-selector", f"reason={event.reason}", namespace=case.namespace),),
             ),
+            facts=("the Event stays for a while after the port is served again, and nothing else tells of that",),
         )
         return
