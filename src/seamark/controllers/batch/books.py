@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from seamark.controllers.batch.job import Job, JobCondition, JobStatus, Uncounted, failed
 from seamark.controllers.batch.policies import IGNORE, judge
 from seamark.controllers.batch.tally import Tally, indexes_of
+from seamark.kinds.batch.indexes import Indexes
 from seamark.kinds.values import times
 from seamark.rules.objects.pod import Pod
 
@@ -38,7 +39,8 @@ class Books(msgspec.Struct, frozen=True):
 def book(job: Job, found: Tally, status: JobStatus, finish: JobCondition | None) -> Books:
     """``status`` is what it should be otherwise; ``finish`` is how the Job is about to end."""
     status = counted(status, {pod.metadata.uid for pod in found.tracked})
-    succeeded, failures = list(status.uncounted.succeeded), list(status.uncounted.failed)
+    succeeded, failures = dict.fromkeys(status.uncounted.succeeded), dict.fromkeys(status.uncounted.failed)
+    done = job.done_indexes if job.indexed else Indexes()
     fresh: list[Pod] = []  # Pods whose index is done now
     free: list[Pod] = []
     full = False
@@ -50,21 +52,21 @@ def book(job: Job, found: Tally, status: JobStatus, finish: JobCondition | None)
         uid, index = pod.metadata.uid, job.index_of(pod)
         if pod.status.phase == "Succeeded" and uid not in failures:
             if job.indexed:
-                if index is not None and index not in job.done_indexes:
+                if index is not None and index not in done:
                     fresh.append(pod)
-            elif uid not in succeeded:
-                succeeded.append(uid)
+            else:
+                succeeded[uid] = None
         elif lost or (finish is not None and finish.type == "FailureTarget"):
             # When a Job has failed, so has every Pod that has not ended yet.
             valid = not job.indexed or index is not None
             if uid not in failures and valid and judge(job, pod).action != IGNORE:
-                failures.append(uid)
+                failures[uid] = None
         if len(fresh) + len(succeeded) + len(failures) >= MOST_UNCOUNTED:
             full = True
             break
     status = replace(status, uncounted_terminated_pods=Uncounted(tuple(succeeded), tuple(failures)))
     if job.indexed:
-        done = job.done_indexes | indexes_of(job, fresh)
+        done |= indexes_of(job, fresh)
         status = replace(status, completed_indexes=str(done), succeeded=len(done))
         if job.per_index:
             status = replace(status, failed_indexes=str(found.given_up))

@@ -67,8 +67,11 @@ class JobController(WorkloadController[Job]):
             booked = await self._count(key, job, found, planned, adjusted=failure is None, now=now)
         except NotFound:
             return  # deleted meanwhile
-        won, lost = ([pod for pod in ended if pod in booked] for ended in (found.new_succeeded, found.new_failed))
-        if won or lost:
+        if booked:
+            won, lost = (
+                [pod for pod in ended if pod.metadata.uid in booked]
+                for ended in (found.new_succeeded, found.new_failed)
+            )
             self._backoffs[key] = known.after(won, lost)
         if failure is not None:
             raise failure
@@ -111,15 +114,20 @@ class JobController(WorkloadController[Job]):
 
     async def _count(
         self, key: Key, job: Job, found: Tally, planned: Plan, *, adjusted: bool, now: float
-    ) -> Collection[Pod]:
-        """Write the status; returns the Pods that it counts or names now.  ``adjusted``: the Pods are as planned."""
+    ) -> Collection[str]:
+        """Write the status; returns the uids of the Pods that it counts or names now.
+
+        ``adjusted`` says that the Pods are as planned.
+        """
         status = _status(job, found, planned, adjusted=adjusted, now=now)
+        # While Pods are active that could not be stopped yet, the Job goes on; the next look comes to the same end.
+        finish = planned.finish if adjusted and len(planned.stop) == len(found.active) else None
         if planned.finish is None and job.metadata.deletion_timestamp is None:
             before, status = status, books.suspended(status, job.spec.suspend, now)
             if status is not before:
                 word = "Suspended" if job.spec.suspend else "Resumed"
                 self._tell(job, "Normal", word, f"Job {word.lower()}")
-        book = books.book(job, found, status, planned.finish)
+        book = books.book(job, found, status, finish)
         tracked = {pod.metadata.uid for pod in found.tracked}
         if book.free:
             # The names of the Pods have to be stored before they may go.
@@ -127,14 +135,15 @@ class JobController(WorkloadController[Job]):
             freed = await self._free(key, book.free)
             tracked -= freed
         status = books.counted(book.status, tracked)
-        if planned.finish is not None and not book.full and not found.active[len(planned.stop) :]:
-            status = books.ended(status, planned.finish, now)
+        if finish is not None and not book.full:
+            status = books.ended(status, finish, now)
         saved = await self._save(key, job, status)
         if saved.ended is not None:
             self._announce(saved)
-        if len(tracked & {pod.metadata.uid for pod in book.free}) > 0:
+        booked = {pod.metadata.uid for pod in book.free}
+        if tracked & booked:
             raise Again(1.0, "finalizers could not be removed")
-        return book.free
+        return booked
 
     async def _save(self, key: Key, job: Job, status: JobStatus) -> Job:
         """The Job with this status, which is written if it differs from the present one."""

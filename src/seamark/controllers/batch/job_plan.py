@@ -132,7 +132,8 @@ def _surplus(job: Job, active: Sequence[Pod], too_many: int, now: float) -> tupl
                 seen.add(index)
     more = too_many - len(useless)
     if more > 0:
-        rest = [pod for pod in active if pod not in useless] if useless else active
+        known = {pod.metadata.uid for pod in useless}
+        rest = [pod for pod in active if pod.metadata.uid not in known]
         useless += doomed(rest, more, related=active, now=now)
     return tuple(useless)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from seamark.access.cluster import Cluster
 from seamark.access.informer import Informer
 from seamark.controllers.batch.job import TRACKING, Job
-from seamark.controllers.workloads.owners import Dependants
+from seamark.controllers.workloads.owners import Dependants, Owners
 from seamark.controllers.workloads.pods import AT_ONCE
 from seamark.controllers.workloads.workload import Workplace
 from seamark.errors import ApiError, Conflict, Invalid, NotFound
@@ -32,9 +32,11 @@ async def free(cluster: Cluster, pods: Sequence[Pod]) -> set[str]:
     return freed
 
 
-async def _freed(cluster: Cluster, pod: Pod) -> bool:
+async def _freed(cluster: Cluster, pod: Pod, *, version: str = "") -> bool:
+    """``version`` is the only one that may be changed, if given."""
     meta = pod.metadata
-    patch = {"metadata": {"uid": meta.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
+    about = {"uid": meta.uid, **({"resourceVersion": version} if version else {})}
+    patch = {"metadata": {**about, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
     try:
         await cluster.patch(PODS, meta.name, patch, namespace=meta.namespace, type="strategic")
     except (NotFound, Conflict, Invalid):
@@ -47,8 +49,9 @@ async def _freed(cluster: Cluster, pod: Pod) -> bool:
 class TrackedPods(Controller):
     """Looks after the Pods of Jobs that no longer look after them; a key is that of a Pod."""
 
-    def __init__(self, jobs: Informer[Job], pods: Dependants[Pod], place: Workplace) -> None:
+    def __init__(self, jobs: Informer[Job], owners: Owners[Job], pods: Dependants[Pod], place: Workplace) -> None:
         super().__init__("job-tracked-pods", place.manager)
+        self._owners = owners
         self._cluster = place.cluster
         self._owned = pods
         self._pods = self.watch(pods.informer, self._pod_changed)
@@ -67,7 +70,8 @@ class TrackedPods(Controller):
         """Whether no Job counts the Pod."""
         owner = pod.metadata.controller
         if owner is None:
-            return True
+            wanting = map(self._jobs.by_key, self._owners.wanting(pod.metadata.namespace, pod.metadata.labels))
+            return not any(job is not None and job.ended is None for job in wanting)
         if (owner.api_version, owner.kind) != (JOBS.api_version, JOBS.kind):
             return False
         job = self._jobs.get(owner.name, pod.metadata.namespace)
@@ -76,4 +80,4 @@ class TrackedPods(Controller):
     async def reconcile(self, key: Key) -> None:
         pod = self._pods.by_key(key)
         if pod is not None and TRACKING in pod.metadata.finalizers and self._left(pod):
-            await _freed(self._cluster, pod)
+            await _freed(self._cluster, pod, version=pod.metadata.resource_version)

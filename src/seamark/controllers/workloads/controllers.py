@@ -46,6 +46,7 @@ def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SE
     revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))
     counted = informers.of(REPLICATION_CONTROLLERS, as_=ReplicationController)
     jobs = informers.of(JOBS, as_=Job)
+    job_controller = JobController(jobs, pods, place)
     controllers: tuple[WorkloadController[Any], ...] = (
         DeploymentController(informers.of(DEPLOYMENTS, as_=Deployment), sets, pods, place),
         ReplicasController("replicaset-controller", REPLICA_SETS, sets.informer, pods, place),
@@ -58,10 +59,9 @@ def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SE
             informers.of(NODES, as_=Node),
             place,
         ),
-        JobController(jobs, pods, place),
+        job_controller,
     )
     # The indexes come first, so that they contain a change before a controller handles it.
-    manager.add(
-        *(each.owners for each in controllers), pods, sets, revisions, *controllers, TrackedPods(jobs, pods, place)
-    )
+    tracked = TrackedPods(jobs, job_controller.owners, pods, place)
+    manager.add(*(each.owners for each in controllers), pods, sets, revisions, *controllers, tracked)
     manager.add(CronJobController(informers.of(CRON_JOBS, as_=CronJob), jobs, place))
