@@ -97,6 +97,13 @@ def test_kinds_and_names_are_needed() -> None:
     assert manifest(name="a").kind_among(KINDS).resource == SERVICES
     with pytest.raises(Failure, match='no matches for kind "Pod" in version "v1"'):
         manifest("Pod", name="a").kind_among(KINDS)
+    for version, kind, hint in (
+        ("v2", "Service", "the server has Service in v1$"),
+        ("v1", "Pot", "the server has no Pot"),
+        ("a.b/v1", "Pot", r"the server does not have the API group a\.b;"),
+    ):
+        with pytest.raises(Failure, match=hint):
+            Manifest("f", {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}}).kind_among(KINDS)
     with pytest.raises(Failure, match=r"without metadata\.name"):
         manifest().kind_among(KINDS)
 

@@ -78,6 +78,19 @@ class ServerKinds:
                 return known
         return None
 
+    def instead_of(self, api_version: str, kind: str) -> str:
+        """What the server has instead of a kind that it lacks, for messages."""
+        served = [known.resource for known in self.every_version]
+        versions = dict.fromkeys(resource.api_version for resource in served if resource.kind == kind)
+        if versions:
+            return f"the server has {kind} in {', '.join(versions)}"
+        group = api_version.rpartition("/")[0]
+        if any(resource.group == group for resource in served):
+            return f"the server has no {kind} (`kubectl api-resources` lists its kinds)"
+        return (
+            f"the server does not have the API group {group}; is a CustomResourceDefinition or an API server missing?"
+        )
+
     def targets(self, words: Sequence[str]) -> list[Target]:
         """What the words of a command line mean, in their order; ``Failure`` if they mean nothing."""
         if any("/" in word for word in words):

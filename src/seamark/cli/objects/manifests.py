@@ -38,7 +38,8 @@ class Manifest(msgspec.Struct, frozen=True):
         version, kind = self.object["apiVersion"], self.object["kind"]
         known = kinds.by_kind(version, kind)
         if known is None:
-            raise Failure(f'{self.source}: no matches for kind "{kind}" in version "{version}"')
+            hint = kinds.instead_of(version, kind)
+            raise Failure(f'{self.source}: no matches for kind "{kind}" in version "{version}"; {hint}')
         if not self.name:
             raise Failure(f"{self.source}: a {kind} without metadata.name")
         return known
