@@ -62,7 +62,7 @@ class CronJobController(Controller):
             return  # the informers will show it
         jobs = self._owned.objects(cron_job.metadata.uid)
         await self._remove_old(cron_job, jobs)
-        status = self._seen(cron_job, jobs)
+        status = await self._seen(cron_job, jobs)
         wait: float | None = None
         if cron_job.metadata.deletion_timestamp is None and not cron_job.spec.suspend:
             status, wait = await self._start(key, cron_job, status)
@@ -88,7 +88,7 @@ class CronJobController(Controller):
             raise
         self._tell(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
 
-    def _seen(self, cron_job: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
+    async def _seen(self, cron_job: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
         """The status after a look at the Jobs: which are at work, and when the last one succeeded."""
         status = cron_job.status
         listed = {each.uid for each in status.active}
@@ -106,11 +106,23 @@ class CronJobController(Controller):
                 status = replace(status, last_successful_time=end)
         active = []
         for each in status.active:
-            if each.uid not in found:
-                self._tell(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
-            elif found[each.uid].ended is None:
+            if each.uid in found:
+                there = found[each.uid].ended is None
+            else:
+                there = await self._exists(cron_job, each)
+                if not there:
+                    self._tell(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
+            if there:
                 active.append(each)
         return replace(status, active=tuple(active))
+
+    async def _exists(self, cron_job: CronJob, job: ObjectReference) -> bool:
+        """Ask the server: the informer of Jobs may be behind that of CronJobs."""
+        try:
+            found = await self._cluster.get(JOBS, job.name, namespace=cron_job.metadata.namespace, as_=Written)
+        except NotFound:
+            return False
+        return found.metadata.uid == job.uid
 
     # --- the next one ------------------------------------------------------------------------------
 
