@@ -177,6 +177,19 @@ async def test_a_budget_without_pods_says_so():
         assert await own.reasons("b") == ["NoPods"]
 
 
+async def test_the_status_is_all_that_is_written():
+    async with watched() as own:
+        mine = {"name": "b", "labels": {"team": "shop"}, "annotations": {"why": "because"}, "finalizers": ["x.io/y"]}
+        made = await own.cluster.create(
+            POD_DISRUPTION_BUDGETS, {"metadata": mine, "spec": {"minAvailable": 1}}, namespace="default"
+        )
+        await own.quiet()
+        found = await own.cluster.get(POD_DISRUPTION_BUDGETS, "b", namespace="default")
+        assert found["status"]["conditions"]
+        same = ("labels", "annotations", "finalizers", "generation")
+        assert [found["metadata"][name] for name in same] == [made["metadata"][name] for name in same]
+
+
 async def test_an_eviction_that_never_comes_is_given_up():
     async with watched() as own:
         await make(own, "p")

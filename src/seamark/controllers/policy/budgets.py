@@ -103,19 +103,14 @@ class DisruptionController(Controller):
     async def _write(self, budget: Budget, wanted: Object) -> None:
         if wanted == budget.status:
             return
-        meta = {
-            "name": budget.metadata.name,
-            "namespace": budget.metadata.namespace,
-            # An eviction that came first would be forgotten otherwise.
-            "resourceVersion": budget.metadata.resource_version,
-        }
-        changed = {"metadata": meta, "status": wanted}
+        namespace = budget.metadata.namespace
+        # Written is the object as a whole, so that its labels and annotations stay.
+        found = await self._cluster.get(POD_DISRUPTION_BUDGETS, budget.metadata.name, namespace=namespace)
+        # The version is that of what was counted: an eviction that came meanwhile would be forgotten otherwise.
+        meta = {**found["metadata"], "resourceVersion": budget.metadata.resource_version}
+        changed = {**found, "metadata": meta, "status": wanted}
         await self._cluster.update(
-            POD_DISRUPTION_BUDGETS,
-            changed,
-            namespace=budget.metadata.namespace,
-            subresource="status",
-            as_=Receipt,
+            POD_DISRUPTION_BUDGETS, changed, namespace=namespace, subresource="status", as_=Receipt
         )
 
     def _tell(self, budget: Budget, type: str, reason: str, message: str) -> None:
