@@ -64,8 +64,10 @@ async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:
 async def make_storage_class(cluster: Cluster, name: str, provisioner: str) -> None:
     """The default StorageClass of a cluster with simulated nodes."""
     annotations = {DEFAULT_ANNOTATION: "true"}
+    # As other distributions mark the class that they bring: users may change it, and it is made again when it is gone.
+    labels = {"addonmanager.kubernetes.io/mode": "EnsureExists"}
     wanted = {
-        "metadata": {"name": name, "annotations": annotations},
+        "metadata": {"name": name, "annotations": annotations, "labels": labels},
         "provisioner": provisioner,
         "allowVolumeExpansion": True,
     }

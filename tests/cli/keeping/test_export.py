@@ -2,7 +2,8 @@
 
 import pytest
 
-from seamark.cli.keeping.export import in_order, manifest_of
+from seamark.cli.keeping.export import in_order
+from seamark.cli.keeping.manifests import manifest_of
 from seamark.cli.objects.kinds import ServerKind
 from seamark.kinds.resource import Resource
 
@@ -68,6 +69,12 @@ def test_a_bare_pod_may_go_to_another_node():
         ("serviceaccounts", meta("default")),
         ("configmaps", meta("kube-root-ca.crt")),
         ("namespaces", {"name": "kube-system"}),
+        ("services", {**meta("kube-dns"), "namespace": "kube-system"}),
+        ("priorityclasses", {"name": "system-node-critical"}),
+        ("clusterroles", {"name": "view", "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}}),
+        ("apiservices", {"name": "v1.apps", "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}}),
+        ("storageclasses", {"name": "standard", "labels": {"addonmanager.kubernetes.io/mode": "EnsureExists"}}),
+        ("persistentvolumes", {"name": "pvc-1", "annotations": {"pv.kubernetes.io/provisioned-by": "x.io"}}),
         ("configmaps", meta("going", deletionTimestamp="2026-01-01T00:00:00Z")),
     ],
 )
@@ -81,12 +88,61 @@ def test_what_the_cluster_made_is_left_out(plural, metadata):
         ("endpoints", meta("by-hand")),
         ("endpointslices", meta("by-hand", labels={BY: "cluster-admins"})),
         ("services", meta("kubernetes")),
+        ("services", meta("kube-dns")),
+        ("clusterroles", {"name": "mine"}),
+        ("priorityclasses", {"name": "mine"}),
+        ("storageclasses", {"name": "standard"}),
         ("namespaces", {"name": "shop"}),
         ("configmaps", meta("owned", ownerReferences=[{"kind": "Widget", "controller": False}])),
     ],
 )
 def test_what_people_made_is_kept(plural, metadata):
     assert manifest_of(plural, {"metadata": metadata})["metadata"]["name"] == metadata["name"]
+
+
+BOUND = {"pv.kubernetes.io/bound-by-controller": "yes", "pv.kubernetes.io/bind-completed": "yes"}
+
+
+def test_a_claim_may_get_another_volume():
+    spec = {"volumeName": "pvc-1", "accessModes": ["ReadWriteOnce"]}
+    bound = meta("data", annotations={**BOUND, "mine": "1"}, finalizers=["kubernetes.io/pvc-protection"])
+    found = manifest_of("persistentvolumeclaims", {"metadata": bound, "spec": spec})
+    assert found["spec"] == {"accessModes": ["ReadWriteOnce"]}
+    assert found["metadata"] == {"name": "data", "namespace": "shop", "annotations": {"mine": "1"}}
+    chosen = manifest_of("persistentvolumeclaims", {"metadata": meta("data"), "spec": spec})
+    assert chosen["spec"]["volumeName"] == "pvc-1"
+
+
+def test_a_volume_may_get_another_claim():
+    claim = {"namespace": "shop", "name": "data", "uid": "u", "resourceVersion": "7"}
+    volume = {"metadata": {"name": "disk", "annotations": BOUND}, "spec": {"claimRef": claim, "nfs": {}}}
+    found = manifest_of("persistentvolumes", volume)
+    assert (found["metadata"], found["spec"]) == ({"name": "disk"}, {"nfs": {}})
+    chosen = manifest_of("persistentvolumes", {"metadata": {"name": "disk"}, "spec": {"claimRef": claim}})
+    assert chosen["spec"] == {"claimRef": {"namespace": "shop", "name": "data"}}
+
+
+def test_a_job_gets_another_uid():
+    given = dict.fromkeys(("controller-uid", "batch.kubernetes.io/controller-uid", "job-name"), "u")
+    spec = {"selector": {"matchLabels": given}, "template": {"metadata": {"labels": {"app": "a", **given}}, "spec": {}}}
+    found = manifest_of("jobs", {"metadata": meta("once", labels=given), "spec": spec})
+    assert found["spec"] == {"template": {"metadata": {"labels": {"app": "a"}}, "spec": {}}}
+    assert found["metadata"] == {"name": "once", "namespace": "shop"}
+    by_hand = {"metadata": meta("once"), "spec": {**spec, "manualSelector": True}}
+    assert manifest_of("jobs", by_hand)["spec"] == by_hand["spec"]
+
+
+def test_the_token_of_an_account_stays_here():
+    notes = {"kubernetes.io/service-account.name": "ci", "kubernetes.io/service-account.uid": "u"}
+    secret = {
+        "metadata": meta("ci", annotations=notes),
+        "type": "kubernetes.io/service-account-token",
+        "data": {"a": ""},
+    }
+    found = manifest_of("secrets", secret)
+    assert found["metadata"]["annotations"] == {"kubernetes.io/service-account.name": "ci"}
+    assert "data" not in found
+    assert manifest_of("secrets", {**secret, "type": "Opaque"})["data"] == {"a": ""}
 
 
 def test_kinds_that_others_need_come_first():

@@ -3,7 +3,7 @@
 - ``stores``: which store file is meant
 - ``archive``: the file of a backup: the store, the certificates, and checksums of both
 - ``backup``, ``restore``: write and read one
-- ``export``: objects as manifests, without what the cluster made or set
+- ``export``: objects as manifests; ``manifests``: which of them, and without what
 - ``fsck``: check a store
 - ``rotate``: a new key for tokens, or a new token for the admin
 """

@@ -16,15 +16,9 @@ from seamark.cli.clusters import (
     connected,
     refusal,
 )
+from seamark.cli.keeping.manifests import MADE_BY_THE_CLUSTER, manifest_of
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.terminal import Progress
-from seamark.kinds.wellknown import (
-    ENDPOINTS_CONTROLLER,
-    ENDPOINTS_MANAGED_BY_LABEL,
-    MIRROR_CONTROLLER,
-    SLICE_CONTROLLER,
-    SLICE_MANAGED_BY_LABEL,
-)
 
 if TYPE_CHECKING:
     from seamark.cli.objects.kinds import ServerKind
@@ -39,28 +33,16 @@ seamark apply -f shop.yaml               # or kubectl apply: the same elsewhere
 """
 
 # Kinds that others need come first.  All other kinds follow, by name.
-ORDER = ("namespaces", "serviceaccounts", "secrets", "configmaps", "services", "endpoints", "endpointslices")
-
-# The objects of these kinds are reports or reservations that every cluster makes for itself.
-MADE_BY_THE_CLUSTER = frozenset(
-    {"events", "leases", "nodes", "ipaddresses", "controllerrevisions", "componentstatuses"}
-)
-
-# These objects are in every cluster: (plural, name).
-IN_EVERY_CLUSTER = frozenset(
-    {("namespaces", name) for name in ("default", "kube-system", "kube-public", "kube-node-lease")}
-    | {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"), ("servicecidrs", "kubernetes")}
-)
-
-# Set by the server; a manifest that names them would be refused, or would fight with the cluster.
-SET_BY_THE_SERVER = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "managedFields",
-    "selfLink",
-    "ownerReferences",
+ORDER = (
+    "namespaces",
+    "priorityclasses",
+    "storageclasses",
+    "serviceaccounts",
+    "secrets",
+    "configmaps",
+    "services",
+    "endpoints",
+    "endpointslices",
 )
 
 
@@ -116,9 +98,6 @@ async def _manifests(server: Server, kind: ServerKind, options: argparse.Namespa
     return made
 
 
-# --- the decisions, pure ---------------------------------------------------------------------------
-
-
 def in_order(kinds: Iterable[ServerKind], *, all_namespaces: bool) -> list[ServerKind]:
     """The kinds to export, those that others need first; kinds without namespaces only with all namespaces."""
     wanted = [
@@ -130,37 +109,3 @@ def in_order(kinds: Iterable[ServerKind], *, all_namespaces: bool) -> list[Serve
     ]
     place = {plural: number for number, plural in enumerate(ORDER)}
     return sorted(wanted, key=lambda kind: (place.get(kind.resource.plural, len(ORDER)), kind.resource.plural))
-
-
-def manifest_of(plural: str, obj: Object) -> Object | None:
-    """What a person would have written to have this object; None if the cluster made it."""
-    meta = obj["metadata"]
-    if _made_by_the_cluster(plural, meta):
-        return None
-    kept = {name: value for name, value in meta.items() if name not in SET_BY_THE_SERVER}
-    manifest = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": kept}
-    if plural == "services":
-        manifest["spec"] = _without_addresses(manifest.get("spec") or {})
-    elif plural == "pods":
-        manifest["spec"] = {name: value for name, value in manifest["spec"].items() if name != "nodeName"}
-    elif plural == "namespaces":
-        manifest.pop("spec", None)  # holds only the finalizer that every namespace has
-    return manifest
-
-
-def _made_by_the_cluster(plural: str, meta: Object) -> bool:
-    labels = meta.get("labels") or {}
-    return (
-        "deletionTimestamp" in meta
-        or (plural, meta["name"]) in IN_EVERY_CLUSTER
-        or (meta["name"] == "kubernetes" and meta.get("namespace") == "default")
-        or labels.get(SLICE_MANAGED_BY_LABEL) in (SLICE_CONTROLLER, MIRROR_CONTROLLER)
-        or labels.get(ENDPOINTS_MANAGED_BY_LABEL) == ENDPOINTS_CONTROLLER
-        or any(owner.get("controller") for owner in meta.get("ownerReferences") or ())
-    )
-
-
-def _without_addresses(spec: Object) -> Object:
-    """A Service's spec without the addresses that its cluster gave it; node ports stay, as people rely on them."""
-    given = {"healthCheckNodePort", *(() if spec.get("clusterIP") == "None" else ("clusterIP", "clusterIPs"))}
-    return {name: value for name, value in spec.items() if name not in given}
