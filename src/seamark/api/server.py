@@ -62,7 +62,7 @@ class ApiServer:
         rbac: bool = False,
         keys: KeyRing | None = None,
         token_settings: TokenSettings = DEFAULT_TOKENS,
-        max_in_flight: int = 600,
+        max_in_flight: int = 128,
         watch_bytes: int = WATCH_BYTES,
         readiness: Readiness = dict,
         max_connections: int = 10_000,

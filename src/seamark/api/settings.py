@@ -27,8 +27,8 @@ class ApiSettings(Section, frozen=True):
     ] = ""
     max_in_flight: Annotated[
         int,
-        setting("Requests in progress at once; further ones wait: so many of each user and kind."),
-    ] = 600
+        setting("Requests in progress at once; further ones wait, up to four times as many of each user and kind."),
+    ] = 128
     watch_bytes: Annotated[
         int,
         setting(

@@ -19,10 +19,10 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 Item = tuple[Callable[[], T], "asyncio.Future[T]"]
 
-# Seconds of work after which further requests wait for their turn.
+# Seconds of work after which further requests wait until the event loop has looked at all connections.
 TURN = 0.005
-# Requests so far apart are not of the same turn: the event loop has looked at other connections in between.
-GAP = 0.0002
+# How many requests of a flow may wait, for each seat.
+WAITING_PER_SEAT = 4
 
 
 class Full(Exception):
@@ -54,14 +54,13 @@ class _Ring(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """Performs requests in a fair order; ``seats`` is how many may be under way, ``longest`` the queue of a flow."""
+    """Performs requests in a fair order; ``seats`` is how many may be under way."""
 
-    def __init__(self, seats: int, *, longest: int | None = None, now: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, seats: int, *, now: Callable[[], float] = time.perf_counter) -> None:
         self._seats = seats
-        self._longest = seats if longest is None else longest
+        self._longest = seats * WAITING_PER_SEAT
         self._now = now
         self._left = TURN
-        self._last = 0.0  # when the last request was performed
         self._reads, self._writes = _Ring[T](), _Ring[T]()
         self._next: asyncio.Handle | None = None
         self.taken = 0
@@ -76,8 +75,6 @@ class FairQueue(Generic[T]):
         ``began`` is when the request was taken up.  ``seat`` says that it needs one of the seats; the caller takes it
         (:meth:`enter`) once it has to wait for the store.
         """
-        if began - self._last > GAP:
-            self._left = TURN
         if not self.waiting and self._left > 0 and not (seat and self.taken >= self._seats):
             return self._perform(work, began)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -97,11 +94,12 @@ class FairQueue(Generic[T]):
         try:
             return work()
         finally:
-            self._last = self._now()
-            self._left -= self._last - began
+            self._left -= self._now() - began
+            if self._left <= 0:
+                self._soon()
 
     def _soon(self) -> None:
-        if self._next is None and (self._reads.size or self.taken < self._seats):
+        if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
@@ -114,7 +112,7 @@ class FairQueue(Generic[T]):
             if self._writes.size and taken < self._seats:
                 taken += 1
                 self._resolve(*self._writes.pop())
-        if self.waiting:
+        if self._reads.size or (self._writes.size and self.taken < self._seats):
             self._soon()
 
     def _resolve(self, work: Callable[[], T], future: asyncio.Future[T]) -> None:
