@@ -9,12 +9,11 @@ import pytest
 from seamark.api.certificates import Authority
 from seamark.api.identity.keys import new_key
 from seamark.config import ConfigError, settled
-from seamark.daemon import Daemon
+from seamark.daemon.requirements import token_keys
 
 
 def keys_of(folder: Path, **settings: object) -> object:
-    daemon = Daemon(settled({"data_dir": str(folder), "tokens": settings}), ())
-    return daemon._token_keys(Authority(folder / "pki"))
+    return token_keys(Authority(folder / "pki"), settled({"tokens": settings}).tokens)
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:

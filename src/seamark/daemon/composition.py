@@ -1,0 +1,304 @@
+"""The composition root: builds the parts, starts them, supervises them and stops them.
+
+A part that fails is started again by the :mod:`~seamark.runtime.supervisor`, and the others go on.  Only following the
+store is essential: if that fails, what the API serves may be wrong, so all stop and the daemon fails with the error.
+Each part is given what it needs when it is built, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from seamark import __version__
+from seamark.access.informers import Informers
+from seamark.api import bootstrap
+from seamark.api.admission import PLAIN, PLUGINS
+from seamark.api.certificates import Authority, kubeconfig, write_private
+from seamark.api.rbac.keeping import make_roles
+from seamark.api.server import ApiServer
+from seamark.clock import SYSTEM_CLOCK
+from seamark.config import Config
+from seamark.controllers.storage.matching import PROVISIONER
+from seamark.daemon.controlling import INFORMERS, Controlling, informing
+from seamark.daemon.requirements import (
+    StartError,
+    audit_log,
+    fixed_tokens,
+    flag_for,
+    opened_store,
+    own_files,
+    server_names,
+    token_keys,
+)
+from seamark.kinds.resource import NAMESPACES
+from seamark.kinds.values import times
+from seamark.kinds.values.addresses import host_port
+from seamark.metrics import Registry
+from seamark.presence import Presence, hold
+from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_name
+from seamark.store.protocol import Store
+
+if TYPE_CHECKING:
+    from seamark.proxy.userspace.engine import UserspaceEngine
+
+STOP_SECONDS = 5.0
+
+# What can run beside the API server.
+Component = Literal["controllers", "surroundings", "discovery", "dns", "nodes", "proxy"]
+EVERYTHING: tuple[Component, ...] = ("controllers", "surroundings", "discovery", "dns", "nodes", "proxy")
+
+
+class Daemon:
+    """One running Seamark."""
+
+    def __init__(self, config: Config, components: Collection[Component]) -> None:
+        self.config = config
+        self.components = frozenset(components)
+        self.metrics = Registry()
+        self.supervisor = Supervisor(metrics=self.metrics)
+        self.data_dir = Path(config.data_dir)
+        self.api: ApiServer
+        self.informers: Informers  # shared by all parts of this process
+        self.url = ""
+        self.kubeconfig_path = self.data_dir / "kubeconfig"
+        self.dns_addresses: list[tuple[str, int]] = []
+        self.proxy: UserspaceEngine | None = None
+        self._tasks: asyncio.TaskGroup
+        self._stopping = asyncio.Event()
+        self._tell: Callable[[], None] = lambda: None  # tells other processes what runs here, once it is up
+
+    # --- life --------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Daemon]:
+        """Inside the block everything is running; leaving it stops everything in the right order."""
+        started = times.text(SYSTEM_CLOCK.time())
+        with hold(self.data_dir) as held:
+            store = await opened_store(self.config.store_url)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    self._tasks = tasks
+                    background = await self._start(store)
+                    self._tell = lambda: held.tell(self.presence(started))
+                    self._tell()
+                    try:
+                        yield self
+                    finally:
+                        await self._stop(background)
+            finally:
+                await store.close()
+
+    async def _start(self, store: Store) -> list[asyncio.Task[None]]:
+        authority = Authority(self.data_dir / "pki")
+        with own_files(self.data_dir):
+            authority.prepare(server_names(self.config))
+        tokens = fixed_tokens(authority, self.config.api.token_file)
+        self.api = ApiServer(
+            store,
+            rbac=self.config.profile == "full",
+            keys=token_keys(authority, self.config.tokens),
+            token_settings=self.config.tokens,
+            plugins=PLUGINS if self.config.profile == "full" else PLAIN,
+            network=self.config.network,
+            tokens=tokens,
+            metrics=self.metrics,
+            max_in_flight=self.config.api.max_in_flight,
+            watch_bytes=self.config.api.watch_bytes,
+            readiness=self.supervisor.problems,
+            max_connections=self.config.api.max_connections,
+            audit=audit_log(self.config.api, self.metrics),
+        )
+        await self.api.load()
+        background = [self._spawn("follow the store", self.api.follow())]
+        self.informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
+        cluster = self.api.cluster("apiserver")
+        fresh = not self.api.cache.of(NAMESPACES).entries
+        await bootstrap.make_namespaces(cluster)
+        if self.config.profile == "full":
+            await make_roles(cluster)
+        await bootstrap.make_ranges(cluster, self.config.network)
+        await bootstrap.make_priority_classes(cluster)
+        await bootstrap.make_api_services(cluster, self.api.kinds)
+        if "surroundings" in self.components and (storage_class := self.config.surroundings.storage_class):
+            await bootstrap.make_storage_class(cluster, storage_class, PROVISIONER)
+        if fresh:
+            # The first versions of a new cluster are internal: a client that watches from one is told to list again.
+            await store.compact(self.api.cache.revision)
+            self.api.cache.settle()
+        background += await self._listen(authority)
+        background.append(self._keep(informing(self.supervisor, INFORMERS, self.informers)))
+        if "dns" in self.components:
+            background.append(self._keep(self._answer_names()))  # first, because its port may be taken
+        background += self._serve(cluster)
+        if "proxy" in self.components and self.config.userspace.enabled:
+            background.append(self._keep(self._forward()))
+        background += self._control(authority, shared=store.shared)
+        for name in ("dns", "nodes", "proxy"):
+            if (part := self.supervisor.parts.get(name)) is not None:
+                await part.settled.wait()
+        return background
+
+    def _control(self, authority: Authority, *, shared: bool) -> list[asyncio.Task[None]]:
+        """Start the controllers.  Of several servers on a shared store, only the elected leader runs them."""
+        if not self.components & {"controllers", "discovery"}:
+            return []
+        control = Controlling(
+            self.config,
+            self.components,
+            api=self.api,
+            authority=authority,
+            supervisor=self.supervisor,
+            metrics=self.metrics,
+        )
+        if shared and self.config.election.enabled:
+            return [self._keep(control.election())]
+        return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]
+
+    def _answer_names(self) -> Part:
+        """The DNS server, which reads this cluster's state.  Its sockets are opened here, for its first start."""
+        from seamark.dns.server import DnsServer, ListenError, bind
+
+        config = self.config.dns
+        try:
+            opened = [bind(config.listen)]
+        except ListenError as error:
+            raise StartError(f"{error}; choose another with {flag_for(error.__cause__, 'dns')}") from error
+        self.dns_addresses = [udp.getsockname()[:2] for udp, _ in opened[0]]
+
+        async def answer(started: Started) -> None:
+            pairs = opened.pop() if opened else bind([host_port(host, port) for host, port in self.dns_addresses])
+            dns = DnsServer(config, self.api.cluster("dns"), informers=self.informers, registry=self.metrics)
+            async with dns.running(pairs):
+                await dns.synced()
+                started()
+                await asyncio.Event().wait()
+
+        return self.supervisor.part("dns", answer)
+
+    def _forward(self) -> Part:
+        """The userspace proxy, which serves node ports on loopback.
+
+        Nothing answers at the address of a simulated Pod, so connections to one are refused at once.
+        """
+        from seamark.proxy.feed import RouteFeed
+        from seamark.proxy.userspace.engine import Problem, UserspaceEngine
+        from seamark.proxy.userspace.events import COMPONENT, ProblemEvents
+        from seamark.rules.routing.surroundings import Surroundings, ThisNode
+
+        settings = self.config.userspace
+        silent = self.config.nodes.pod_ranges if "nodes" in self.components and self.config.nodes.count else ()
+
+        async def forward(started: Started) -> None:
+            events = ProblemEvents(self.api.cluster(COMPONENT), self.informers)
+
+            def report(problem: Problem | None) -> None:
+                if problem is not None:
+                    events.record(problem)
+                self._tell()
+
+            self.proxy = UserspaceEngine(
+                settings,
+                node_ports_at=settings.node_ports_at,
+                silent=silent,
+                take_addresses=False,
+                report=report,
+                metrics=self.metrics,
+            )
+            feed = RouteFeed(self.informers, self.proxy, Surroundings(ThisNode("")), metrics=self.metrics)
+            try:
+                await feed.run(started)
+            finally:
+                self.proxy = None
+                await events.stop()
+
+        return self.supervisor.part("proxy", forward)
+
+    async def _listen(self, authority: Authority) -> list[asyncio.Task[None]]:
+        host, port = self.config.api.host, self.config.api.port
+        plain = self.config.api.plain_http
+        with own_files(self.data_dir):
+            tls = None if plain else authority.tls()
+        try:
+            listener = await self.api.listen(host, port, tls)
+        except OSError as error:
+            # The system's message only: the event loop's message would repeat the address.
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+            where = host_port(host, port)
+            raise StartError(
+                f"cannot listen on {where}: {reason}; choose another with {flag_for(error, 'api')}"
+            ) from error
+        self.url = listener.url
+        ca = None if plain else authority.ca_pem
+        text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
+        with own_files(self.data_dir):
+            write_private(self.kubeconfig_path, text.encode())
+        if tls is None:
+            return []
+        renew = partial(authority.keep_fresh, tls, server_names(self.config))
+        return [self._keep(self.supervisor.part("certificate", at_once(renew)))]
+
+    def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
+        listener = self.api.listener
+        assert listener is not None
+        address = self.config.api.advertise or bootstrap.advertised_address(self.config.api.host)
+        network = self.config.network
+        services = [bootstrap.api_service(network, address, listener.address[1])]
+        if self.config.profile == "full" and self.dns_addresses:
+            host, port = self.dns_addresses[0]
+            services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
+        own = partial(bootstrap.keep_own_services, cluster, services)
+        return [
+            self._keep(self.supervisor.part("connections", at_once(listener.sweep))),
+            self._keep(self.supervisor.part("own-services", at_once(own))),
+        ]
+
+    async def _stop(self, background: list[asyncio.Task[None]]) -> None:
+        """Stop in reverse order, so that a part stops before those that it writes to."""
+        for task in reversed(background):
+            if task is background[0]:
+                # The parts have made their last writes, such as releasing the lease; now disconnect the clients.
+                await self.api.close()
+            task.cancel()
+            await asyncio.wait([task], timeout=STOP_SECONDS)
+
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._tasks.create_task(work, name=name)
+        task.add_done_callback(note_name)
+        return task
+
+    def _keep(self, part: Part) -> asyncio.Task[None]:
+        return self._spawn(part.name, part.run())
+
+    # --- waiting -----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask the daemon to end; safe from a signal handler."""
+        self._stopping.set()
+
+    async def wait(self) -> None:
+        await self._stopping.wait()
+
+    def presence(self, started: str) -> Presence:
+        """What the data directory tells other processes about this daemon."""
+        return Presence(
+            pid=os.getpid(),
+            version=__version__,
+            started=started,
+            ready=True,
+            parts=tuple(sorted(self.components)),
+            api=self.url,
+            kubeconfig=str(self.kubeconfig_path.absolute()),
+            dns=tuple(host_port(host, port) for host, port in self.dns_addresses),
+            cluster_domain=self.config.cluster_domain,
+            store=self.config.store_url,
+            nodes=self.config.nodes.count if "nodes" in self.components else 0,
+            node_ports=self.proxy.node_ports_at if self.proxy is not None else (),
+            not_served=tuple(str(each) for each in self.proxy.problems.values()) if self.proxy is not None else (),
+            log=self.config.log.file,
+        )

@@ -1,0 +1,143 @@
+"""The controllers of a daemon, in parts that fail and start again on their own, and the election of who runs them.
+
+Each part has a manager of its own on shared informers, so what is derived from objects is built anew with the part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Set
+from functools import partial
+
+from seamark.access.events import EventRecorder
+from seamark.access.informers import Informers
+from seamark.access.leader import LeaderElection
+from seamark.api.certificates import Authority
+from seamark.api.server import ApiServer
+from seamark.config import Config
+from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
+from seamark.controllers.identity.controllers import add_identity
+from seamark.daemon.requirements import host_name
+from seamark.kinds.resource import NODES
+from seamark.metrics import Registry
+from seamark.runtime.manager import Manager
+from seamark.runtime.supervisor import Part, Started, Supervisor, at_once
+
+# The user name with which shared informers read.
+INFORMERS = "informers"
+
+
+def informing(supervisor: Supervisor, name: str, informers: Informers) -> Part:
+    """A part that runs informers.  An informer retries by itself, so its last error is shown as the part's."""
+    return supervisor.part(name, at_once(informers.run), lambda: informers.problem)
+
+
+class Controlling:
+    """Makes the parts that control one cluster: discovery, workloads, identities, simulated nodes and cleaning."""
+
+    def __init__(
+        self,
+        config: Config,
+        components: Set[str],
+        *,
+        api: ApiServer,
+        authority: Authority,
+        supervisor: Supervisor,
+        metrics: Registry,
+    ) -> None:
+        self._config = config
+        self._components = components
+        self._api = api
+        self._authority = authority
+        self._supervisor = supervisor
+        self._metrics = metrics
+
+    def election(self) -> Part:
+        """For servers that share a store: a part that runs the controllers while this server is the elected leader."""
+        settings = self._config.election
+        identity = settings.identity or f"{host_name()}_{os.getpid()}_{secrets.token_hex(4)}"
+
+        async def lead() -> None:
+            # A new leader lists everything again, to be certain that it sees all that the last leader wrote.
+            informers = Informers(self._api.cluster(INFORMERS), metrics=self._metrics)
+            async with asyncio.TaskGroup() as tasks:
+                reading = tasks.create_task(informing(self._supervisor, "leader-informers", informers).run())
+                try:
+                    await self._supervisor.run(*self.parts(informers))
+                finally:
+                    reading.cancel()  # after the controllers, which may still handle a key
+
+        async def stand() -> None:
+            election = LeaderElection(
+                self._api.cluster("leader-election"),
+                namespace=settings.namespace,
+                name=settings.name,
+                identity=identity,
+                timing=settings.timing,
+            )
+            await election.run(lead)
+
+        return self._supervisor.part("election", at_once(stand))
+
+    def parts(self, informers: Informers) -> list[Part]:
+        parts: list[Part] = []
+        certificate = self._authority.ca_pem.decode()
+        if "controllers" in self._components:
+            around = self._config.surroundings
+            if "surroundings" not in self._components:
+                around = around.bare()
+            add = partial(add_housekeeping, cluster_for=self._api.cluster, settings=around, authority=certificate)
+            parts.append(self._managed("controllers", informers, add))
+            if self._config.profile == "full":
+                identity = partial(
+                    add_identity,
+                    cluster_for=self._api.cluster,
+                    issue=self._api.accounts.issue_legacy,
+                    sign=self._authority.sign,
+                    authority=certificate,
+                )
+                parts.append(self._managed("identity", informers, identity))
+            parts.append(self._supervisor.part("node-ports", at_once(self._repair_ports)))
+        if "discovery" in self._components:
+            from seamark.controllers.discovery.discovery import add_discovery
+
+            settings = self._config.discovery
+            cluster = self._api.cluster("endpoint-controllers")
+            discovery = partial(add_discovery, cluster=cluster, which=settings.controllers, settings=settings)
+            parts.append(self._managed("discovery", informers, discovery))
+        if "nodes" in self._components and (self._config.nodes.count or self._api.cache.of(NODES).entries):
+            parts.append(self._managed("nodes", informers, self._add_nodes))
+        if "controllers" in self._components:
+            # Last, to share the informers of the others.
+            clean = partial(add_cleaning, cluster_for=self._api.cluster, kinds=self._api.kinds)
+            parts.append(self._managed("cleaning", informers, clean))
+        return parts
+
+    def _managed(self, name: str, informers: Informers, add: Callable[[Manager], asyncio.Event | None]) -> Part:
+        """A part that runs controllers.  ``add`` adds them to a manager, and may return when they are ready."""
+
+        async def manage(started: Started) -> None:
+            manager = Manager(informers, metrics=self._metrics)
+            ready = add(manager) or manager.ready
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(manager.work(), name=name)
+                await ready.wait()
+                started()
+
+        return self._supervisor.part(name, manage)
+
+    def _add_nodes(self, manager: Manager) -> asyncio.Event | None:
+        from seamark.nodes.simulated.simulation import add_nodes
+
+        simulation = add_nodes(manager, self._api.cluster("nodes"), self._config.nodes)
+        return None if simulation is None else simulation.ready
+
+    async def _repair_ports(self) -> None:
+        name = "portallocator-repair-controller"
+        recorder = EventRecorder(self._api.cluster(name), component=name)
+        try:
+            await self._api.port_repair(recorder).run()
+        finally:
+            await recorder.stop()

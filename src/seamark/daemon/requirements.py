@@ -1,0 +1,126 @@
+"""What a start requires: the store, files, keys and names; an error says in one line what is wrong and what to do."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from seamark.api.audit import policy
+from seamark.api.audit.log import AuditLog
+from seamark.api.authentication import FixedTokens, read_token_file
+from seamark.api.authorization import AUTHENTICATED, MASTERS, User
+from seamark.api.certificates import Authority
+from seamark.api.identity.keys import KeyFileError, KeyRing
+from seamark.api.settings import ApiSettings, TokenSettings
+from seamark.clock import SYSTEM_CLOCK
+from seamark.config import Config, ConfigError
+from seamark.kinds.service.allocation import address_in
+from seamark.metrics import Registry
+from seamark.store.opening import open_store
+from seamark.store.protocol import Store, StoreError
+
+
+class StartError(Exception):
+    """Seamark cannot start; the message is one line with the reason and the remedy."""
+
+
+async def opened_store(url: str) -> Store:
+    try:
+        store = open_store(url)
+        await store.open()
+    except StoreError as error:
+        raise StartError(str(error)) from error
+    return store
+
+
+@contextmanager
+def own_files(directory: Path) -> Iterator[None]:
+    """Turn errors about files of the data directory into a :class:`StartError`."""
+    try:
+        yield
+    except (ValueError, ssl.SSLError) as error:
+        reason = " ".join(str(error).split())
+        raise StartError(
+            f"the certificates in {directory / 'pki'} cannot be used ({reason}); "
+            "restore them, or remove them to have new ones made"
+        ) from error
+    except OSError as error:
+        name = error.filename2 or error.filename or directory
+        raise StartError(f"cannot use {name}: {error.strerror}; see --data-dir") from error
+
+
+def flag_for(error: BaseException | None, part: str) -> str:
+    """The flag that changes an address that cannot be used."""
+    port = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+    return f"--{part}-{'port' if port else 'host'}"
+
+
+def audit_log(settings: ApiSettings, metrics: Registry) -> AuditLog | None:
+    if not settings.audit_log:
+        return None
+    try:
+        chosen = policy.read(Path(settings.audit_policy)) if settings.audit_policy else policy.DEFAULT
+        return AuditLog(Path(settings.audit_log), policy=chosen, clock=SYSTEM_CLOCK, metrics=metrics)
+    except policy.PolicyError as error:
+        raise ConfigError(str(error)) from error
+    except OSError as error:
+        raise ConfigError(f"cannot write the audit log {settings.audit_log}: {error.strerror}") from error
+
+
+def fixed_tokens(authority: Authority, file: str) -> FixedTokens:
+    """The admin's token, and those of a token file."""
+    admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
+    files = [authority.admin_token_path, *([Path(file)] if file else [])]
+
+    def read() -> dict[str, User]:
+        return {authority.admin_token: admin} | (read_token_file(Path(file)) if file else {})
+
+    try:
+        return FixedTokens(read, files)
+    except OSError as error:
+        raise ConfigError(f"cannot read the token file {error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"bad token file: {error}") from error
+
+
+def token_keys(authority: Authority, settings: TokenSettings) -> KeyRing:
+    """The keys of ServiceAccounts' tokens: those of the data directory, or those of given files."""
+    if not settings.signing_key:
+        return KeyRing([authority.signing_key_path, authority.verifying_keys_path])
+    ring = KeyRing([Path(settings.signing_key), *map(Path, settings.keys)])
+    try:
+        ring.look()
+    except OSError as error:
+        raise ConfigError(f"cannot read the key file {error.filename}: {error.strerror}") from error
+    except KeyFileError as error:
+        raise ConfigError(f"bad key file {error}") from error
+    return ring
+
+
+def server_names(config: Config) -> list[str]:
+    """Every name and address that clients may use for this server; the certificate carries them."""
+    first = [address_in(cidr, 1) for cidr in config.network.ranges]
+    names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+    names += [f"kubernetes.default.svc.{config.cluster_domain}", *first]
+    names += [n for n in (config.api.host, config.api.advertise, host_name()) if _nameable(n)]
+    return list(dict.fromkeys(names))
+
+
+def host_name() -> str:
+    return socket.gethostname().lower()
+
+
+def _nameable(name: str) -> bool:
+    """Whether a certificate can contain this name."""
+    if not name or name in ("0.0.0.0", "::"):
+        return False
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name.isascii() and not name.startswith("-") and "_" not in name
+    return True
