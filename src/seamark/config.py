@@ -20,6 +20,7 @@ from seamark.api.settings import DEFAULT_TOKENS, ApiSettings, ServiceNetwork, To
 from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL
 from seamark.controllers.settings import DiscoverySettings, ElectionSettings, SurroundingsSettings
 from seamark.dns.config import REVERSE_ZONES, DnsConfig
+from seamark.kinds.values.hosts import bracketed
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.presence import default_data_dir
 from seamark.proxy.settings import ProxySettings
@@ -241,13 +242,12 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
     issuers = (issuer,) if config.tokens.issuers == DEFAULT_TOKENS.issuers else config.tokens.issuers
     values |= {"tokens.issuers": issuers, "tokens.audiences": issuers}
     if own_cluster:
-        values |= {"dns.listen": (_listen(config),), "dns.zone.pods": "verified", "election.name": OWN_LEASE}
+        values |= {
+            "dns.listen": (f"{bracketed(config.dns_host)}:{config.dns_port}",),
+            "dns.zone.pods": "verified",
+            "election.name": OWN_LEASE,
+        }
     return values
-
-
-def _listen(config: Config) -> str:
-    host = f"[{config.dns_host}]" if ":" in config.dns_host else config.dns_host
-    return f"{host}:{config.dns_port}"
 
 
 def find(values: Mapping[str, Any], name: str) -> Any:

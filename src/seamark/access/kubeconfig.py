@@ -15,6 +15,7 @@ import msgspec
 
 from seamark.access import credentials as auth
 from seamark.access.kubeconfig_file import Cluster, Config, Exec, KubeconfigError, User, bytes_of, merge, read
+from seamark.kinds.values.hosts import bracketed
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -94,7 +95,7 @@ def in_cluster(*, environ: Mapping[str, str] | None = None, service_account: Pat
         ) from error
     namespace = service_account / "namespace"
     return Connection(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=f"https://{bracketed(host)}:{port}",
         credentials=auth.Files(token=service_account / "token"),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         authority=authority,

@@ -38,7 +38,7 @@ from seamark.daemon.requirements import (
 )
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.values import times
-from seamark.kinds.values.addresses import host_port
+from seamark.kinds.values.hosts import bracketed
 from seamark.metrics import Registry
 from seamark.presence import Presence, hold
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_name
@@ -172,7 +172,7 @@ class Daemon:
         self.dns_addresses = [udp.getsockname()[:2] for udp, _ in opened[0]]
 
         async def answer(started: Started) -> None:
-            pairs = opened.pop() if opened else bind([host_port(host, port) for host, port in self.dns_addresses])
+            pairs = opened.pop() if opened else bind([f"{bracketed(host)}:{port}" for host, port in self.dns_addresses])
             dns = DnsServer(config, self.api.cluster("dns"), informers=self.informers, registry=self.metrics)
             async with dns.running(pairs):
                 await dns.synced()
@@ -229,7 +229,7 @@ class Daemon:
         except OSError as error:
             # The system's message only: the event loop's message would repeat the address.
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
-            where = host_port(host, port)
+            where = f"{bracketed(host)}:{port}"
             raise StartError(
                 f"cannot listen on {where}: {reason}; choose another with {flag_for(error, 'api')}"
             ) from error
@@ -294,7 +294,7 @@ class Daemon:
             parts=tuple(sorted(self.components)),
             api=self.url,
             kubeconfig=str(self.kubeconfig_path.absolute()),
-            dns=tuple(host_port(host, port) for host, port in self.dns_addresses),
+            dns=tuple(f"{bracketed(host)}:{port}" for host, port in self.dns_addresses),
             cluster_domain=self.config.cluster_domain,
             store=self.config.store_url,
             nodes=self.config.nodes.count if "nodes" in self.components else 0,

@@ -22,6 +22,7 @@ from seamark.dns.config import DnsConfig
 from seamark.dns.server import Pair, bind, listen_status
 from seamark.dns.sockets.addresses import Address
 from seamark.dns.worker import Assignment
+from seamark.kinds.values.hosts import bracketed
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ class WorkerPool:
     async def running(self) -> AsyncIterator[WorkerPool]:
         first = bind(self.config.listen, shared=True)
         self.addresses = [udp.getsockname()[:2] for udp, _ in first]
-        listen = tuple(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.addresses)
+        listen = tuple(f"{bracketed(host)}:{port}" for host, port in self.addresses)
         sets = [first, *(bind(listen, shared=True) for _ in range(self.config.workers - 1))]
         self.workers = [
             Worker(number, msgspec.structs.replace(self.config, listen=listen, status=""), pairs, *self._identity)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from seamark.access.portforward.tunnels import PodKey
+from seamark.kinds.values.hosts import bracketed
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service, ServicePort
@@ -23,7 +24,7 @@ class Backend(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if self.pod is not None:
             return f"Pod {self.pod[1]}"
-        return f"[{self.address}]" if ":" in self.address else self.address
+        return bracketed(self.address)
 
 
 def of_port(service: Service, port: ServicePort, slices: Iterable[EndpointSlice]) -> list[Backend]:

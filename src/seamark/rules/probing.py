@@ -24,6 +24,7 @@ from typing import Any, Literal
 import msgspec
 
 from seamark.kinds.values import times
+from seamark.kinds.values.hosts import bracketed
 from seamark.kinds.wellknown import ENDPOINTS_MANAGED_BY_LABEL, MIRROR_CONTROLLER, SLICE_CONTROLLER
 from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 from seamark.rules.objects.endpointslice import Conditions, Endpoint, EndpointSlice, SlicePort
@@ -63,8 +64,7 @@ class Target(msgspec.Struct, frozen=True):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{self.port}" if self.port else self.address
+        return f"{bracketed(self.address)}:{self.port}" if self.port else self.address
 
 
 class Result(msgspec.Struct, frozen=True):

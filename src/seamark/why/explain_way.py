@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from seamark.kinds.values import addresses
+from seamark.kinds.values.hosts import bracketed
 from seamark.rules.objects.service import ServicePort
 from seamark.rules.routing.decision import Decision, Origin, decide
 from seamark.rules.routing.model import Backend, Frontend, Ignored, Kind, Reason, Route, ServiceRoutes
@@ -291,9 +292,8 @@ def _facts(case: Case, client: Client, nodes: Sequence[ThisNode]) -> Iterator[tu
 
 
 def _place(way: Way) -> str:
-    host = f"[{way.address}]" if ":" in way.address else way.address
     port = f"{way.port}" if way.protocol == "TCP" else f"{way.port}/{way.protocol}"
-    return f"{host}:{port}" if host else f"node port {port}"
+    return f"{bracketed(way.address)}:{port}" if way.address else f"node port {port}"
 
 
 def _places(ways: Iterable[Way]) -> str:
@@ -319,7 +319,7 @@ def _table(ways: Sequence[Way]) -> Table:
 
 
 def _endpoint(row: EndpointRow) -> str:
-    return f"[{row.address}]:{row.port}" if ":" in row.address else f"{row.address}:{row.port}"
+    return f"{bracketed(row.address)}:{row.port}"
 
 
 def _spot(row: EndpointRow) -> str:

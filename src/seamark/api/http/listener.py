@@ -20,6 +20,7 @@ import time
 from itertools import chain
 
 from seamark.api.http.protocol import Admit, Connection, Connections, Handler
+from seamark.kinds.values.hosts import bracketed
 
 log = logging.getLogger("seamark.api")
 
@@ -97,8 +98,7 @@ class Listener:
     @property
     def url(self) -> str:
         host, port = self.address
-        shown = f"[{host}]" if ":" in host else host
-        return f"{'https' if self._tls else 'http'}://{shown}:{port}"
+        return f"{'https' if self._tls else 'http'}://{bracketed(host)}:{port}"
 
     # --- coming in ---------------------------------------------------------------------------------
 

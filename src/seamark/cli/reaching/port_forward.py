@@ -10,6 +10,7 @@ from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER, add_cluster_options
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.reaching import session
+from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +94,7 @@ async def _forward(
                 for host, port in await _listen(listener, options.address.split(","), number):
                     if not loopback(host):
                         session.tell(f"port {port} of {host}: other machines can connect to it, without a password")
-                    print(f"Forwarding from {f'[{host}]' if ':' in host else host}:{port} -> {leads_to}", flush=True)
+                    print(f"Forwarding from {bracketed(host)}:{port} -> {leads_to}", flush=True)
             await ended.wait()
         finally:
             for listener in listeners:

@@ -11,6 +11,7 @@ from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
@@ -84,7 +85,7 @@ async def _run(connection: Connection, config: Config) -> None:
             print(f"cluster      {connection.server}")
             if settings.status:
                 host, port = status.address
-                print(f"status       http://{f'[{host}]' if ':' in host else host}:{port}")
+                print(f"status       http://{bracketed(host)}:{port}")
             print("running", flush=True)
             await _until(ended, process)
         finally:

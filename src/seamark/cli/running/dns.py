@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
     from seamark.config import ClusterSettings
@@ -55,7 +56,7 @@ def _until_signalled() -> asyncio.Event:
 
 def _announce(addresses: list[tuple[str, int]], status: tuple[str, int]) -> None:
     for host, port in addresses:
-        print(f"DNS          {f'[{host}]' if ':' in host else host}:{port}")
+        print(f"DNS          {bracketed(host)}:{port}")
     if status[1]:
         print(f"status       http://{status[0]}:{status[1]}")
     print("listening", flush=True)

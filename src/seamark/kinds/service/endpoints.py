@@ -11,6 +11,7 @@ from seamark.kinds.resource import ENDPOINTS
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import ip_warnings, refuse_endpoint_ip, refuse_ip
 from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.hosts import bracketed
 from seamark.kinds.values.ports import app_protocol_mistakes, port_number_mistakes, protocol_mistakes
 from seamark.kinds.values.times import age
 from seamark.kinds.wellknown import ENDPOINTS_CONTROLLER, ENDPOINTS_MANAGED_BY_LABEL
@@ -110,9 +111,7 @@ def _summary(subsets: Sequence[Object]) -> str:
 
 
 def _joined(address: str, port: Object | None) -> str:
-    if port is None:
-        return address
-    return f"[{address}]:{port['port']}" if ":" in address else f"{address}:{port['port']}"
+    return address if port is None else f"{bracketed(address)}:{port['port']}"
 
 
 ENDPOINTS_KIND = EndpointsKind()

@@ -6,6 +6,7 @@
 - ``metadata``: names, labels, annotations, owners, finalizers
 - ``selectors``: label selectors and field selectors: parsing and matching
 - ``label_selector``: the LabelSelector inside objects: validation and printing
+- ``hosts``: a host before a port, IPv6 in brackets
 - ``addresses``: IP addresses and CIDRs
 - ``numbers``: whole numbers in texts
 - ``ports``: port numbers, port names and protocols

@@ -128,11 +128,6 @@ def printed(number: int, version: int) -> str:
     return str(IPv6Address(packed)) if packed.startswith(_EMBEDDED) else inet_ntop(AF_INET6, packed)
 
 
-def host_port(host: str, port: int) -> str:
-    """An address or name with a port, as URLs and ``--listen`` write it: IPv6 in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def parse(text: str) -> Parsed | None:
     """Read an address sloppily; None if the text is not an address."""
     return _parse(text) if len(text) <= _LONGEST else None

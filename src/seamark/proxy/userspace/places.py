@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from seamark.kinds.values.addresses import family
+from seamark.kinds.values.hosts import bracketed
 from seamark.proxy.userspace.balancing import Balancer, Target
 from seamark.rules.routing.decision import Decision, Origin, decide, origin_of
 from seamark.rules.routing.model import Choice, Frontend, Kind, Route, ServiceRoutes
@@ -27,8 +28,7 @@ class Place(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{self.port}/{self.protocol}"
+        return f"{bracketed(self.address)}:{self.port}/{self.protocol}"
 
 
 class Opening(msgspec.Struct, frozen=True):
