@@ -15,6 +15,7 @@ from seamark.controllers.discovery.slices import AbsentSlices, Outrun, Slices
 from seamark.errors import ApiError
 from seamark.kinds.resource import SERVICES
 from seamark.kinds.values.addresses import Family
+from seamark.kinds.values.fields import one_message
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE, SLICE_CONTROLLER
 from seamark.rules import hints
 from seamark.rules.changes import Notice, TriggerTimes
@@ -148,8 +149,7 @@ class EndpointSlicesController(Controller):
             self._complain(service, str(error))
             raise
         if plan.nodeless:
-            missing = [_missing(service, pod, node) for pod, node in plan.nodeless]
-            message = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+            message = one_message([_missing(service, pod, node) for pod, node in plan.nodeless])
             self._complain(service, message)
             raise NodesMissing(message)
 

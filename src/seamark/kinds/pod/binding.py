@@ -9,7 +9,7 @@ from seamark.kinds.pod.admission import copy_topology
 from seamark.kinds.policy.eviction import budgets_of, charged
 from seamark.kinds.resource import POD_DISRUPTION_BUDGETS, PODS, Resource
 from seamark.kinds.subresource import Action, Effect, Together
-from seamark.kinds.values.fields import Errors, not_supported, required
+from seamark.kinds.values.fields import Errors, not_supported, one_message, required
 
 
 class BindingKind(Kind):
@@ -84,8 +84,7 @@ def bind(pod: Object, binding: Object, now: str) -> Object:
     if asked.get("name") != name:
         raise BadRequest("name in URL does not match name in Binding object")
     if wrong := binding_mistakes(binding):
-        sentences = [f"{error.field}: {error.message}" for error in wrong]
-        raise ApiError(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
+        raise ApiError(one_message([f"{error.field}: {error.message}" for error in wrong]))
     node = binding["target"]["name"]
     _check_preconditions(meta, asked)
     if "deletionTimestamp" in meta:

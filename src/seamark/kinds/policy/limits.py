@@ -9,6 +9,7 @@ from seamark.kinds.admission import Operation, Plugin, Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.resources import together
 from seamark.kinds.resource import LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS
+from seamark.kinds.values.fields import one_message
 from seamark.kinds.values.quantity import amount, measure
 
 ANNOTATION = "kubernetes.io/limit-ranger"
@@ -37,7 +38,7 @@ class LimitRanges(Plugin):
             mistakes = _claim_mistakes if request.kind.resource == PERSISTENT_VOLUME_CLAIMS else _pod_mistakes
             sentences = list(dict.fromkeys(mistakes(request.obj, request.old, _items(limit_range))))
             if sentences:
-                raise request.forbidden(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
+                raise request.forbidden(one_message(sentences))
 
 
 def _items(limit_range: Object) -> list[Object]:

@@ -6,7 +6,7 @@ strings (``spec.ports[0].port``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -71,14 +71,18 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
 
 
+def one_message(sentences: Sequence[str]) -> str:
+    """Several mistakes as one message, in brackets as Kubernetes joins errors; a single one stands alone."""
+    return sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+
+
 def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
     """The 422 error that lists these mistakes, each once."""
     seen: dict[tuple[str, str], FieldError] = {}
     for error in errors:
         seen.setdefault((error.field, error.message), error)
     unique = list(seen.values())
-    sentences = [f"{e.field}: {e.message}" for e in unique]
-    text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    text = one_message([f"{e.field}: {e.message}" for e in unique])
     qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details: Object = {}
     if name:

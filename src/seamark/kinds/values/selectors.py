@@ -19,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from seamark.errors import BadRequest
-from seamark.kinds.values.fields import FieldError, invalid
+from seamark.kinds.values.fields import FieldError, invalid, one_message
 from seamark.kinds.values.metadata import label_value, qualified_name
 from seamark.kinds.values.numbers import int64
 
@@ -175,8 +175,7 @@ def from_pairs(pairs: Mapping[str, str]) -> LabelSelector:
 
 def _checked(requirement: Requirement) -> Requirement:
     if wrong := _mistakes(requirement):
-        sentences = [f"{error.field}: {error.message}" for error in wrong]
-        raise BadRequest(sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]")
+        raise BadRequest(one_message([f"{error.field}: {error.message}" for error in wrong]))
     return requirement
 
 
