@@ -249,11 +249,14 @@ def _new_decoder(kind: Kind, as_: Any) -> Decoder:
         return lambda entry: Receipt.of(str(entry.revision))  # nothing has to be decoded for it
     resource = kind.resource
     head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
-    decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
+    decoder: msgspec.json.Decoder[Any] | None = None
 
     def decode(entry: Entry) -> Any:
+        nonlocal decoder
         if kind.stored_as is not None:
             return msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
+        if decoder is None:  # made for the first object, since many kinds are followed that have none
+            decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
         return decoder.decode(head + entry.tail)
 
     return decode

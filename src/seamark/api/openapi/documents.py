@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import cached_property
-from importlib import resources
 from itertools import chain
 
 import msgspec
@@ -27,6 +26,7 @@ from seamark.api.openapi.discovery import by_version
 from seamark.api.openapi.schemas import WholeObjects, definitions, whole_objects
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import shapes
 
 JSON = "application/json"
 PLAIN_TEXT = "text/plain; charset=utf-8"
@@ -150,7 +150,7 @@ class OpenApi:
 
     @cached_property
     def _shape_facts(self) -> bytes:
-        return resources.files("seamark.kinds.language").joinpath("shapes.json").read_bytes()
+        return shapes.FACTS.read_bytes()
 
 
 class Document(msgspec.Struct, frozen=True, dict=True):

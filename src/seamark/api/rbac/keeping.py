@@ -104,7 +104,7 @@ def mended(old: Object, wanted: Object) -> Object:
             new["aggregationRule"] = {"clusterRoleSelectors": have + missing}
     else:
         have = old.get("rules") or []
-        held = [rule_of(rule) for rule in have]
-        if missing := [rule for rule in wanted["rules"] if uncovered(held, [rule_of(rule)])]:
-            new["rules"] = have + missing
+        if changed := [rule for rule in wanted["rules"] if rule not in have]:
+            held = [rule_of(rule) for rule in have]
+            new["rules"] = have + [rule for rule in changed if uncovered(held, [rule_of(rule)])]
     return new

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from email.utils import formatdate
 from typing import Literal
 
 from msgspec.structs import replace
@@ -147,6 +146,8 @@ class CronJobController(Controller):
             return status, now_due.wait
         deadline = spec.starting_deadline_seconds
         if deadline is not None and at + deadline < now:
+            from email.utils import formatdate  # here, since it is seldom needed
+
             self._tell(
                 cron_job,
                 "Warning",

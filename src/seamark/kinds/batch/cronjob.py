@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from seamark.errors import Object
 from seamark.kinds.batch import schedule
@@ -145,8 +145,10 @@ def _zone_mistakes(zone: str | None) -> Errors:
 
 
 @lru_cache(maxsize=256)
-def time_zone(name: str) -> ZoneInfo | None:
+def time_zone(name: str) -> tzinfo | None:
     """The time zone of this name; None if there is none."""
+    from zoneinfo import ZoneInfo  # here, since few clusters have CronJobs
+
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # unknown; not a name; a directory

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from importlib import resources
+from pathlib import Path
 from typing import get_args
 
 import msgspec
 
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, ScalarName, Shape, Type, Zero
+
+# Read as a file: importlib.resources would import zipfile, which takes longer than reading.
+FACTS = Path(__file__).with_name("shapes.json")
 
 _SCALARS: dict[str, Scalar] = {name: Scalar(name) for name in get_args(ScalarName)}
 _ZEROS: dict[str, Zero] = {zero.value: zero for zero in Zero}
@@ -109,8 +112,7 @@ class Shapes(Mapping[str, Shape]):
 @cache
 def load() -> Shapes:
     """The shapes of the built-in kinds.  They are constants, like the code, so all servers of a process share them."""
-    text = resources.files(__package__).joinpath("shapes.json").read_bytes()
-    return Shapes(msgspec.json.decode(text, type=dict[str, dict[str, str]]))
+    return Shapes(msgspec.json.decode(FACTS.read_bytes(), type=dict[str, dict[str, str]]))
 
 
 def of(name: str) -> Shape:
