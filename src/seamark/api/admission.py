@@ -24,6 +24,7 @@ asked about.  That the namespace exists and is not going away is checked here, b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from seamark import errors
 from seamark.api.call import Caller
@@ -62,7 +63,15 @@ PLUGINS: tuple[Plugin, ...] = (
 # Those of a server without ServiceAccount admission.
 PLAIN = tuple(plugin for plugin in PLUGINS if not isinstance(plugin, ServiceAccounts))
 
-Chain = tuple[tuple[Plugin, ...], tuple[Plugin, ...]]
+Plugins = tuple[Plugin, ...]
+
+
+class Chain(NamedTuple):
+    """The plug-ins that look at a kind of write, by what they have to say."""
+
+    awaits: Plugins
+    mutate: Plugins
+    validate: Plugins
 
 
 class Others:
@@ -86,7 +95,8 @@ class Others:
         collection = self._collection(resource)
         if collection is None or not collection.entries:
             return iter(())
-        return (entry.decode() for entry in collection.of_namespace(namespace) if containing in entry.tail)
+        entries = collection.of_namespace(namespace) if namespace else collection.entries.values()
+        return (entry.decode() for entry in entries if containing in entry.tail)
 
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
         collection = self._collection(resource)
@@ -118,7 +128,7 @@ class Admission:
 
     def awaits(self, request: Request) -> Iterator[Awaited]:
         """The objects that a new one needs and that may still be on their way."""
-        for plugin in self._chain(request)[0]:
+        for plugin in self._chain(request).awaits:
             if (awaited := plugin.awaits(request)) is not None:
                 self._check_namespace(request)  # in one that is going away nothing comes any more
                 yield awaited
@@ -127,14 +137,14 @@ class Admission:
         """Let the plug-ins edit the object; raises if it may not be written."""
         if request.old is None and request.kind.resource.namespaced:
             self._check_namespace(request)
-        for plugin in self._chain(request)[0]:
+        for plugin in self._chain(request).mutate:
             if (later := plugin.mutate(request)) is not None:
                 await later
 
     async def validate(self, request: Request) -> None:
         """Raise if the complete object may not be written; collects what is to be written with it."""
         request.also.clear()
-        for plugin in self._chain(request)[1]:
+        for plugin in self._chain(request).validate:
             if (later := plugin.validate(request)) is not None:
                 await later
 
@@ -143,7 +153,8 @@ class Admission:
         chain = self._chains.get(key)
         if chain is None:
             asked = [plugin for plugin in self._plugins if plugin.concerns(request.kind, key[1], key[2])]
-            chain = self._chains[key] = (
+            chain = self._chains[key] = Chain(
+                tuple(plugin for plugin in asked if type(plugin).awaits is not Plugin.awaits),
                 tuple(plugin for plugin in asked if type(plugin).mutate is not Plugin.mutate),
                 tuple(plugin for plugin in asked if type(plugin).validate is not Plugin.validate),
             )

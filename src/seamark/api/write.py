@@ -167,7 +167,8 @@ class Writer:
 
     def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
         # Kubernetes looks at it in the storage layer, which a dry run does not reach, and takes other texts for 0.
-        if number_or_zero(meta.pop("resourceVersion", "")) and not caller.dry_run:
+        version = meta.pop("resourceVersion", "")
+        if version and number_or_zero(version) and not caller.dry_run:
             raise errors.ApiError("resourceVersion should not be set on objects to be created")
         if kind.resource.namespaced:
             check_namespace(meta, namespace)

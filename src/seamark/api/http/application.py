@@ -31,7 +31,7 @@ from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.render import encode
 from seamark.api.http.url import Query, asked, check_timeout, first, flag, parse, parse_query, selected_name
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
-from seamark.api.impersonation import HEADERS, Impersonation
+from seamark.api.impersonation import Impersonation, impersonates
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
@@ -199,7 +199,7 @@ class Application:
     def _check(self, request: Request, label: Label) -> Checked | Response:
         """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
         user = self._authenticator.user(request.headers, request.certificate)
-        acts = any(name.startswith(HEADERS) for name in request.headers)
+        acts = impersonates(request.headers)
         path = request.path
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
