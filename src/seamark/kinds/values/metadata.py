@@ -20,8 +20,9 @@ TOTAL_ANNOTATIONS_LIMIT = 256 * 1024
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")  # in Go's order
 
 
-def _length(limit: int) -> str:
-    return f"must be no more than {limit} characters"
+def _length(limit: int, unit: str = "characters") -> str:
+    # Kubernetes 1.38 counts bytes in labels and still says characters of names.
+    return f"must be no more than {limit} {unit}"
 
 
 def _masked(name: str, prefix: bool) -> str:
@@ -46,10 +47,10 @@ def dns_label(name: str, *, prefix: bool = False) -> list[str]:
     return wrong
 
 
-def dns_subdomain(name: str, *, prefix: bool = False) -> list[str]:
+def dns_subdomain(name: str, *, prefix: bool = False, unit: str = "characters") -> list[str]:
     """What is wrong with an RFC 1123 subdomain; empty if nothing."""
     name = _masked(name, prefix)
-    wrong = [_length(253)] if len(name) > 253 else []
+    wrong = [_length(253, unit)] if len(name) > 253 else []
     if not _subdomain.fullmatch(name):
         wrong.append(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
@@ -76,7 +77,7 @@ def qualified_name(value: str) -> list[str]:
     parts = value.split("/")
     if len(parts) > 2:
         return [
-            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
+            "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
             "an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
             f"'{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         ]
@@ -84,12 +85,12 @@ def qualified_name(value: str) -> list[str]:
         if not parts[0]:
             wrong.append("prefix part must be non-empty")
         else:
-            wrong += [f"prefix part {sentence}" for sentence in dns_subdomain(parts[0])]
+            wrong += [f"prefix part {sentence}" for sentence in dns_subdomain(parts[0], unit="bytes")]
     name = parts[-1]
     if not name:
         wrong.append("name part must be non-empty")
     elif len(name) > 63:
-        wrong.append(f"name part {_length(63)}")
+        wrong.append(f"name part {_length(63, 'bytes')}")
     if not _qualified.fullmatch(name):
         wrong.append(
             "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
@@ -101,7 +102,7 @@ def qualified_name(value: str) -> list[str]:
 
 def label_value(value: str) -> list[str]:
     """What is wrong with a label's value; empty if nothing."""
-    wrong = [_length(63)] if len(value) > 63 else []
+    wrong = [_length(63, "bytes")] if len(value) > 63 else []
     if not _label_value.fullmatch(value):
         wrong.append(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
