@@ -11,17 +11,20 @@ from typing import Any
 
 import pytest
 import yaml
+from own_cluster import own_cluster
 
 from recording_cluster import RecordingCluster
 from seamark import __version__
 from seamark.access.cluster import Listing
+from seamark.access.informers import Informers
 from seamark.cli.running import dns as dns_command
 from seamark.cli.running import proxy as proxy_command
 from seamark.cli.settings import config_of
 from seamark.dns.server import DnsServer
-from seamark.kinds.resource import Resource
+from seamark.kinds.resource import SERVICES, Resource
 from seamark.metrics import Registry
-from seamark.proxy.engine import Update
+from seamark.proxy.engine import Problem, Update
+from seamark.proxy.events import ProblemEvents
 from seamark.proxy.server import ProxyServer
 from seamark.proxy.settings import ProxySettings
 
@@ -142,9 +145,7 @@ class IdleEngine:
 
 
 async def test_the_role_of_the_proxy_is_what_it_calls() -> None:
-    recorder = RecordingCluster(EmptyCluster())
-    settings = ProxySettings(healthz="127.0.0.1:0", metrics="")
-    server = ProxyServer(recorder, IdleEngine(), settings, node_name="node-a", metrics=Registry())
+    """Every call of a proxy that finds a port in use, twice, so that the second time the Event is counted."""
     expected = {
         (verb, group, resource)
         for rule in of_kind(built("proxy"), "ClusterRole")["rules"]
@@ -152,11 +153,24 @@ async def test_the_role_of_the_proxy_is_what_it_calls() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    running = asyncio.create_task(server.run())
-    while recorder.calls != expected and not running.done():
-        await asyncio.sleep(0.01)
-    running.cancel()
-    await asyncio.wait([running])
+    async with own_cluster() as own:
+        service = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+        await own.cluster.create(SERVICES, service, namespace="default")
+        recorder = RecordingCluster(own.api.cluster("proxy"))
+        informers = Informers(recorder)
+        events = ProblemEvents(recorder, informers)
+        settings = ProxySettings(healthz="127.0.0.1:0", metrics="")
+        server = ProxyServer(informers, IdleEngine(), settings, node_name="node-a", metrics=Registry())
+        started = asyncio.Event()
+        running = asyncio.create_task(server.run(started.set))
+        await started.wait()
+        for _ in range(2):
+            events.record(Problem("default/web", "it cannot be served"))
+        while recorder.calls != expected and not running.done():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait([running])
+        await events.stop()
     assert recorder.calls == expected
 
 

@@ -1,6 +1,8 @@
 """``seamark proxy`` in process: health, metrics and health-check ports, as kube-proxy has them."""
 
 import asyncio
+import socket
+import time
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -8,7 +10,9 @@ import pytest
 from own_cluster import own_cluster
 
 from free_ports import free_port
+from seamark.access.informers import Informers
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICES
+from seamark.kinds.values.times import text
 from seamark.metrics import Registry
 from seamark.proxy.engine import Unsupported
 from seamark.proxy.server import ProxyServer
@@ -38,10 +42,11 @@ class Engine:
 
 
 @asynccontextmanager
-async def proxy(own, engine, **more):
+async def proxy(own, engine, report=lambda problem: None, **more):
     ports = free_port(), free_port()
     settings = ProxySettings(healthz=f"127.0.0.1:{ports[0]}", metrics=f"127.0.0.1:{ports[1]}", **more)
-    server = ProxyServer(own.api.cluster("proxy"), engine, settings, node_name="node-a", metrics=Registry())
+    informers = Informers(own.api.cluster("proxy"))
+    server = ProxyServer(informers, engine, settings, node_name="node-a", metrics=Registry(), report=report)
     started = asyncio.Event()
     running = asyncio.create_task(server.run(started.set))
     await asyncio.wait([running, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -176,7 +181,8 @@ async def test_the_health_check_port_of_a_service(addresses):
 async def test_a_port_in_use_is_named():
     async with own_cluster() as own, proxy(own, Engine()) as (_, healthz, _):
         settings = ProxySettings(healthz=f"127.0.0.1:{healthz}", metrics="")
-        second = ProxyServer(own.api.cluster("proxy"), Engine(), settings, node_name="b", metrics=Registry())
+        informers = Informers(own.api.cluster("proxy"))
+        second = ProxyServer(informers, Engine(), settings, node_name="b", metrics=Registry())
         with pytest.raises(Unsupported, match=f"cannot listen on 127.0.0.1:{healthz}"):
             await second.run()
 
@@ -194,3 +200,60 @@ async def test_a_port_in_use_is_named():
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong)) if "healthz" not in wrong else "listen"):
         ProxySettings(**wrong)
+
+
+async def test_a_health_check_port_in_use_is_told_once_and_tried_again():
+    async with own_cluster() as own:
+        await own.cluster.create(NODES, node())
+        spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]}
+        service = {"kind": "Service", "metadata": {"name": "web"}, "spec": spec}
+        made = await own.cluster.create(SERVICES, service, namespace="default")
+        port, told, engine = made["spec"]["healthCheckNodePort"], [], Engine()
+        with socket.create_server(("127.0.0.1", port)) as other:
+            async with proxy(own, engine, told.append, sync_period=0.01):
+                tries = len(engine.updates)
+                while len(engine.updates) < tries + 3:
+                    await asyncio.sleep(0.01)
+                (problem,) = told
+                assert problem.reason == "FailedToStartServiceHealthcheck"
+                assert str(problem) == (
+                    f"default/web: health-check port {port} cannot be served over IPv4: Address already in use"
+                )
+                other.close()
+
+                async def served():
+                    return len(told) > 1 and (await asked(port))[0] == 503
+
+                await until(served)
+                assert told[1:] == [None]
+
+
+async def test_the_time_from_a_change_to_its_routes_is_measured():
+    name = b"kubeproxy_network_programming_duration_seconds"
+    async with own_cluster() as own:
+        engine = Engine()
+        async with proxy(own, engine) as (_, _, metrics):
+            service = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+            await own.cluster.create(SERVICES, service, namespace="default")
+            for number, cause in enumerate((time.time() + 2, time.time() - 3600, None)):
+                slice = {
+                    "metadata": {"name": f"web-{number}", "labels": {"kubernetes.io/service-name": "web"}},
+                    "addressType": "IPv4",
+                    "endpoints": [{"addresses": [f"10.0.0.{number + 1}"]}],
+                    "ports": [{"port": 80}],
+                }
+                if cause is not None:
+                    annotation = {"endpoints.kubernetes.io/last-change-trigger-time": text(cause)}
+                    slice["metadata"]["annotations"] = annotation
+                before = len(engine.updates)
+                await own.cluster.create(ENDPOINT_SLICES, slice, namespace="default")
+                while len(engine.updates) == before:
+                    await asyncio.sleep(0.01)
+
+            async def measured():
+                return name + b"_count 1\n" in (await asked(metrics, "/metrics"))[2]
+
+            await until(measured)
+            page = (await asked(metrics, "/metrics"))[2]
+            assert name + b'_bucket{le="0.25"} 1\n' in page
+            assert name + b'_bucket{le="300"} 1\n' in page

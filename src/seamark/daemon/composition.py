@@ -186,9 +186,10 @@ class Daemon:
 
         Nothing answers at the address of a simulated Pod, so connections to one are refused at once.
         """
+        from seamark.proxy.engine import Problem
+        from seamark.proxy.events import COMPONENT, ProblemEvents
         from seamark.proxy.feed import RouteFeed
-        from seamark.proxy.userspace.engine import Problem, UserspaceEngine
-        from seamark.proxy.userspace.events import COMPONENT, ProblemEvents
+        from seamark.proxy.userspace.engine import UserspaceEngine
         from seamark.rules.routing.surroundings import Surroundings, ThisNode
 
         settings = self.config.userspace
@@ -198,8 +199,7 @@ class Daemon:
             events = ProblemEvents(self.api.cluster(COMPONENT), self.informers)
 
             def report(problem: Problem | None) -> None:
-                if problem is not None:
-                    events.record(problem)
+                events.record(problem)
                 self._tell()
 
             self.proxy = UserspaceEngine(

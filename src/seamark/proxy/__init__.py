@@ -4,6 +4,7 @@ All decisions are ``rules.routing``'s.  What is here follows the cluster and car
 
 - ``engine``: what an engine is: it is given routes and carries them out
 - ``feed``: follows a cluster and gives an engine what changes
+- ``events``: Events about what cannot be served
 - ``nftables``: the engine that has the kernel do it
 - ``userspace``: the engine that forwards by itself
 - ``settings``: the settings of ``seamark proxy``

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
 
-from seamark.rules.routing.model import ServiceRoutes
+from seamark.rules.routing.model import NOT_SERVED, ServiceRoutes
 from seamark.rules.routing.surroundings import Surroundings
 
 
@@ -24,6 +25,25 @@ class Update(msgspec.Struct, frozen=True):
     routes: Mapping[str, ServiceRoutes | None]
     surroundings: Surroundings
     everything: bool = False
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A place of a Service that cannot be served."""
+
+    service: str  # namespace/name
+    text: str
+    reason: str = NOT_SERVED  # of the Event that tells it
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.text}"
+
+
+def reason_of(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+# Called when a place cannot be served (with the problem), and when that is over (with None).
+Report = Callable[[Problem | None], None]
 
 
 class Engine(Protocol):

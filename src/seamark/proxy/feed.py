@@ -15,6 +15,9 @@ from seamark.access.informer import Informer, Key, split_key
 from seamark.access.informers import Informers
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES
+from seamark.kinds.values.times import TimeError
+from seamark.kinds.values.times import parse as parse_time
+from seamark.kinds.wellknown import TRIGGER_TIME_ANNOTATION
 from seamark.metrics import Registry
 from seamark.proxy.engine import Engine, Unsupported, Update
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -28,6 +31,9 @@ from seamark.runtime.following import Derived, Following
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+# kube-proxy's: by quarters of a second, seconds, five and thirty seconds.
+_PROGRAMMING_BUCKETS = (0.25, 0.5, *range(1, 60), *range(60, 120, 5), *range(120, 301, 30))
 
 
 class RouteFeed(Derived):
@@ -63,10 +69,17 @@ class RouteFeed(Derived):
         self._touched: Touched = set()
         self._changed = asyncio.Event()
         self._everything = True
+        self._began = clock.time()
+        self._causes: dict[str, float] = {}  # by slice: when what is not carried out yet was caused
+        self._delays = (metrics or Registry()).histogram(
+            "kubeproxy_network_programming_duration_seconds",
+            "Time from a change of a Pod or Service to the routes that follow from it.",
+            buckets=_PROGRAMMING_BUCKETS,
+        )
         table = self.table
         self._needed: list[Informer[Any]] = [
             self._follow(informers.of(SERVICES, as_=Service), table.put_service, table.remove_service),
-            self._follow(informers.of(ENDPOINT_SLICES, as_=EndpointSlice), table.put_slice, table.remove_slice),
+            self._follow(informers.of(ENDPOINT_SLICES, as_=EndpointSlice), self._put_slice, table.remove_slice),
         ]
         self._ranges: dict[str, tuple[str, ...]] = {}
         if name := surroundings.node.name:
@@ -111,6 +124,14 @@ class RouteFeed(Derived):
 
         return self.watch(informer, changed)
 
+    def _put_slice(self, slice: EndpointSlice) -> Touched:
+        touched = self.table.put_slice(slice)
+        if touched and (cause := slice.metadata.annotations.get(TRIGGER_TIME_ANNOTATION)):
+            with suppress(TimeError):
+                if (at := parse_time(cause)) > self._began:
+                    self._causes.setdefault(slice.metadata.key, at)
+        return touched
+
     def _put_node(self, node: Node) -> Touched:
         this, around = ThisNode.of(node), self.table.surroundings
         pods = this.pod_cidrs if self._pods_of_node else around.cluster_cidrs
@@ -134,6 +155,7 @@ class RouteFeed(Derived):
         while True:
             self._changed.clear()
             touched, everything = self._touched, self._everything
+            causes, self._causes = self._causes, {}
             self._touched, self._everything = set(), False
             began = self._clock.monotonic()
             routes = {key: self.table.routes(key) for key in (self.table if everything else touched)}
@@ -144,6 +166,7 @@ class RouteFeed(Derived):
             except Exception as error:
                 self._touched |= touched
                 self._everything |= everything
+                self._causes |= causes
                 self.problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 pause = backoff.next()
                 log.exception("the routes could not be carried out; they are tried again in %.1f s", pause)
@@ -151,4 +174,7 @@ class RouteFeed(Derived):
             else:
                 self.problem = None
                 self.waiting_since = began if self._touched else None
+                now = self._clock.time() if causes else 0.0
+                for at in causes.values():
+                    self._delays.observe(max(0.0, now - at))
                 return

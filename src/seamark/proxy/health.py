@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from seamark.kinds.values.addresses import Family
-from seamark.proxy.engine import Update
+from seamark.proxy.engine import Problem, Report, Update, reason_of
 from seamark.proxy.pages import NOT_FOUND, Page, PageServer
-from seamark.rules.routing.model import HealthCheck
+from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, HealthCheck
 from seamark.rules.routing.surroundings import PRIMARY, Surroundings
 
 log = logging.getLogger(__name__)
@@ -50,33 +50,44 @@ def _shown(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC")
 
 
-class HealthChecks:
-    """One small server for each ``healthCheckNodePort`` and family, on the addresses that serve node ports."""
+_Key = tuple[str, int, Family]  # a Service, its port for health checks, and one of its families
 
-    def __init__(self, health: Health) -> None:
+
+class HealthChecks:
+    """One small server for each ``healthCheckNodePort`` and family, on the addresses that serve node ports.
+
+    A port that cannot be opened is told once and tried again with every update, so at the latest with the next look at
+    the rules.
+    """
+
+    def __init__(self, health: Health, report: Report = lambda problem: None) -> None:
         self._health = health
+        self._report = report
         self._around: Surroundings | None = None
-        self._servers: dict[tuple[str, int, Family], PageServer] = {}
-        self._counts: dict[tuple[str, int, Family], int] = {}
+        self._servers: dict[_Key, PageServer] = {}
+        self._counts: dict[_Key, int] = {}
         self._of: dict[str, tuple[HealthCheck, ...]] = {}
+        self._missing: dict[_Key, str] = {}  # which cannot be opened, and why
 
     async def apply(self, update: Update) -> None:
         around = update.surroundings
         moved = self._around is not None and around.node_port_networks != self._around.node_port_networks
         self._around = around
         if update.everything:
-            self._of = {}
+            self._of, self._counts = {}, {}
         for service, routes in update.routes.items():
-            self._of.pop(service, None)
+            for check in self._of.pop(service, ()):
+                del self._counts[service, check.port, check.family]
             if routes is not None and routes.health_checks:
                 self._of[service] = routes.health_checks
-        self._counts = {
-            (service, check.port, check.family): check.local_endpoints
-            for service, checks in self._of.items()
-            for check in checks
-        }
-        for key in [key for key in self._servers if key not in self._counts or moved]:
+                for check in routes.health_checks:
+                    self._counts[service, check.port, check.family] = check.local_endpoints
+        if moved:
+            self.close()
+        for key in self._servers.keys() - self._counts.keys():
             self._servers.pop(key).close()
+        for key in self._missing.keys() - self._counts.keys():
+            self._solved(key)
         for key in self._counts.keys() - self._servers.keys():
             await self._open(key, around)
 
@@ -85,7 +96,7 @@ class HealthChecks:
             server.close()
         self._servers.clear()
 
-    async def _open(self, key: tuple[str, int, Family], around: Surroundings) -> None:
+    async def _open(self, key: _Key, around: Surroundings) -> None:
         service, port, family = key
         if PRIMARY in around.node_port_addresses:
             hosts = [each for each in around.node.addresses if (":" in each) == (family == "IPv6")]
@@ -97,10 +108,20 @@ class HealthChecks:
             if hosts:
                 await server.start(hosts, port)
                 self._servers[key] = server
+            self._solved(key)
         except OSError as error:
-            log.warning("health check of %s cannot be served on port %d: %s", service, port, error.strerror or error)
+            text = f"health-check port {port} cannot be served over {family}: {reason_of(error)}"
+            if self._missing.get(key) != text:
+                self._missing[key] = text
+                log.warning("%s: %s; it is tried again", service, text)
+                self._report(Problem(service, text, HEALTH_CHECK_NOT_SERVED))
 
-    def _page(self, key: tuple[str, int, Family]) -> Page:
+    def _solved(self, key: _Key) -> None:
+        if text := self._missing.pop(key, None):
+            log.info("%s: no longer: %s", key[0], text)
+            self._report(None)
+
+    def _page(self, key: _Key) -> Page:
         namespace, _, name = key[0].partition("/")
         count, healthy = self._counts.get(key, 0), self._health.healthy
         body = {

@@ -6,10 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from seamark.access.cluster import Cluster
 from seamark.access.informers import Informers
 from seamark.metrics import Registry
-from seamark.proxy.engine import Engine, Unsupported, Update
+from seamark.proxy.engine import Engine, Report, Unsupported, Update
 from seamark.proxy.feed import RouteFeed
 from seamark.proxy.health import Health, HealthChecks
 from seamark.proxy.pages import NOT_FOUND, Page, PageServer
@@ -22,11 +21,18 @@ class ProxyServer:
     """Runs an engine for one node, and tells how it is."""
 
     def __init__(
-        self, cluster: Cluster, engine: Engine, settings: ProxySettings, *, node_name: str, metrics: Registry
+        self,
+        informers: Informers,
+        engine: Engine,
+        settings: ProxySettings,
+        *,
+        node_name: str,
+        metrics: Registry,
+        report: Report = lambda problem: None,
     ) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._informers = Informers(cluster, metrics=metrics)
+        self._informers = informers
         around = Surroundings(
             ThisNode(node_name),
             cluster_cidrs=settings.cluster_cidrs,
@@ -36,7 +42,7 @@ class ProxyServer:
         self.health = Health(lambda: self.feed.waiting_since, lambda: self.feed.table.surroundings.node.eligible)
         self.feed = RouteFeed(
             self._informers,
-            _Watched(engine, self.health, metrics, settings.mode),
+            _Watched(engine, HealthChecks(self.health, report), self.health, metrics, settings.mode),
             around,
             period=settings.sync_period,
             pods_of_node=settings.detect_local_mode == "NodeCIDR",
@@ -77,10 +83,10 @@ class ProxyServer:
 class _Watched:
     """An engine whose work is measured, and told to the health checks of Services."""
 
-    def __init__(self, engine: Engine, health: Health, metrics: Registry, mode: str) -> None:
+    def __init__(self, engine: Engine, checks: HealthChecks, health: Health, metrics: Registry, mode: str) -> None:
         self._engine = engine
         self._health = health
-        self._checks = HealthChecks(health)
+        self._checks = checks
         name = "kubeproxy_sync_proxy_rules"
         self._durations = metrics.histogram(f"{name}_duration_seconds", "How long it takes to carry changes out.")
         self._failures = metrics.counter(f"{name}_{mode}_sync_failures_total", "Changes that could not be carried out.")

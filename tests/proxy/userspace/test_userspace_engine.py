@@ -9,8 +9,8 @@ from backends import ask, named, tcp_server, udp_client, udp_server, until
 from route_worlds import endpoint, service, slice, table
 
 from free_ports import free_port
-from seamark.proxy.engine import Update
-from seamark.proxy.userspace.engine import Problem, UserspaceEngine
+from seamark.proxy.engine import Problem, Update
+from seamark.proxy.userspace.engine import UserspaceEngine
 from seamark.proxy.userspace.places import Place
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
 from virtual_time import VirtualClock

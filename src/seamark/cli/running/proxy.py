@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
     from seamark.config import Config
     from seamark.metrics import Registry
-    from seamark.proxy.engine import Engine
+    from seamark.proxy.engine import Engine, Report
 
 log = logging.getLogger(__name__)
 
@@ -109,19 +109,21 @@ def _explained(error: Exception) -> Failure:
     return Failure(str(cause)) if isinstance(cause, Unsupported) else given_up("the proxy", error)
 
 
-def _engine(config: Config, metrics: Registry) -> Engine:
+def _engine(config: Config, metrics: Registry, report: Report) -> Engine:
     if config.proxy.mode == "userspace":
         from seamark.proxy.userspace.engine import UserspaceEngine
 
-        return UserspaceEngine(config.userspace, metrics=metrics)
+        return UserspaceEngine(config.userspace, report=report, metrics=metrics)
     from seamark.proxy.nftables.engine import NftablesEngine
 
     return NftablesEngine(masquerade_bit=config.proxy.masquerade_bit)
 
 
 async def _run(connection: Connection, config: Config) -> None:
+    from seamark.access.informers import Informers
     from seamark.access.remote import RemoteCluster
     from seamark.metrics import Registry
+    from seamark.proxy.events import ProblemEvents
     from seamark.proxy.server import ProxyServer
 
     ended = asyncio.Event()
@@ -130,7 +132,10 @@ async def _run(connection: Connection, config: Config) -> None:
     metrics = Registry()
     node = config.proxy.node_name or socket.gethostname().lower()
     async with RemoteCluster(connection, agent="seamark-proxy") as cluster:
-        server = ProxyServer(cluster, _engine(config, metrics), config.proxy, node_name=node, metrics=metrics)
+        informers = Informers(cluster, metrics=metrics)
+        events = ProblemEvents(cluster, informers, host=node)
+        engine = _engine(config, metrics, events.record)
+        server = ProxyServer(informers, engine, config.proxy, node_name=node, metrics=metrics, report=events.record)
         print(f"cluster      {connection.server}")
         print(f"node         {node}")
         print(f"mode         {config.proxy.mode}", flush=True)
@@ -142,6 +147,7 @@ async def _run(connection: Connection, config: Config) -> None:
         for task in (working, ending):
             task.cancel()
         await asyncio.gather(working, ending, return_exceptions=True)
+        await events.stop()
 
 
 def _announce() -> None:

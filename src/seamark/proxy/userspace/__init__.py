@@ -8,6 +8,5 @@ Reading order:
 - ``tcp``: connections: both directions, half-closed, back pressure, another backend if one does not answer
 - ``udp``, ``flows``: flows: a client's datagrams to one backend and back, until there is silence (``flows`` is pure)
 - ``sockets``, ``addresses``: opening sockets; the machine's addresses, and taking those of Services, as root
-- ``events``: tells by Events what cannot be served
 - ``settings``: how much it takes on
 """

@@ -7,16 +7,13 @@ cannot be had, because another program has its port, is told and tried again.
 from __future__ import annotations
 
 import logging
-import os
 import resource
 import socket
-from collections.abc import Callable, Sequence
-
-import msgspec
+from collections.abc import Sequence
 
 from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
 from seamark.metrics import Registry
-from seamark.proxy.engine import Update
+from seamark.proxy.engine import Problem, Report, Update, reason_of
 from seamark.proxy.userspace.addresses import TakenAddresses, may_take_addresses, own_addresses
 from seamark.proxy.userspace.balancing import Balancer
 from seamark.proxy.userspace.places import Opening, Place, RoutePicker, openings, serving, without
@@ -32,20 +29,6 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 5.0
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 _FILES_FOR_OTHERS = 256  # descriptors that the rest of the process may need
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """A place that cannot be served."""
-
-    service: str  # namespace/name
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.service}: {self.text}"
-
-
-# Called when a place cannot be served (with the problem), and when that is over (with None).
-Report = Callable[[Problem | None], None]
 
 
 class UserspaceEngine:
@@ -196,8 +179,7 @@ class UserspaceEngine:
             listener.close()
 
     def _tell(self, place: Place, opening: Opening, error: OSError) -> None:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        text = f"{opening.frontend.kind.value} {place} cannot be served: {reason}"
+        text = f"{opening.frontend.kind.value} {place} cannot be served: {reason_of(error)}"
         problem = Problem(opening.route.service, text)
         if self.problems.get(place) != problem:
             self.problems[place] = problem
