@@ -1,4 +1,4 @@
-"""Run by ``test_proxy_faults`` inside its own user and network namespaces, with a directory to write to."""
+"""Run by ``test_proxy_faults`` inside its own user and network namespaces, with a directory to write to and a mode."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name:
 addressType: IPv4
 ports: [{name: "", port: 8080, protocol: TCP}]
 endpoints: [{addresses: [10.244.1.1]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: gone, namespace: default}
+spec: {clusterIP: 10.96.0.11, ports: [{port: 80}]}
 """
 
 
@@ -41,31 +46,58 @@ def seamark(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "seamark", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def main(directory: Path) -> None:
-    for command in ("link set lo up", "addr add 10.244.1.1/32 dev lo", "route add 10.96.0.0/16 dev lo"):
-        subprocess.run(["ip", *command.split()], check=True)
+def shown(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def main(directory: Path, mode: str) -> None:
+    for command in ("link set lo up", "addr add 10.244.1.1/32 dev lo"):
+        shown("ip", *command.split())
     backend = http.server.ThreadingHTTPServer(("10.244.1.1", 8080), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=backend.serve_forever, daemon=True).start()
     api = Seamark(directory / "cluster", "--ephemeral", "--profile", "plain", "--service-range", "10.96.0.0/16")
     (directory / "web.yaml").write_text(OBJECTS)
     seamark("apply", "--kubeconfig", str(api.kubeconfig), "-f", str(directory / "web.yaml"))
     asked = ["proxy", "--kubeconfig", str(api.kubeconfig), "--node-name", "n", "--cluster-cidr", "10.244.0.0/16"]
+    asked += ["--mode", mode]
+    faults = by_nftables if mode == "nftables" else by_userspace
+    faults(api, asked, directory / "proxy.log")
+    print("everything held")
 
-    proxy = Process(*asked, log=directory / "proxy.log")
+
+def by_nftables(api: Seamark, asked: list[str], log: Path) -> None:
+    shown("ip", "route", "add", "10.96.0.0/16", "dev", "lo")
+    proxy = Process(*asked, log=log)
     assert reached(), "a cluster IP leads to its endpoint"
     proxy.kill()
     assert reached(), "the rules outlive the proxy"
-    proxy = Process(*asked, log=directory / "proxy.log")
+    proxy = Process(*asked, log=log)
     assert reached(), "the next proxy takes them over"
     api.kill()
     assert reached(), "the rules outlive the API server"
     assert proxy.process.poll() is None, "and the proxy goes on"
     proxy.stop()
     seamark("proxy", "--cleanup")
-    found = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout
-    assert "seamark" not in found, "nothing is left after cleaning up"
-    print("everything held")
+    assert "seamark" not in shown("nft", "list", "tables"), "nothing is left after cleaning up"
+
+
+def by_userspace(api: Seamark, asked: list[str], log: Path) -> None:
+    ours = ("ip", "route", "show", "table", "local", "proto", "83")
+    proxy = Process(*asked, log=log)
+    assert reached(), "a cluster IP leads to its endpoint"
+    proxy.kill()
+    assert "10.96.0.11" in shown(*ours), "a proxy that is killed leaves its routes behind"
+    assert not reached(), "nothing answers there"
+    seamark("delete", "--kubeconfig", str(api.kubeconfig), "service", "gone")
+    proxy = Process(*asked, log=log)
+    assert "10.96.0.11" not in shown(*ours), "the next proxy removes those that nothing needs"
+    assert reached(), "and serves again"
+    api.kill()
+    assert reached(), "it goes on without the API server"
+    assert proxy.process.poll() is None
+    proxy.stop()
+    assert not shown(*ours), "a proxy that ends leaves nothing behind"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])
