@@ -24,7 +24,7 @@ from seamark.kinds.language.decode import DecodeError, conform, found
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 from seamark.kinds.subresource import Part
-from seamark.kinds.values.fields import invalid, refuse
+from seamark.kinds.values.fields import immutable, invalid, refuse
 
 # Kubernetes reports at most this many unknown fields.
 MOST_MISTAKES = 100
@@ -284,5 +284,5 @@ def check_namespace(meta: Object, namespace: str) -> None:
 def check_uid(kind: Kind, meta: Object, old: Object) -> None:
     """Raise if a patch changes the uid."""
     if meta.get("uid", old["uid"]) != old["uid"]:
-        wrong = [invalid("metadata.uid", meta["uid"], "field is immutable")]
+        wrong = [immutable("metadata.uid", meta["uid"])]
         raise refuse(kind.stored_as or kind.resource, old["name"], wrong)

@@ -8,7 +8,7 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.batch.job_policies import failure_policy_mistakes, replacement_mistakes, success_policy_mistakes
 from seamark.kinds.pod.validation import template_mistakes
-from seamark.kinds.values.fields import Errors, invalid, not_supported, required, too_long
+from seamark.kinds.values.fields import Errors, immutable, invalid, not_supported, required, too_long
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed, readable
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.workloads.workload import not_negative
@@ -28,7 +28,6 @@ _NOT_NEGATIVE = (
     "maxFailedIndexes",
 )
 _http_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-_IMMUTABLE = "field is immutable"
 # What may change in the template of a suspended Job: where its Pods go, and what they need.
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
@@ -143,10 +142,10 @@ def change_mistakes(spec: Object, old: Object, *, movable: bool) -> Errors:
     """``movable`` says whether the Pods may be placed differently from now on: of a suspended Job, none runs."""
     errors = _completions_mistakes(spec, old)
     if spec.get("selector") != old.get("selector"):
-        errors.append(invalid("spec.selector", printed(spec.get("selector")), _IMMUTABLE))
+        errors.append(immutable("spec.selector", printed(spec.get("selector"))))
     errors += _template_change_mistakes(spec["template"], old["template"], movable=movable)
     errors += [
-        invalid(f"spec.{field}", spec.get(field), _IMMUTABLE)
+        immutable(f"spec.{field}", spec.get(field))
         for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
         if spec.get(field) != old.get(field)
     ]
@@ -158,7 +157,7 @@ def _completions_mistakes(spec: Object, old: Object) -> Errors:
     if after == old.get("completions"):
         return []
     if spec.get("completionMode") != "Indexed":
-        return [invalid("spec.completions", after, _IMMUTABLE)]
+        return [immutable("spec.completions", after)]
     if after is not None and after != spec.get("parallelism"):
         return [invalid("spec.completions", after, "can only be modified in tandem with spec.parallelism")]
     return []
@@ -169,9 +168,9 @@ def _template_change_mistakes(template: Object, old: Object, *, movable: bool) -
         old = {"metadata": template.get("metadata") or {}, "spec": _moved(template["spec"], old["spec"])}
     errors: Errors = []
     if (template.get("metadata") or {}) != (old.get("metadata") or {}):
-        errors.append(invalid("spec.template.metadata", template.get("metadata"), _IMMUTABLE))
+        errors.append(immutable("spec.template.metadata", template.get("metadata")))
     if template["spec"] != old["spec"]:
-        errors.append(invalid("spec.template.spec", template["spec"], _IMMUTABLE))
+        errors.append(immutable("spec.template.spec", template["spec"]))
     return errors
 
 

@@ -8,7 +8,7 @@ from seamark.errors import Object
 from seamark.kinds.batch import indexes
 from seamark.kinds.batch.indexes import Indexes
 from seamark.kinds.values import times
-from seamark.kinds.values.fields import Errors, FieldError, duplicate, invalid, omitted, required
+from seamark.kinds.values.fields import Errors, FieldError, duplicate, immutable, invalid, omitted, required
 from seamark.kinds.workloads.workload import not_negative
 
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
@@ -152,7 +152,7 @@ class _Change:
         ]
         end, ended = self.status.get("completionTime"), self.before.get("completionTime")
         if end is not None and ended is not None and end != ended:
-            errors.append(invalid("status.completionTime", end, "field is immutable"))
+            errors.append(immutable("status.completionTime", end))
         if self.changed("startTime") and self.before.get("startTime") is not None and not spec.get("suspend"):
             verb = "removed" if self.status.get("startTime") is None else "modified"
             errors.append(required("status.startTime", f"startTime cannot be {verb} for unsuspended job"))

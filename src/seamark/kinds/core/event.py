@@ -9,7 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import go_names
 from seamark.kinds.resource import EVENTS, NEW_EVENTS
-from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_subdomain, path_segment, qualified_name
 from seamark.kinds.values.times import duration, parse
 
@@ -150,7 +150,7 @@ class NewEventKind(Kind):
             if event.get(field) != before.get(field):
                 said = "reportingController" if field == "reportingComponent" else field
                 shown = _PRINTED[field](event.get(field)) if field in _PRINTED else event.get(field, "")
-                errors.append(invalid(said, shown, "field is immutable"))
+                errors.append(immutable(said, shown))
         return errors
 
     def fields(self, obj: Object) -> Mapping[str, str]:

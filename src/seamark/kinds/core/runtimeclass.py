@@ -10,7 +10,7 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.resources import container_mistakes, round_up
 from seamark.kinds.pod.scheduling import toleration_mistakes
 from seamark.kinds.resource import RUNTIME_CLASSES
-from seamark.kinds.values.fields import Errors, duplicate, invalid, required
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_label, validate_labels
 from seamark.kinds.values.times import age
 
@@ -44,7 +44,7 @@ class RuntimeClassKind(Kind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors = self.validate(obj)
         fixed = obj.get("handler") == old.get("handler")
-        return errors if fixed else [*errors, invalid("handler", None, "field is immutable")]
+        return errors if fixed else [*errors, immutable("handler", None)]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]

@@ -12,7 +12,7 @@ from seamark.kinds.core.configmap import MAX_SIZE, decoded_size, key_mistakes
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import json_scan
 from seamark.kinds.resource import SECRETS
-from seamark.kinds.values.fields import Errors, forbidden, invalid, required, too_long
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, required, too_long
 from seamark.kinds.values.times import age
 
 _ACCOUNT = "kubernetes.io/service-account.name"
@@ -49,7 +49,7 @@ class SecretKind(Kind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors: Errors = []
         if obj.get("type") != old.get("type"):
-            errors.append(invalid("type", obj.get("type", ""), "field is immutable"))
+            errors.append(immutable("type", obj.get("type", "")))
         if old.get("immutable"):
             if not obj.get("immutable"):
                 errors.append(forbidden("immutable", _IMMUTABLE))

@@ -17,7 +17,7 @@ from seamark.kinds.resource import (
 )
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.subresource import status_of
-from seamark.kinds.values.fields import Errors, duplicate, invalid, required, too_many
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required, too_many
 from seamark.kinds.values.metadata import dns_label, dns_subdomain
 from seamark.kinds.values.times import age
 
@@ -74,7 +74,7 @@ class ResourceClaimKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         fixed = obj["spec"] == old["spec"]
-        return self.validate(obj) + ([] if fixed else [invalid("spec", obj["spec"], "field is immutable")])
+        return self.validate(obj) + ([] if fixed else [immutable("spec", obj["spec"])])
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, status = obj["metadata"], obj.get("status") or {}
@@ -100,7 +100,7 @@ class ResourceClaimTemplateKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         fixed = obj["spec"] == old["spec"]
-        return self.validate(obj) + ([] if fixed else [invalid("spec", obj["spec"], "field is immutable")])
+        return self.validate(obj) + ([] if fixed else [immutable("spec", obj["spec"])])
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return _named_row(obj, now)

@@ -12,7 +12,7 @@ from seamark.kinds.counted import CountedKind
 from seamark.kinds.kind import Column
 from seamark.kinds.networking.ingress import CLASS_ANNOTATION, reference_mistakes
 from seamark.kinds.resource import INGRESS_CLASSES, INGRESSES
-from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required, too_long
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, not_supported, required, too_long
 from seamark.kinds.values.metadata import dns_label, dns_subdomain
 from seamark.kinds.values.times import age
 
@@ -44,7 +44,7 @@ class IngressClassKind(CountedKind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         after, before = obj["spec"].get("controller", ""), old["spec"].get("controller", "")
-        changed = [] if after == before else [invalid("spec.controller", after, "field is immutable")]
+        changed = [] if after == before else [immutable("spec.controller", after)]
         return changed + self.validate(obj)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

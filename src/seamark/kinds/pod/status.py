@@ -5,7 +5,7 @@ from __future__ import annotations
 from seamark.errors import Object
 from seamark.kinds.language import go_names
 from seamark.kinds.values.addresses import both_families, plain, refuse_ip
-from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, immutable, invalid
 from seamark.kinds.values.metadata import dns_subdomain, qualified_name
 
 _OWN_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
@@ -45,7 +45,7 @@ def status_mistakes(pod: Object, old: Object) -> Errors:
     if nominated and nominated != before.get("nominatedNodeName"):
         errors += [invalid("status.nominatedNodeName", nominated, sentence) for sentence in dns_subdomain(nominated)]
     if status.get("qosClass") != before.get("qosClass"):
-        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+        errors.append(immutable("status.qosClass", status.get("qosClass", "")))
     policy = old["spec"].get("restartPolicy", "")
     errors += _revived(status, before, "containerStatuses", policy)
     sidecars = {c.get("name") for c in old["spec"].get("initContainers") or () if c.get("restartPolicy") == "Always"}

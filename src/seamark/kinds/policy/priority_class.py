@@ -8,7 +8,7 @@ from typing import Any
 from seamark.errors import Forbidden, Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import PRIORITY_CLASSES
-from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported
+from seamark.kinds.values.fields import Errors, forbidden, immutable, not_supported
 from seamark.kinds.values.refusals import named
 from seamark.kinds.values.times import age
 
@@ -66,7 +66,7 @@ class PriorityClassKind(Kind):
         if obj["value"] != old["value"]:
             errors.append(forbidden("value", "may not be changed in an update."))
         if obj["preemptionPolicy"] != old.get("preemptionPolicy"):
-            errors.append(invalid("preemptionPolicy", obj["preemptionPolicy"], "field is immutable"))
+            errors.append(immutable("preemptionPolicy", obj["preemptionPolicy"]))
         return errors
 
     def check_deletion(self, name: str) -> None:

@@ -10,7 +10,7 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.resources import name_mistakes, quantity_mistakes
 from seamark.kinds.resource import RESOURCE_QUOTAS
 from seamark.kinds.subresource import status_of
-from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.times import age
 
 _COMPUTE = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
@@ -68,7 +68,7 @@ class QuotaKind(Kind):
         errors = self.validate(obj)
         now, before = ((o.get("spec") or {}).get("scopes") or [] for o in (obj, old))
         if set(now) != set(before):
-            errors.append(invalid("spec.scopes", now or None, "field is immutable"))
+            errors.append(immutable("spec.scopes", now or None))
         return errors
 
     def validate_status(self, obj: Object, old: Object) -> Errors:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS
-from seamark.kinds.values.fields import Errors, invalid, not_supported, required
+from seamark.kinds.values.fields import Errors, immutable, invalid, not_supported, required
 from seamark.kinds.values.metadata import dns_subdomain, path_segment
 from seamark.kinds.values.times import age
 
@@ -77,7 +77,7 @@ class RoleBindingKind(Kind):
         role = obj["roleRef"]
         if role != old["roleRef"]:
             shown = {"APIGroup": role["apiGroup"], "Kind": role.get("kind", ""), "Name": role.get("name", "")}
-            errors.append(invalid("roleRef", shown, "field is immutable"))
+            errors.append(immutable("roleRef", shown))
         return errors
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

@@ -22,7 +22,7 @@ from seamark.kinds.values.addresses import (
     ip_warnings,
     refuse_endpoint_ip,
 )
-from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required, too_many
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, not_supported, required, too_many
 from seamark.kinds.values.ports import app_protocol_mistakes, protocol_mistakes
 from seamark.kinds.values.times import age
 from seamark.kinds.wellknown import MIRROR_CONTROLLER, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
@@ -225,7 +225,7 @@ def _type_mistakes(address_type: str, before: str | None) -> Errors:
         if address_type == before:
             return []
         errors = [] if address_type else [required("addressType")]
-        return [*errors, invalid("addressType", address_type, "field is immutable")]
+        return [*errors, immutable("addressType", address_type)]
     if not address_type:
         return [required("addressType")]
     return [] if address_type in ADDRESS_TYPES else [not_supported("addressType", address_type, ADDRESS_TYPES)]

@@ -10,7 +10,7 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import IP_ADDRESSES
 from seamark.kinds.values.addresses import canonical_ip_mistakes, family
-from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_subdomain, path_segment
 from seamark.kinds.values.times import age
 
@@ -36,7 +36,7 @@ class IPAddressKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         parent, before = (obj.get("spec") or {}).get("parentRef"), (old.get("spec") or {}).get("parentRef")
-        return [] if parent == before else [invalid(_PARENT, parent, "field is immutable")]
+        return [] if parent == before else [immutable(_PARENT, parent)]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, parent = obj["metadata"], (obj.get("spec") or {}).get("parentRef")

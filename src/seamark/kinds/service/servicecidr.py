@@ -10,7 +10,7 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SERVICE_CIDRS
 from seamark.kinds.subresource import Whole, status_of
 from seamark.kinds.values.addresses import canonical_cidr_mistakes, network_family
-from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.metadata import keep_accessories
 from seamark.kinds.values.times import age
 
@@ -18,7 +18,6 @@ FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Ready"
 
 _PATH = "spec.cidrs"
-_IMMUTABLE = "field is immutable"
 
 
 class ServiceCIDRKind(Kind):
@@ -38,11 +37,11 @@ class ServiceCIDRKind(Kind):
         now, before = _ranges(obj), _ranges(old)
         if len(now) == len(before):
             changed = [i for i, cidr in enumerate(before) if cidr != now[i]]
-            return [invalid(f"{_PATH}[{i}]", now[i], _IMMUTABLE) for i in changed]
+            return [immutable(f"{_PATH}[{i}]", now[i]) for i in changed]
         if len(before) == 1 and len(now) == 2:
-            errors = [] if now[0] == before[0] else [invalid(f"{_PATH}[0]", now[0], _IMMUTABLE)]
+            errors = [] if now[0] == before[0] else [immutable(f"{_PATH}[0]", now[0])]
             return errors + _range_mistakes(now)
-        return [invalid(_PATH, now, _IMMUTABLE)]
+        return [immutable(_PATH, now)]
 
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CSI_DRIVERS
-from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, not_supported
 from seamark.kinds.values.times import age
 
 _DEFAULTS: dict[str, Any] = {
@@ -79,7 +79,7 @@ class CSIDriverKind(Kind):
         # Kubernetes misspells the first path.
         for field, said in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
             if spec[field] != before.get(field):
-                errors.append(invalid(f"spec.{said}", spec[field], "field is immutable"))
+                errors.append(immutable(f"spec.{said}", spec[field]))
         return errors
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

@@ -10,7 +10,7 @@ from seamark.kinds.counted import keep_status, reset_status
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CSI_NODES
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
-from seamark.kinds.values.fields import Errors, duplicate, invalid, required
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required
 from seamark.kinds.values.metadata import qualified_name
 from seamark.kinds.values.times import age
 
@@ -57,7 +57,7 @@ class CSINodeKind(Kind):
         for driver in _drivers(obj):
             was = before.get(driver.get("name"))
             if was is not None and {**was, "allocatable": None} != {**driver, "allocatable": None}:
-                errors.append(invalid("CSINodeDriver", driver, "field is immutable"))
+                errors.append(immutable("CSINodeDriver", driver))
         return errors
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CSI_CAPACITIES
-from seamark.kinds.values.fields import Errors, invalid
+from seamark.kinds.values.fields import Errors, immutable, invalid
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.quantity import amount
@@ -34,9 +34,9 @@ class CSIStorageCapacityKind(Kind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors: Errors = []
         if obj.get("nodeTopology") != old.get("nodeTopology"):
-            errors.append(invalid("nodeTopology", printed(obj.get("nodeTopology")), "field is immutable"))
+            errors.append(immutable("nodeTopology", printed(obj.get("nodeTopology"))))
         if obj.get("storageClassName") != old.get("storageClassName"):
-            errors.append(invalid("storageClassName", obj.get("storageClassName", ""), "field is immutable"))
+            errors.append(immutable("storageClassName", obj.get("storageClassName", "")))
         return errors + self.validate(obj)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

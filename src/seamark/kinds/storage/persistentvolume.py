@@ -25,7 +25,7 @@ from seamark.kinds.storage.persistentvolumeclaim import (
 from seamark.kinds.storage.volume_sources import SOURCES, source_mistakes
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.differences import difference
-from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, not_supported, required
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.times import age
@@ -91,10 +91,10 @@ class PersistentVolumeKind(Kind):
             sentence = f"spec.persistentvolumesource is immutable after creation\n{difference(was, after)}"
             errors.append(forbidden("spec.persistentvolumesource", sentence))
         if spec.get("volumeMode") != before.get("volumeMode"):
-            errors.append(invalid("volumeMode", spec.get("volumeMode"), "field is immutable"))
+            errors.append(immutable("volumeMode", spec.get("volumeMode")))
         if before.get("nodeAffinity") not in (None, spec.get("nodeAffinity")):
             shown = go_names.VOLUME_NODE_AFFINITY(spec.get("nodeAffinity"))
-            errors.append(invalid("nodeAffinity", shown, "field is immutable"))
+            errors.append(immutable("nodeAffinity", shown))
         return errors + attributes_mistakes(spec, before)
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:

@@ -14,7 +14,7 @@ from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS
 from seamark.kinds.storage.claim_spec import claim_mistakes
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.differences import difference
-from seamark.kinds.values.fields import Errors, forbidden, invalid
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid
 from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.times import age
 
@@ -146,7 +146,7 @@ def _change_mistakes(obj: Object, old: Object) -> Errors:
     annotated = (old["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION, "")
     upgraded = bool(annotated) and "storageClassName" not in before and spec.get("storageClassName") == annotated
     if annotation != annotated and not (upgraded and not annotation):
-        errors.append(invalid(f"metadata.annotations.{CLASS_ANNOTATION}", annotation, "field is immutable"))
+        errors.append(immutable(f"metadata.annotations.{CLASS_ANNOTATION}", annotation))
     allowed = {_ATTRIBUTES: before.get(_ATTRIBUTES)}
     if not before.get("volumeName"):
         allowed["volumeName"] = spec.get("volumeName")
@@ -164,7 +164,7 @@ def _change_mistakes(obj: Object, old: Object) -> Errors:
     if size < size_before and size <= amount((old["status"].get("capacity") or {}).get("storage", "0")):
         errors.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
     if spec.get("volumeMode") != before.get("volumeMode"):
-        errors.append(invalid("volumeMode", spec.get("volumeMode"), "field is immutable"))
+        errors.append(immutable("volumeMode", spec.get("volumeMode")))
     return errors + attributes_mistakes(spec, before)
 
 

@@ -9,7 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.warnings import DEPRECATED_LABELS
 from seamark.kinds.resource import STORAGE_CLASSES
-from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required, too_long
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, not_supported, required, too_long
 from seamark.kinds.values.metadata import qualified_name
 from seamark.kinds.values.times import age
 
@@ -57,7 +57,7 @@ class StorageClassKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         changed = [field for field in _FIXED if obj.get(field) != old.get(field)]
-        return self.validate(obj) + [invalid(field, None, "field is immutable") for field in changed]
+        return self.validate(obj) + [immutable(field, None) for field in changed]
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         sentences = []

@@ -10,7 +10,7 @@ from seamark.kinds.counted import CountedKind
 from seamark.kinds.kind import Column
 from seamark.kinds.resource import STORAGE_VERSION_MIGRATIONS
 from seamark.kinds.subresource import status_of
-from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.fields import Errors, immutable, required
 from seamark.kinds.values.times import age
 
 
@@ -29,7 +29,7 @@ class StorageVersionMigrationKind(CountedKind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         after = obj["spec"].get("resource")
         fixed = after == old["spec"].get("resource")
-        return self.validate(obj) + ([] if fixed else [invalid("spec.resource", after, "field is immutable")])
+        return self.validate(obj) + ([] if fixed else [immutable("spec.resource", after)])
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, named = obj["metadata"], obj["spec"].get("resource") or {}

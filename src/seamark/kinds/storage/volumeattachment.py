@@ -11,7 +11,7 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import VOLUME_ATTACHMENTS
 from seamark.kinds.storage.volume_sources import driver_name_mistakes, source_mistakes
 from seamark.kinds.subresource import status_of
-from seamark.kinds.values.fields import Errors, forbidden, invalid, required, too_long
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, required, too_long
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.times import age
 
@@ -63,7 +63,7 @@ class VolumeAttachmentKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors = self.validate(obj)
-        return errors if obj["spec"] == old["spec"] else [*errors, invalid("spec", None, "field is immutable")]
+        return errors if obj["spec"] == old["spec"] else [*errors, immutable("spec", None)]
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         status = obj.get("status") or {}

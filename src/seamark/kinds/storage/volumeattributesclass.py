@@ -10,7 +10,7 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import VOLUME_ATTRIBUTES_CLASSES
 from seamark.kinds.storage.storageclass import parameter_mistakes
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
-from seamark.kinds.values.fields import Errors, forbidden, invalid, required
+from seamark.kinds.values.fields import Errors, forbidden, immutable, required
 from seamark.kinds.values.times import age
 
 
@@ -31,7 +31,7 @@ class VolumeAttributesClassKind(Kind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors: Errors = []
         if obj.get("driverName") != old.get("driverName"):
-            errors.append(invalid("driverName", obj.get("driverName", ""), "field is immutable"))
+            errors.append(immutable("driverName", obj.get("driverName", "")))
         if obj.get("parameters") != old.get("parameters"):
             errors.append(forbidden("parameters", "updates to parameters are forbidden."))
         return self.validate(obj) + errors

@@ -67,6 +67,11 @@ def too_long(field: str, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooLong", f"Too long: may not be more than {limit} {unit}")
 
 
+def immutable(field: str, value: Any) -> FieldError:
+    """An update changed a field that stays as it was created."""
+    return invalid(field, value, "field is immutable")
+
+
 def too_many(field: str, count: int, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
 

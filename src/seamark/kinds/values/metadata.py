@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.values.fields import Errors, forbidden, invalid, required, too_long
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, required, too_long
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -272,5 +272,5 @@ def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors
         errors.append(invalid(f"{path}.generation", meta.get("generation", 0), "must not be decremented"))
     for key in ("name", "namespace", "uid", "creationTimestamp"):
         if meta.get(key) != old.get(key):
-            errors.append(invalid(f"{path}.{key}", meta.get(key), "field is immutable"))
+            errors.append(immutable(f"{path}.{key}", meta.get(key)))
     return errors + _validate_accessories(meta, old, path)

@@ -8,7 +8,7 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CONTROLLER_REVISIONS
-from seamark.kinds.values.fields import Errors, invalid, required
+from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.times import age
 
 
@@ -29,7 +29,7 @@ class ControllerRevisionKind(Kind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors = self.validate(obj)
         if obj.get("data") != old.get("data"):
-            errors.append(invalid("data", obj.get("data"), "field is immutable"))
+            errors.append(immutable("data", obj.get("data")))
         return errors
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

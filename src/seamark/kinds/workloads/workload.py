@@ -11,13 +11,12 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.pod.defaults import default_spec
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
-from seamark.kinds.values.fields import Errors, FieldError, forbidden, invalid, not_supported, required
+from seamark.kinds.values.fields import Errors, FieldError, forbidden, immutable, invalid, not_supported, required
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed, readable
 from seamark.kinds.values.metadata import dns_label
 from seamark.kinds.values.numbers import LARGEST, int64
 
 _percent = re.compile("[0-9]+%")
-_IMMUTABLE = "field is immutable"
 
 
 class Workload(Kind):
@@ -111,7 +110,7 @@ def fixed_mistakes(obj: Object, old: Object, fields: Sequence[str]) -> Errors:
     """Errors about fields of the spec that changed but are immutable."""
     after, before = obj["spec"], old["spec"]
     return [
-        invalid(f"spec.{field}", printed(after.get(field)) if field == "selector" else after.get(field), _IMMUTABLE)
+        immutable(f"spec.{field}", printed(after.get(field)) if field == "selector" else after.get(field))
         for field in fields
         if after.get(field) != before.get(field)
     ]
