@@ -25,6 +25,11 @@ class CountedKind(Kind):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
+def same_generation(obj: Object, old: Object | None) -> bool:
+    """Whether an update changes nothing that counts; no warning is repeated then."""
+    return old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation")
+
+
 def reset_status(obj: Object, status: Object | None) -> None:
     """Give a new object the status of a new object, whatever its creator sent."""
     if status is None:

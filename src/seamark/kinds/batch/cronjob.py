@@ -11,6 +11,7 @@ from seamark.errors import Object
 from seamark.kinds.batch import schedule
 from seamark.kinds.batch.job import job_warnings, name_warnings
 from seamark.kinds.batch.job_spec import spec_mistakes
+from seamark.kinds.counted import same_generation
 from seamark.kinds.kind import Column
 from seamark.kinds.resource import CRON_JOBS
 from seamark.kinds.subresource import status_of
@@ -64,7 +65,7 @@ class CronJobKind(workload.Workload):
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         meta, spec = obj["metadata"], obj["spec"]
-        if old is not None and meta.get("generation") == old["metadata"].get("generation"):
+        if same_generation(obj, old):
             return []
         sentences = name_warnings(meta) if old is None else []
         if "TZ" in spec["schedule"]:

@@ -9,6 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.batch.job_spec import MANY_COMPLETIONS, MOST_WITH_MANY, change_mistakes, selector_mistakes
 from seamark.kinds.batch.job_spec import spec_mistakes as job_spec_mistakes
 from seamark.kinds.batch.job_status import condition_true, status_mistakes
+from seamark.kinds.counted import same_generation
 from seamark.kinds.kind import Column
 from seamark.kinds.pod.warnings import spec_warnings
 from seamark.kinds.resource import JOBS
@@ -99,7 +100,7 @@ class JobKind(workload.Workload):
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         meta, spec = obj["metadata"], obj["spec"]
-        if old is not None and meta.get("generation") == old["metadata"].get("generation"):
+        if same_generation(obj, old):
             return []
         return (name_warnings(meta) if old is None else []) + job_warnings(spec, "spec")
 

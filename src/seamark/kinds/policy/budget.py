@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind
+from seamark.kinds.counted import CountedKind
+from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.resource import POD_DISRUPTION_BUDGETS
 from seamark.kinds.subresource import status_of
@@ -21,7 +22,7 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _SPEC = go_names.struct(MinAvailable=None, Selector=printed, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
 
 
-class BudgetKind(Kind):
+class BudgetKind(CountedKind):
     resource = POD_DISRUPTION_BUDGETS
     singular = "poddisruptionbudget"
     shape_name = "io.k8s.api.policy.v1.PodDisruptionBudget"
@@ -35,13 +36,10 @@ class BudgetKind(Kind):
         Column("Allowed Disruptions", "integer"),
         Column("Age"),
     )
+    new_status: ClassVar[Object | None] = dict.fromkeys(_COUNTS, 0)
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
         return path_segment(name, prefix=prefix)
-
-    def prepare_create(self, obj: Object) -> None:
-        obj["metadata"]["generation"] = 1
-        obj["status"] = dict.fromkeys(_COUNTS, 0)
 
     def validate(self, obj: Object) -> Errors:
         spec, errors = obj.get("spec") or {}, Errors()
@@ -56,11 +54,6 @@ class BudgetKind(Kind):
         if policy is not None and policy not in _POLICIES:
             errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
         return errors
-
-    def prepare_update(self, obj: Object, old: Object) -> None:
-        obj["status"] = old["status"]
-        changed = obj.get("spec") != old.get("spec")
-        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + changed
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         status = obj["status"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.counted import CountedKind
+from seamark.kinds.counted import CountedKind, same_generation
 from seamark.kinds.kind import Column
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
@@ -30,7 +30,7 @@ class PodTemplateKind(CountedKind):
         return template_mistakes(obj["template"], "template")
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
-        if old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation"):
+        if same_generation(obj, old):
             return []
         template = obj["template"]
         return spec_warnings(template.get("metadata") or {}, template["spec"], "template")

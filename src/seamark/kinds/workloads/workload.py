@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.kind import Kind
+from seamark.kinds.counted import CountedKind, same_generation
 from seamark.kinds.pod.defaults import default_spec
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
@@ -19,7 +19,7 @@ from seamark.kinds.values.numbers import LARGEST, int64
 _percent = re.compile("[0-9]+%")
 
 
-class Workload(Kind):
+class Workload(CountedKind):
     """A kind that makes Pods from a template.
 
     ``counts`` are the counters of its status, in the order in which they are validated; none may be negative.
@@ -27,7 +27,7 @@ class Workload(Kind):
     """
 
     categories = ("all",)
-    new_status: ClassVar[Object] = {}
+    new_status: ClassVar[Object | None] = {}
     counts: ClassVar[tuple[str, ...]] = ()
     names_pods: ClassVar[bool] = True
 
@@ -39,16 +39,6 @@ class Workload(Kind):
     def default_spec(self, spec: Object) -> None:
         """Fill in the spec, without its template."""
         spec.setdefault("replicas", 1)
-
-    def prepare_create(self, obj: Object) -> None:
-        obj["metadata"]["generation"] = 1
-        obj["status"] = dict(self.new_status)
-
-    def prepare_update(self, obj: Object, old: Object) -> None:
-        obj["status"] = old["status"]
-        generation = old["metadata"].get("generation", 0) + (obj["spec"] != old["spec"])
-        if generation:
-            obj["metadata"]["generation"] = generation
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         return self.validate(obj) + fixed_mistakes(obj, old, ("selector",))
@@ -71,7 +61,7 @@ class Workload(Kind):
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         meta, template = obj["metadata"], obj["spec"].get("template")
-        if old is not None and meta.get("generation") == old["metadata"].get("generation"):
+        if same_generation(obj, old):
             return []
         sentences: list[str] = []
         if old is None and self.names_pods and (wrong := dns_label(meta.get("name", ""))):
