@@ -15,6 +15,7 @@ from seamark.api.certificates import Authority
 from seamark.api.http.protocol import Request
 from seamark.api.rbac import components, roles
 from seamark.api.rbac.keeping import make_roles, mended
+from seamark.api.rbac.lines import AUTOUPDATE
 from seamark.errors import Forbidden
 from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, NODES, SECRETS
 from seamark.store.opening import open_store
@@ -275,7 +276,7 @@ async def test_own_roles_are_mended_at_the_next_start() -> None:
         )
         await api.merge(f"{RBAC}/clusterrolebindings/system:discovery", {"subjects": None})
         await api.delete(f"{RBAC}/clusterroles/system:basic-user")
-        off = {"metadata": {"annotations": {roles.AUTOUPDATE: "false"}}, "rules": None}
+        off = {"metadata": {"annotations": {AUTOUPDATE: "false"}}, "rules": None}
         await api.merge(f"{RBAC}/clusterroles/system:monitoring", off)
         await api.delete(f"{RBAC}/clusterrolebindings/system:monitoring")
         wrong = {"metadata": {"name": "system:monitoring"}, "roleRef": {"kind": "ClusterRole", "name": "view"}}

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seamark.api.authorization import Attributes, User
-from seamark.api.rbac.escalation import rule_of
 from seamark.api.rbac.policy import Binding, Policy, Subject
+from seamark.api.rbac.rules import Rule
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ def put(policy: Policy, kind: str, obj: Object) -> None:
     meta = obj["metadata"]
     place = (meta.get("namespace", ""), meta["name"])
     if kind.endswith("Role"):
-        policy.put_role(place, tuple(rule_of(rule) for rule in obj.get("rules") or ()))
+        policy.put_role(place, tuple(Rule.of(rule) for rule in obj.get("rules") or ()))
     else:
         ref = obj["roleRef"]
         role = (place[0] if ref["kind"] == "Role" else "", ref["name"])

@@ -4,7 +4,8 @@
 - ``policy``: roles and bindings, indexed by who they are for
 - ``rules``: what a single rule allows, whether rights cover others, how rules are written in messages
 - ``nodes``: what the user of a node may do besides: what its own Pods need
-- ``escalation``: who writes a role or a binding may not give rights away that he does not have
+- ``escalation``: refuses roles and bindings that give away rights which their writer does not have
 - ``roles``: the roles and bindings that every cluster has; ``components``: those of Seamark's own parts
+- ``lines``: the short lines in which these two write them
 - ``keeping``: makes them at the start and puts back what is missing
 """

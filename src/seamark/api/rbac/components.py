@@ -11,6 +11,7 @@ import msgspec
 
 from seamark.api.authorization import AUTHENTICATED, User, component
 from seamark.api.rbac import roles
+from seamark.api.rbac.lines import binding, role
 from seamark.errors import Object
 
 LABEL = {"app.kubernetes.io/part-of": "seamark"}
@@ -90,7 +91,7 @@ PARTS = {
 
 
 def user_of(name: str) -> User:
-    """The user that a part of this process is; LookupError for one that nobody gave rights to."""
+    """The user that a part of this process is; LookupError for a part without rights."""
     if name == "apiserver":
         return component(name)
     if name == "informers":
@@ -106,12 +107,12 @@ def _account(name: str) -> str:
 
 
 def cluster_roles() -> list[Object]:
-    return [roles.role(f"seamark:{name}", part.rules, LABEL) for name, part in PARTS.items() if part.rules]
+    return [role(f"seamark:{name}", part.rules, LABEL) for name, part in PARTS.items() if part.rules]
 
 
 def cluster_role_bindings() -> list[Object]:
     return [
-        roles.binding(f"seamark:{name}", f"seamark:{name}", (f"ServiceAccount {_account(name)}",), LABEL)
+        binding(f"seamark:{name}", f"seamark:{name}", (f"ServiceAccount {_account(name)}",), LABEL)
         for name, part in PARTS.items()
         if part.rules
     ]

@@ -1,4 +1,4 @@
-"""Nobody gives away rights by RBAC that he does not have.
+"""Refuses to let users give away rights by RBAC that they do not have themselves.
 
 A role may contain only what its writer may do already, unless he has the verb ``escalate`` on it; a binding needs the
 rights of its role, or the verb ``bind`` on that.
@@ -45,7 +45,7 @@ class NoEscalation(Plugin):
         name = "" if request.old is None else request.name
         if self._may(user, "escalate", resource.plural, request.namespace, name):
             return
-        rules = tuple(rule_of(rule) for rule in request.obj.get("rules") or ())
+        rules = tuple(Rule.of(rule) for rule in request.obj.get("rules") or ())
         self._check_held(request, user, rules)
         before = (request.old or {}).get("aggregationRule")
         if request.obj.get("aggregationRule") != before and self._missing(user, request.namespace, _EVERYTHING)[0]:
@@ -81,11 +81,6 @@ class NoEscalation(Plugin):
                 f"user {show(user.name)} (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not "
                 f"currently held:\n{lines}{more}"
             )
-
-
-def rule_of(rule: Object) -> Rule:
-    fields = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
-    return Rule(*(tuple(rule.get(field) or ()) for field in fields))
 
 
 # What the garbage collector changes to remove an object, and what the server itself keeps.

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.api.rbac import components, roles
-from seamark.api.rbac.escalation import rule_of
-from seamark.api.rbac.rules import uncovered
+from seamark.api.rbac.lines import AUTOUPDATE, binding, role
+from seamark.api.rbac.rules import Rule, uncovered
 from seamark.errors import Object
 from seamark.kinds.rbac.aggregation import gathered
 from seamark.kinds.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Resource
@@ -35,8 +35,8 @@ async def make_roles(cluster: Cluster) -> None:
     ]
     for namespace, listed in roles.ROLES.items():
         for name, lines, bound_as, subjects in listed:
-            wanted.append((ROLES, roles.role(name, lines, roles.LABEL, namespace)))
-            wanted.append((ROLE_BINDINGS, roles.binding(bound_as, name, subjects, roles.LABEL, namespace)))
+            wanted.append((ROLES, role(name, lines, roles.LABEL, namespace)))
+            wanted.append((ROLE_BINDINGS, binding(bound_as, name, subjects, roles.LABEL, namespace)))
     found = await _found(cluster, {resource for resource, _ in wanted})
     await asyncio.gather(*(_keep(cluster, resource, obj, found) for resource, obj in wanted))
 
@@ -82,7 +82,7 @@ async def _keep(cluster: Cluster, resource: Resource, wanted: Object, found: Fou
 
 
 def _protected(obj: Object) -> bool:
-    return (obj["metadata"].get("annotations") or {}).get(roles.AUTOUPDATE) == "false"
+    return (obj["metadata"].get("annotations") or {}).get(AUTOUPDATE) == "false"
 
 
 def mended(old: Object, wanted: Object) -> Object:
@@ -105,6 +105,6 @@ def mended(old: Object, wanted: Object) -> Object:
     else:
         have = old.get("rules") or []
         if changed := [rule for rule in wanted["rules"] if rule not in have]:
-            held = [rule_of(rule) for rule in have]
-            new["rules"] = have + [rule for rule in changed if uncovered(held, [rule_of(rule)])]
+            held = [Rule.of(rule) for rule in have]
+            new["rules"] = have + [rule for rule in changed if uncovered(held, [Rule.of(rule)])]
     return new

@@ -1,24 +1,11 @@
-"""The roles and bindings that every cluster of Kubernetes 1.38 has.
-
-One line is one rule: its verbs, its API groups (``core`` is the one without a name), its resources, and the names of
-objects if it is limited to some; or its verbs and the URLs it is about.  ``read``, ``write`` and ``events`` stand for
-what :data:`SHORT` says.
-"""
+"""The roles and bindings that every cluster of Kubernetes 1.38 has, in the words of :mod:`~seamark.api.rbac.lines`."""
 
 from __future__ import annotations
 
-from seamark.api.rbac.rules import Rule
+from seamark.api.rbac.lines import binding, metadata, role, rules_of
 from seamark.errors import Object
 
-GROUP = "rbac.authorization.k8s.io"
 LABEL = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
-
-SHORT = {
-    "read": "get list watch",
-    "write": "create delete deletecollection patch update",
-}
-EVENTS = "create patch update | core events.k8s.io | events"
 
 _DISCOVERY = """
     get | /api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/
@@ -582,70 +569,13 @@ ROLES: dict[str, tuple[tuple[str, str, str, tuple[str, ...]], ...]] = {
     ),
 }
 
-
-# --- from lines to objects -------------------------------------------------------------------------
-
-
-def rules_of(lines: str) -> tuple[Rule, ...]:
-    """The rules that lines stand for; the words of each field are sorted, as Kubernetes has them."""
-    return tuple(_rule(line) for line in lines.strip().splitlines())
-
-
-def _rule(line: str) -> Rule:
-    verbs, *rest = [part.split() for part in (EVENTS if line.strip() == "events" else line).split("|")]
-    sorted_verbs = tuple(sorted(verb for word in verbs for verb in SHORT.get(word, word).split()))
-    if len(rest) == 1:
-        return Rule(sorted_verbs, urls=tuple(sorted(rest[0])))
-    groups = tuple(sorted("" if group == "core" else group for group in rest[0]))
-    names = tuple(sorted(rest[2])) if len(rest) > 2 else ()
-    return Rule(sorted_verbs, groups, tuple(sorted(rest[1])), names)
-
-
 NODE_RULES = rules_of(_NODE)
-
-
-def _meta(name: str, labels: dict[str, str], namespace: str = "") -> Object:
-    made: Object = {"name": name, "labels": labels, "annotations": {AUTOUPDATE: "true"}}
-    return made | ({"namespace": namespace} if namespace else {})
-
-
-def role(name: str, lines: str, labels: dict[str, str], namespace: str = "") -> Object:
-    """A Role, or a ClusterRole if there is no namespace."""
-    rules = [_plain(rule) for rule in rules_of(lines)]
-    return {"metadata": _meta(name, labels, namespace), "rules": rules}
-
-
-def _plain(rule: Rule) -> Object:
-    fields = {
-        "verbs": rule.verbs,
-        "apiGroups": rule.api_groups,
-        "resources": rule.resources,
-        "resourceNames": rule.resource_names,
-        "nonResourceURLs": rule.urls,
-    }
-    return {name: list(words) for name, words in fields.items() if words}
-
-
-def binding(name: str, of: str, subjects: tuple[str, ...], labels: dict[str, str], namespace: str = "") -> Object:
-    """A RoleBinding of a Role, or a ClusterRoleBinding if there is no namespace."""
-    made: Object = {
-        "metadata": _meta(name, labels, namespace),
-        "roleRef": {"apiGroup": GROUP, "kind": "Role" if namespace else "ClusterRole", "name": of},
-    }
-    return made | ({"subjects": [_subject(text) for text in subjects]} if subjects else {})
-
-
-def _subject(text: str) -> Object:
-    kind, _, name = text.partition(" ")
-    if kind == "ServiceAccount":
-        return {"kind": kind, "name": name, "namespace": "kube-system"}
-    return {"apiGroup": GROUP, "kind": kind, "name": name}
 
 
 def cluster_roles() -> list[Object]:
     made = [
         {
-            "metadata": _meta(name, _labels(name)),
+            "metadata": metadata(name, _labels(name)),
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
             "rules": None,
         }

@@ -7,6 +7,7 @@ from itertools import product
 
 import msgspec
 
+from seamark.errors import Object
 from seamark.kinds.values.fields import show
 
 ANY = "*"
@@ -22,6 +23,23 @@ class Rule(msgspec.Struct, frozen=True, rename="camel"):
     resources: Words = ()
     resource_names: Words = ()
     urls: Words = msgspec.field(default=(), name="nonResourceURLs")
+
+    @classmethod
+    def of(cls, rule: Object) -> Rule:
+        """The rule of an object, in which each field may be absent or null."""
+        fields = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+        return cls(*(tuple(rule.get(field) or ()) for field in fields))
+
+    def plain(self) -> Object:
+        """The rule as an object has it, without empty fields."""
+        fields = {
+            "verbs": self.verbs,
+            "apiGroups": self.api_groups,
+            "resources": self.resources,
+            "resourceNames": self.resource_names,
+            "nonResourceURLs": self.urls,
+        }
+        return {name: list(words) for name, words in fields.items() if words}
 
     def covers_url(self, url: str) -> bool:
         return any(url_covers(pattern, url) for pattern in self.urls)
