@@ -30,6 +30,12 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+def doubling(first: float, longest: float, doubled: int) -> float:
+    """A delay of ``first`` seconds, doubled so many times, but not longer than ``longest``."""
+    # 2.0 ** 1024 overflows; long before that the longest delay is reached.
+    return min(longest, first * 2.0 ** min(doubled, 64))
+
+
 class SystemClock:
     """The clocks of the machine and of the event loop."""
 

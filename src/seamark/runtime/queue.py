@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from seamark.access.ratelimit import TokenBucket
-from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
+from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock, doubling
 from seamark.metrics import Registry
 
 Key = str
@@ -37,8 +37,7 @@ class Retry(msgspec.Struct, frozen=True):
     burst: int = 100
 
     def delay(self, failures: int) -> float:
-        # 2.0 ** 1024 overflows; long before that the cap is reached.
-        return min(self.cap, self.base * 2.0 ** min(failures, 64))
+        return doubling(self.base, self.cap, failures)
 
 
 class Queue:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.clock import SYSTEM_CLOCK, Clock, doubling
 from seamark.errors import ApiError
 from seamark.metrics import Registry, Value
 from seamark.runtime.workers import Expected
@@ -45,8 +45,7 @@ class Patience(msgspec.Struct, frozen=True):
         return 1 if ran >= self.trusted_after else before + 1
 
     def delay(self, failures: int) -> float:
-        # 2.0 ** 1024 overflows; long before that the longest delay is reached.
-        return min(self.longest, self.first * 2.0 ** min(failures - 1, 64))
+        return doubling(self.first, self.longest, failures - 1)
 
 
 class Part:

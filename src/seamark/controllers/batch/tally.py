@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from seamark.clock import doubling
 from seamark.controllers.batch.job import TRACKING, Job, end_time, failed
 from seamark.controllers.batch.policies import FAIL_INDEX, IGNORE, judge
 from seamark.kinds.batch.indexes import Indexes
@@ -39,8 +40,7 @@ class Backoff(msgspec.Struct, frozen=True):
         """How many seconds to wait before the next Pod."""
         if not self.failures:
             return 0.0
-        delay = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self.failures - 1, 16))
-        return max(0.0, self.last + delay - now)
+        return max(0.0, self.last + doubling(FIRST_BACKOFF, LONGEST_BACKOFF, self.failures - 1) - now)
 
 
 class Tally(msgspec.Struct, frozen=True):

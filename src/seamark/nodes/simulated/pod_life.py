@@ -21,6 +21,7 @@ from math import inf
 import msgspec
 from msgspec.structs import replace
 
+from seamark.clock import doubling
 from seamark.kinds.values import times
 from seamark.nodes.simulated import containers, pod_conditions
 from seamark.nodes.simulated.containers import Ending
@@ -188,7 +189,7 @@ class _Life:
         crashes = self.moments.crashes
         if crashes == 0:
             return 0.0
-        return float(min(self.rules.backoff_cap, self.rules.backoff * 2.0 ** min(crashes - 1, 32)))
+        return doubling(self.rules.backoff, self.rules.backoff_cap, crashes - 1)
 
     # --- the status --------------------------------------------------------------------------------
 
