@@ -26,7 +26,9 @@ class Machine:
     def __init__(self, directory: Path, *arguments: str) -> None:
         self._directory = directory
         ranges = ("--service-range", RANGE, "--node-port-range", f"{NODE_PORTS[0]}-{NODE_PORTS[1]}")
-        self._arguments = ("--plain-http", "--api-port", str(free_port()), *ranges, *arguments)
+        # The full profile writes ConfigMaps of its own, and the histories hold only what the clients wrote.
+        address = ("--profile", "plain", "--plain-http", "--api-port", str(free_port()))
+        self._arguments = (*address, *ranges, *arguments)
         self._server: Seamark | None = None
         self.up = asyncio.Event()
 

@@ -4,6 +4,8 @@ Whatever a request holds is first conformed to its kind's shape, so the values a
 a view names, absent, empty, null, and at the limits of its type.
 """
 
+import importlib
+import pkgutil
 import types
 import typing
 from typing import Any
@@ -13,11 +15,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import seamark
 import seamark.why.views as why
 from seamark.access.cluster import Receipt, Unreadable
+from seamark.controllers.batch.cronjob import CronJob
+from seamark.controllers.batch.job import Job
 from seamark.controllers.housekeeping.event_expiry import AgingEvent
 from seamark.controllers.housekeeping.everything import Bare
 from seamark.controllers.housekeeping.namespace_contents import Held
+from seamark.controllers.housekeeping.role_aggregation import ClusterRole
+from seamark.controllers.identity.signing_requests import SigningRequest
+from seamark.controllers.identity.token_secrets import Account, TokenSecret
+from seamark.controllers.policy.budgets import Scaled
+from seamark.controllers.policy.quotas import Quota
 from seamark.controllers.workloads.daemonset import DaemonSet
 from seamark.controllers.workloads.deployment import Deployment
 from seamark.controllers.workloads.history import Revision
@@ -26,25 +36,37 @@ from seamark.controllers.workloads.statefulset import StatefulSet
 from seamark.kinds.language.decode import DecodeError, conform
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape
 from seamark.kinds.resource import (
+    CLUSTER_ROLES,
     CONFIGMAPS,
     CONTROLLER_REVISIONS,
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     ENDPOINTS,
     EVENTS,
     IP_ADDRESSES,
+    JOBS,
     LEASES,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_QUOTAS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
     SERVICE_CIDRS,
     SERVICES,
+    SIGNING_REQUESTS,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
 )
 from seamark.kinds.table import KINDS
+from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.metadata import ObjectView, Written
@@ -53,25 +75,37 @@ from seamark.rules.objects.network import IPAddress, ServiceCIDR
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
+from seamark.rules.objects.storage import Claim, StorageClass, Volume
 
 VIEWS: dict[Any, tuple[type, ...]] = {
+    CLUSTER_ROLES: (ClusterRole,),
     CONFIGMAPS: (Held,),
     CONTROLLER_REVISIONS: (Revision,),
+    CRON_JOBS: (CronJob,),
     DAEMON_SETS: (DaemonSet, why.AnyWorkload),
-    DEPLOYMENTS: (Deployment, why.AnyWorkload),
+    DEPLOYMENTS: (Deployment, Scaled, why.AnyWorkload),
     ENDPOINTS: (Endpoints, why.Endpoints),
     ENDPOINT_SLICES: (EndpointSlice, why.EndpointSlice),
     EVENTS: (AgingEvent, why.Event),
     IP_ADDRESSES: (IPAddress,),
+    JOBS: (Job,),
     LEASES: (Lease,),
     NAMESPACES: (Namespace,),
     NODES: (Node,),
+    PERSISTENT_VOLUMES: (Volume,),
+    PERSISTENT_VOLUME_CLAIMS: (Claim,),
     PODS: (Pod, why.Pod),
-    REPLICA_SETS: (ReplicaSet, why.AnyWorkload),
-    REPLICATION_CONTROLLERS: (ReplicationController, why.AnyWorkload),
+    POD_DISRUPTION_BUDGETS: (Budget,),
+    REPLICATION_CONTROLLERS: (ReplicationController, Scaled, why.AnyWorkload),
+    REPLICA_SETS: (ReplicaSet, Scaled, why.AnyWorkload),
+    RESOURCE_QUOTAS: (Quota,),
+    SECRETS: (TokenSecret,),
     SERVICES: (Service, why.Service),
+    SERVICE_ACCOUNTS: (Account,),
     SERVICE_CIDRS: (ServiceCIDR,),
-    STATEFUL_SETS: (StatefulSet, why.AnyWorkload),
+    SIGNING_REQUESTS: (SigningRequest,),
+    STATEFUL_SETS: (StatefulSet, Scaled, why.AnyWorkload),
+    STORAGE_CLASSES: (StorageClass,),
 }
 # Only metadata, and a phase: what these hold is the same for all kinds.
 OF_ANY_KIND = (Bare, Written, Receipt, Namespace)
@@ -171,6 +205,9 @@ def test_what_the_api_stores_can_be_decoded(kind, view, data):
 
 
 def test_every_view_of_objects_has_a_row():
+    for module in pkgutil.walk_packages(seamark.__path__, "seamark."):  # a view is known once its module is imported
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
     found, new = set(), {ObjectView}
     while new:
         found |= new
