@@ -282,6 +282,13 @@ def policy(action, **how):
     return {"rules": [{"action": action, **how}]}
 
 
+async def test_a_policy_without_rules_counts_every_failure():
+    async with job_world() as world:
+        await world.job(backoffLimit=0, podFailurePolicy={})
+        await world.end((await world.pods())[0], "Failed", 7)
+        assert await world.conditions() == failed("BackoffLimitExceeded")
+
+
 async def test_an_exit_code_that_fails_the_job():
     codes = {"operator": "In", "values": [42]}
     async with job_world() as world:

@@ -113,7 +113,7 @@ OF_ANY_KIND = (Bare, Written, Receipt, Namespace)
 # What validation allows, where a view holds no more than that.
 ALLOWED = {"ipFamilies": st.lists(st.sampled_from(["IPv4", "IPv6"]), max_size=2)}
 # Lists that validation requires to have elements, so that they are never stored as null.
-REQUIRED = ("containers", "addresses")
+REQUIRED = ("containers", "addresses", "values")
 
 text = st.sampled_from(["", "a", "0", "é", "x" * 300]) | st.text(max_size=5)
 anything = st.recursive(

@@ -36,7 +36,7 @@ class FailureRule(View, frozen=True):
 
 
 class FailurePolicy(View, frozen=True):
-    rules: tuple[FailureRule, ...] = ()
+    rules: tuple[FailureRule, ...] | None = None  # null if there are none
 
 
 class SuccessRule(View, frozen=True):
@@ -45,7 +45,7 @@ class SuccessRule(View, frozen=True):
 
 
 class SuccessPolicy(View, frozen=True):
-    rules: tuple[SuccessRule, ...] = ()
+    rules: tuple[SuccessRule, ...] | None = None
 
 
 class JobSpec(View, frozen=True):

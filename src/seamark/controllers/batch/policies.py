@@ -24,7 +24,7 @@ def judge(job: Job, pod: Pod) -> Judgement:
     """The first rule that fits decides; a Pod that none fits is counted."""
     policy = job.spec.pod_failure_policy
     where = f"{pod.metadata.namespace}/{pod.metadata.name}"
-    for place, rule in enumerate(policy.rules if policy is not None else ()):
+    for place, rule in enumerate((policy.rules if policy is not None else None) or ()):
         if rule.on_exit_codes is not None:
             container = _ended(pod, rule.on_exit_codes)
             if container is not None:
@@ -68,7 +68,7 @@ def success(job: Job, succeeded: Indexes) -> str:
     policy = job.spec.success_policy
     if policy is None or not succeeded.intervals:
         return ""
-    for place, rule in enumerate(policy.rules):
+    for place, rule in enumerate(policy.rules or ()):
         counted, needed = len(succeeded), rule.succeeded_count
         if rule.succeeded_indexes is not None:
             wanted = Indexes.read(rule.succeeded_indexes, job.completions)

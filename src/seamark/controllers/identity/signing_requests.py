@@ -48,7 +48,7 @@ class Spec(View, frozen=True):
     username: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    extra: dict[str, list[str] | None] = msgspec.field(default_factory=dict)
 
 
 class Status(View, frozen=True):
