@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from seamark.errors import Object
+from seamark.kinds.language.protobuf_writing import member, varint
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # Clients ask by a name with an @, which is not a valid media type; answers have the valid one.
@@ -23,19 +24,19 @@ def document(value: Object) -> bytes:
     info = _texts(value["info"], {"title": 1, "version": 2})
     return b"".join(
         (
-            _member(1, value["swagger"].encode()),
-            _member(2, info),
-            _member(8, _named(2, {path: _path_item(item) for path, item in value["paths"].items()})),
-            _member(9, _schemas(value["definitions"])),
-            *(_member(12, _requirement(item)) for item in value["security"]),
-            _member(13, _security_definitions(value["securityDefinitions"])),
+            member(1, value["swagger"].encode()),
+            member(2, info),
+            member(8, _named(2, {path: _path_item(item) for path, item in value["paths"].items()})),
+            member(9, _schemas(value["definitions"])),
+            *(member(12, _requirement(item)) for item in value["security"]),
+            member(13, _security_definitions(value["securityDefinitions"])),
         )
     )
 
 
 def _path_item(item: Object) -> bytes:
-    out = b"".join(_member(_METHODS[key], _operation(part)) for key, part in item.items() if key in _METHODS)
-    return out + b"".join(_member(9, _parameter(parameter)) for parameter in item.get("parameters", ()))
+    out = b"".join(member(_METHODS[key], _operation(part)) for key, part in item.items() if key in _METHODS)
+    return out + b"".join(member(9, _parameter(parameter)) for parameter in item.get("parameters", ()))
 
 
 def _operation(value: Object) -> bytes:
@@ -44,8 +45,8 @@ def _operation(value: Object) -> bytes:
             _lists(value, {"tags": 1}),
             _texts(value, {"description": 3, "operationId": 5}),
             _lists(value, {"produces": 6, "consumes": 7}),
-            *(_member(8, _parameter(parameter)) for parameter in value["parameters"]),
-            _member(9, _named(1, {code: _response(item) for code, item in value["responses"].items()})),
+            *(member(8, _parameter(parameter)) for parameter in value["parameters"]),
+            member(9, _named(1, {code: _response(item) for code, item in value["responses"].items()})),
             _lists(value, {"schemes": 10}),
             _extensions(13, value),
         )
@@ -55,21 +56,21 @@ def _operation(value: Object) -> bytes:
 def _parameter(value: Object) -> bytes:
     """A ParametersItem holding a Parameter: for a body, a path or a query."""
     if value["in"] == "body":
-        body = _texts(value, {"name": 2, "in": 3}) + _flag(4, value["required"]) + _member(5, _schema(value["schema"]))
-        return _member(1, _member(1, body))
+        body = _texts(value, {"name": 2, "in": 3}) + _flag(4, value["required"]) + member(5, _schema(value["schema"]))
+        return member(1, member(1, body))
     required = _flag(1, value.get("required", False))
     common = _texts(value, {"in": 2, "description": 3, "name": 4})
     if value["in"] == "path":
         kind, inner = 4, _texts(value, {"type": 5}) + _flag(19, value.get("uniqueItems", False))
     else:
         kind, inner = 3, _texts(value, {"type": 6}) + _flag(20, value.get("uniqueItems", False))
-    return _member(1, _member(2, _member(kind, required + common + inner)))
+    return member(1, member(2, member(kind, required + common + inner)))
 
 
 def _response(value: Object) -> bytes:
     """A ResponseValue holding a Response."""
-    schema = _member(2, _member(1, _schema(value["schema"]))) if "schema" in value else b""
-    return _member(1, _texts(value, {"description": 1}) + schema)
+    schema = member(2, member(1, _schema(value["schema"]))) if "schema" in value else b""
+    return member(1, _texts(value, {"description": 1}) + schema)
 
 
 def _schemas(values: Mapping[str, Object]) -> bytes:
@@ -79,16 +80,16 @@ def _schemas(values: Mapping[str, Object]) -> bytes:
 def _schema(value: Object) -> bytes:
     out = [_texts(value, {"$ref": 1, "format": 2, "description": 4})]
     if "default" in value:
-        out.append(_member(5, _any(value["default"])))
+        out.append(member(5, _any(value["default"])))
     out.append(_lists(value, {"required": 19}))
     if "additionalProperties" in value:
-        out.append(_member(21, _member(1, _schema(value["additionalProperties"]))))
+        out.append(member(21, member(1, _schema(value["additionalProperties"]))))
     if "type" in value:
-        out.append(_member(22, _member(1, value["type"].encode())))
+        out.append(member(22, member(1, value["type"].encode())))
     if "items" in value:
-        out.append(_member(23, _member(1, _schema(value["items"]))))
+        out.append(member(23, member(1, _schema(value["items"]))))
     if value.get("properties"):
-        out.append(_member(25, _schemas(value["properties"])))
+        out.append(member(25, _schemas(value["properties"])))
     return b"".join((*out, _extensions(31, value)))
 
 
@@ -97,7 +98,7 @@ def _requirement(value: Mapping[str, list[str]]) -> bytes:
 
 
 def _security_definitions(value: Mapping[str, Object]) -> bytes:
-    return _named(1, {name: _member(2, _texts(item, {"type": 1, "name": 2, "in": 3})) for name, item in value.items()})
+    return _named(1, {name: member(2, _texts(item, {"type": 1, "name": 2, "in": 3})) for name, item in value.items()})
 
 
 def _extensions(number: int, value: Object) -> bytes:
@@ -106,7 +107,7 @@ def _extensions(number: int, value: Object) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    return _member(2, msgspec.json.encode(value))
+    return member(2, msgspec.json.encode(value))
 
 
 # --- the wire --------------------------------------------------------------------------------------
@@ -114,29 +115,16 @@ def _any(value: Any) -> bytes:
 
 def _named(number: int, values: Mapping[str, bytes]) -> bytes:
     """A repeated message of a name and a value."""
-    return b"".join(_member(number, _member(1, name.encode()) + _member(2, value)) for name, value in values.items())
+    return b"".join(member(number, member(1, name.encode()) + member(2, value)) for name, value in values.items())
 
 
 def _texts(value: Mapping[str, Any], numbers: Mapping[str, int]) -> bytes:
-    return b"".join(_member(number, value[name].encode()) for name, number in numbers.items() if value.get(name))
+    return b"".join(member(number, value[name].encode()) for name, number in numbers.items() if value.get(name))
 
 
 def _lists(value: Mapping[str, Iterable[str]], numbers: Mapping[str, int]) -> bytes:
-    return b"".join(_member(number, text.encode()) for name, number in numbers.items() for text in value.get(name, ()))
+    return b"".join(member(number, text.encode()) for name, number in numbers.items() for text in value.get(name, ()))
 
 
 def _flag(number: int, value: bool) -> bytes:
-    return _varint(number << 3) + b"\x01" if value else b""
-
-
-def _member(number: int, value: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return varint(number << 3) + b"\x01" if value else b""

@@ -119,8 +119,10 @@ async def _grpc(probe: Probe, target: Target, what: str) -> Result:
     import grpc
     import grpc.aio
 
+    from seamark.kinds.language.protobuf_writing import member
+
     name = probe.path.removeprefix("/").encode()
-    request = b"\x0a" + _varint(len(name)) + name if name else b""
+    request = member(1, name) if name else b""
     authority = (("grpc.default_authority", probe.host),) if probe.host else ()
     async with grpc.aio.insecure_channel(str(target), options=authority) as channel:
         try:
@@ -132,14 +134,6 @@ async def _grpc(probe: Probe, target: Target, what: str) -> Result:
         return Result(True, f"{what}: SERVING")
     state = answer[1] if answer[:1] == b"\x08" and len(answer) > 1 else 0
     return Result(False, f"{what}: {_STATES[state] if state < len(_STATES) else state}")
-
-
-def _varint(number: int) -> bytes:
-    head = b""
-    while number >= 0x80:
-        head += bytes((number & 0x7F | 0x80,))
-        number >>= 7
-    return head + bytes((number,))
 
 
 async def _exec(probe: Probe, target: Target, what: str) -> Result:
