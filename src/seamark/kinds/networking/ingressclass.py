@@ -13,7 +13,7 @@ from seamark.kinds.kind import Column
 from seamark.kinds.networking.ingress import CLASS_ANNOTATION, reference_mistakes
 from seamark.kinds.resource import INGRESS_CLASSES, INGRESSES
 from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, not_supported, required, too_long
-from seamark.kinds.values.metadata import dns_label, dns_subdomain
+from seamark.kinds.values.metadata import dns_label, dns_subdomain, newest
 from seamark.kinds.values.times import age
 
 DEFAULT_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
@@ -98,9 +98,7 @@ class DefaultIngressClass(Plugin):
         marked = [found["metadata"] for found in request.others.all(INGRESS_CLASSES)]
         defaults = [m for m in marked if (m.get("annotations") or {}).get(DEFAULT_ANNOTATION) == "true"]
         if defaults:
-            # Of those made in the same second Kubernetes takes the first by name.
-            defaults.sort(key=lambda meta: meta["name"])
-            spec["ingressClassName"] = max(defaults, key=lambda meta: meta.get("creationTimestamp") or "")["name"]
+            spec["ingressClassName"] = newest(defaults)
 
 
 INGRESS_CLASS = IngressClassKind()

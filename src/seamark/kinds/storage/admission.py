@@ -13,6 +13,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from seamark.kinds.storage.persistentvolumeclaim import class_of
 from seamark.kinds.storage.storageclass import is_default
+from seamark.kinds.values.metadata import newest
 from seamark.kinds.values.quantity import amount
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
@@ -43,12 +44,9 @@ class DefaultStorageClass(Plugin):
         spec = request.obj["spec"]
         if "storageClassName" in spec or class_of(request.obj):
             return
-        defaults = [found for found in request.others.all(STORAGE_CLASSES) if is_default(found)]
+        defaults = [found["metadata"] for found in request.others.all(STORAGE_CLASSES) if is_default(found)]
         if defaults:
-            # Of those made in the same second Kubernetes takes the first by name.
-            defaults.sort(key=lambda found: found["metadata"]["name"])
-            newest = max(defaults, key=lambda found: found["metadata"].get("creationTimestamp") or "")
-            spec["storageClassName"] = newest["metadata"]["name"]
+            spec["storageClassName"] = newest(defaults)
 
 
 class ClaimResize(Plugin):

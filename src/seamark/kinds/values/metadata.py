@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from seamark.errors import Object
@@ -274,3 +274,9 @@ def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors
         if meta.get(key) != old.get(key):
             errors.append(immutable(f"{path}.{key}", meta.get(key)))
     return errors + _validate_accessories(meta, old, path)
+
+
+def newest(listed: Iterable[Object]) -> str:
+    """The name in the newest of several objects' metadata; of those made in the same second, the first by name."""
+    in_order = sorted(listed, key=lambda meta: str(meta["name"]))
+    return str(max(in_order, key=lambda meta: meta.get("creationTimestamp") or "")["name"])
