@@ -10,12 +10,13 @@ import msgspec
 
 from seamark.api.authorization import MASTERS, Attributes, Decision, User
 from seamark.api.rbac.nodes import NodeRights
-from seamark.api.rbac.policy import Binding, Place, Policy, Subject, joined
+from seamark.api.rbac.policy import Binding, Place, Policy, Subject
 from seamark.api.rbac.rules import Rule
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry, Event
 from seamark.errors import Object
 from seamark.kinds.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from seamark.kinds.values.fields import one_message
 
 log = logging.getLogger(__name__)
 
@@ -93,12 +94,12 @@ class RbacAuthorizer:
             ],
             "incomplete": False,
         }
-        wrong = [joined(absences)] if absences else []
+        wrong = [one_message(absences)] if absences else []
         if self._nodes.name_of(user):
             status["incomplete"] = True
             wrong.insert(0, "node authorizer does not support user rule resolution")
         if wrong:
-            status["evaluationError"] = joined(wrong)
+            status["evaluationError"] = one_message(wrong)
         return status
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from seamark.api.authorization import Attributes, User
 from seamark.api.rbac.authorizer import RbacAuthorizer
-from seamark.api.rbac.policy import Place, joined
+from seamark.api.rbac.policy import Place
 from seamark.api.rbac.rules import ANY, Rule, quoted, texts, uncovered
 from seamark.errors import NotFound, Object
 from seamark.kinds.admission import Plugin, Request
 from seamark.kinds.rbac.binding import GROUP
 from seamark.kinds.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
-from seamark.kinds.values.fields import show
+from seamark.kinds.values.fields import one_message, show
 from seamark.kinds.values.refusals import named
 
 _EVERYTHING = (Rule((ANY,), (ANY,), (ANY,)), Rule((ANY,), urls=(ANY,)))
@@ -76,7 +76,7 @@ class NoEscalation(Plugin):
         missing, absences = self._missing(user, request.namespace, rules)
         if missing:
             lines = "\n".join(texts(missing))
-            more = f"; resolution errors: [{joined(absences)}]" if absences else ""
+            more = f"; resolution errors: [{one_message(absences)}]" if absences else ""
             raise request.forbidden(
                 f"user {show(user.name)} (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not "
                 f"currently held:\n{lines}{more}"

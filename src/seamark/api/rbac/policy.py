@@ -8,7 +8,7 @@ together, so that a decision usually costs one look-up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import msgspec
 
 from seamark.api.authorization import ALLOWED, DENIED, MASTERS, Attributes, Decision, User
 from seamark.api.rbac.rules import ANY, Rule, names_of
+from seamark.kinds.values.fields import one_message
 
 MOST_VERDICTS = 20_000
 
@@ -60,7 +61,7 @@ class Binding(msgspec.Struct, frozen=True):
 
     @property
     def absence(self) -> str:
-        """What is said of its role if there is none."""
+        """The sentence about its role where that is missing."""
         kind = "role" if self.role[0] else "clusterrole"
         return f'{kind}.rbac.authorization.k8s.io "{self.role[1]}" not found'
 
@@ -178,7 +179,7 @@ class Policy:
             if not grant.names:
                 return Verdict(Decision(True, grant.reason))
         absences = list(dict.fromkeys(absence for table in tables for absence in table.absences))
-        decision = Decision(False, f"rbac: RBAC: {joined(absences)}") if absences else DENIED
+        decision = Decision(False, f"rbac: RBAC: {one_message(absences)}") if absences else DENIED
         named: dict[str, Decision] = {}
         for grant in found:
             for name in grant.names:
@@ -246,8 +247,3 @@ def _discard(index: dict[K, dict[Place, V]], key: K, place: Place) -> None:
         found.pop(place, None)
         if not found:
             del index[key]
-
-
-def joined(sentences: Sequence[str]) -> str:
-    """Several errors as Kubernetes puts them together."""
-    return sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
