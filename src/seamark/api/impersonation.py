@@ -146,7 +146,7 @@ def _needed(wanted: User, verb: str, *, constrained: bool) -> Iterator[Attribute
 
 
 def _check_sane(wanted: User, sender: User, verb: str) -> None:
-    """Raise for what nobody gets by constrained impersonation."""
+    """Raise for groups and extras that constrained impersonation never gives."""
     wrong = ""
     if "" in wanted.groups:
         wrong = "impersonating the empty string group is not allowed"

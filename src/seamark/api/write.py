@@ -166,7 +166,7 @@ class Writer:
         return Written(await self._cache.written(resource, path, value, revision), True, warnings)
 
     def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
-        # Kubernetes looks at it in the storage layer, which a dry run does not reach, and takes other texts for 0.
+        # As in Kubernetes: a version that is no number counts as none, and a dry run does not check it.
         version = meta.pop("resourceVersion", "")
         if version and number_or_zero(version) and not caller.dry_run:
             raise errors.ApiError("resourceVersion should not be set on objects to be created")

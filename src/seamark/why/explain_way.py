@@ -198,7 +198,7 @@ def _about_ports(case: Case, client: Client, ways: Sequence[Way], port: int | No
 
 
 def _mistaken(meant: Sequence[ServicePort], port: int) -> str:
-    """What the port is, if it is none to connect to."""
+    """What the port number is instead of a port that clients can connect to, as the end of a sentence."""
     for each in meant:
         if port == each.target_port:
             return f": {port} is where its Pods listen (targetPort)"

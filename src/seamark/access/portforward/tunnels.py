@@ -39,7 +39,7 @@ class Tunnels:
             try:
                 return await idle.connect(port)
             except ConnectionError:
-                tunnels.remove(idle)  # it broke while it was idle, and nobody has noticed before
+                tunnels.remove(idle)  # it broke while it was idle
         tunnel = await self._open(pod)
         tunnels.append(tunnel)
         return await tunnel.connect(port)

@@ -209,7 +209,7 @@ class Application:
         try:
             route = parse(path, self._operations.kinds)
         except errors.NotFound:
-            # Who may not ask for it learns no more than that.
+            # A user without rights on this path is refused, and does not learn that nothing is there.
             self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
             raise
         if route is None:

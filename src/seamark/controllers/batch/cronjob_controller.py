@@ -221,7 +221,7 @@ class CronJobController(Controller):
     def _tell_once(
         self, cron_job: CronJob, type: Literal["Normal", "Warning"], reason: str, message: str, about: str = ""
     ) -> None:
-        """Not again while nothing else happens: a CronJob is looked at often."""
+        """Record an Event, unless the last one was the same: a CronJob is looked at often, mostly without a change."""
         key, said = cron_job.metadata.key, f"{reason} {message} {about}"
         if self._said.get(key) != said:
             self._tell(cron_job, type, reason, message)

@@ -28,7 +28,7 @@ CLEANER = "certificate-cleaner"
 
 HOUR = 3600.0
 DECIDED_SECONDS = HOUR  # how long a request is kept that was decided and, if approved, signed
-PENDING_SECONDS = 24 * HOUR  # and one that nobody decides
+PENDING_SECONDS = 24 * HOUR  # how long a request without a decision is kept
 
 # Signs a request: the PEM text, its usages, and for how many seconds, None if it says nothing.
 Sign = Callable[[bytes, Sequence[str], int | None], bytes]

@@ -1,4 +1,4 @@
-"""Admission of CertificateSigningRequests: who asks, when conditions were set, and what nobody may ask for."""
+"""Admission of CertificateSigningRequests: who asks, when conditions were set, and requests that are never allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the disruption budgets of a Pod allow that it goes, and what its eviction takes from them.  Pure."""
+"""Whether the disruption budgets of a Pod allow its eviction, and what the eviction takes from them.  Pure."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class ClusterRoleKind(RoleKind):
 
 
 def _without_empty_rules(obj: Object) -> None:
-    """No rules are stored as null, however they were written."""
+    """An empty or absent list of rules is stored as null."""
     if not obj.get("rules"):
         obj["rules"] = None
 

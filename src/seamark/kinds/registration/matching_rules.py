@@ -42,7 +42,7 @@ def rule_mistakes(rule: Object, at: str) -> Errors:
 
 
 def _resource_mistakes(resources: list[str], at: str) -> Errors:
-    """A star may not stand beside what it includes already."""
+    """A star must not be listed together with words that it includes."""
     if not resources:
         return [required(at)]
     errors: Errors = []

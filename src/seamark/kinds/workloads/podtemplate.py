@@ -1,4 +1,4 @@
-"""PodTemplate: a template of Pods, kept for whoever asks for it."""
+"""PodTemplate: a template of Pods, kept for controllers that make Pods from it."""
 
 from __future__ import annotations
 
