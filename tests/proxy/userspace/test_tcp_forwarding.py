@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 from backends import Fixed, ask, echo, named, never_answers, tcp_server, until
 
-from seamark.proxy.userspace.tcp import CHUNK, TcpForwarder, bind_tcp
+from seamark.proxy.userspace.link import CHUNK
+from seamark.proxy.userspace.tcp import TcpForwarder, bind_tcp
 from virtual_time import VirtualClock
 
 
@@ -286,7 +287,7 @@ async def test_want_of_file_descriptors_costs_one_connection_and_delays_others(m
         def none_left(address):
             raise OSError(24, "Too many open files")
 
-        monkeypatch.setattr("seamark.proxy.userspace.tcp.family_of", none_left)
+        monkeypatch.setattr("seamark.proxy.userspace.link.family_of", none_left)
         with pytest.raises(ConnectionResetError):
             await ask(address)
         monkeypatch.undo()

@@ -13,8 +13,8 @@ from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
 from seamark.metrics import Registry
 from seamark.proxy.userspace.balancing import Target
 from seamark.proxy.userspace.flows import FlowTable
+from seamark.proxy.userspace.link import Picker
 from seamark.proxy.userspace.sockets import family_of, open_socket
-from seamark.proxy.userspace.tcp import Picker
 
 _LONGEST = 65_536
 _READ_AT_ONCE = 64  # datagrams, before others get their turn
