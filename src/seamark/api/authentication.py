@@ -17,7 +17,7 @@ from seamark import errors
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, User
 from seamark.api.identity.claims import CREDENTIAL_ID
 from seamark.api.identity.keys import LOOK_SECONDS
-from seamark.api.identity.tokens import Refused, ServiceAccountTokens
+from seamark.api.identity.tokens import BadToken, ServiceAccountTokens
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 
@@ -138,7 +138,7 @@ class Authenticator:
             return {"authenticated": True, "user": user.info, "audiences": own}
         try:
             found = self.accounts.examine(token, digest, audiences)
-        except Refused as refused:
+        except BadToken as refused:
             return {"user": {}, "error": f"[{unknown}, {refused}]"}
         if found is None:
             return {"user": {}, "error": unknown}

@@ -26,7 +26,7 @@ from seamark.rules.objects.metadata import Metadata
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
-from seamark.rules.routing.frontends import Claims
+from seamark.rules.routing.frontends import PlaceClaims
 from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
 
 # Labels that tell replicas or generations of one workload apart; a selector is not meant to use them.
@@ -244,9 +244,9 @@ class World:
         return found
 
     @cached_property
-    def claims(self) -> Claims:
+    def claims(self) -> PlaceClaims:
         """Which of the Services that were read gets an address and port that several ask for."""
-        claims = Claims()
+        claims = PlaceClaims()
         for service in self.services.values():
             claims.put(service)
         return claims

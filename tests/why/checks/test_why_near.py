@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.why.checks.near import SHOWN, Kind, distance, misspelt, near_miss, near_misses, related
+from seamark.why.checks.near import SHOWN, DifferenceKind, distance, misspelt, near_miss, near_misses, related
 from seamark.why.views import Pod
 from seamark.why.world import Shape
 
@@ -65,13 +65,13 @@ def test_related_words():
 
 
 def test_what_differs():
-    assert kinds({"app": "wbe"}, {"app": "web"}) == [Kind.SPELLING]
-    assert kinds({"ap": "web"}, {"app": "web"}) == [Kind.KEY_SPELLING]
-    assert kinds({"app": "web"}, {"app.kubernetes.io/name": "web"}) == [Kind.OTHER_KEY]
-    assert kinds({"app": "web", "tier": "a"}, {"app": "web", "tier": "b"}) == [Kind.VALUE]
-    assert kinds({"app": "web", "tier": "a"}, {"app": "web"}) == [Kind.MISSING]
-    assert kinds({"app": "web"}, {"app": "shop-web"}) == [Kind.RELATED]
-    assert kinds({"app": "web", "pod-template-hash": "x"}, {"app": "web"}) == [Kind.INSTANCE]
+    assert kinds({"app": "wbe"}, {"app": "web"}) == [DifferenceKind.SPELLING]
+    assert kinds({"ap": "web"}, {"app": "web"}) == [DifferenceKind.KEY_SPELLING]
+    assert kinds({"app": "web"}, {"app.kubernetes.io/name": "web"}) == [DifferenceKind.OTHER_KEY]
+    assert kinds({"app": "web", "tier": "a"}, {"app": "web", "tier": "b"}) == [DifferenceKind.VALUE]
+    assert kinds({"app": "web", "tier": "a"}, {"app": "web"}) == [DifferenceKind.MISSING]
+    assert kinds({"app": "web"}, {"app": "shop-web"}) == [DifferenceKind.RELATED]
+    assert kinds({"app": "web", "pod-template-hash": "x"}, {"app": "web"}) == [DifferenceKind.INSTANCE]
 
 
 def test_what_is_not_near():
@@ -87,7 +87,7 @@ def test_what_is_not_near():
 def test_a_service_s_namesake_is_nearer_than_a_stranger():
     selector = {"app": "old", "env": "prod"}
     assert kinds(selector, {"app": "web", "env": "prod"}) is None
-    assert kinds(selector, {"app": "web", "env": "prod"}, name="web") == [Kind.VALUE]
+    assert kinds(selector, {"app": "web", "env": "prod"}, name="web") == [DifferenceKind.VALUE]
 
 
 def test_ranked_by_how_little_would_have_to_change():

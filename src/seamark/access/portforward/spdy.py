@@ -25,7 +25,7 @@ _MOST_HEADERS = 64 * 1024  # bytes of one decompressed block of headers
 Headers = Mapping[str, str]
 
 
-class Kind(IntEnum):
+class ControlFrame(IntEnum):
     """The control frames that matter here."""
 
     SYN_STREAM = 1
@@ -94,11 +94,11 @@ class Session:
 
     def open(self, stream: int, headers: Headers, *, fin: bool = False) -> bytes:
         """The frame that opens a stream; a client's streams have odd numbers."""
-        return _control(Kind.SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + self._compress(headers), fin=fin)
+        return _control(ControlFrame.SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + self._compress(headers), fin=fin)
 
     def accept(self, stream: int, headers: Headers | None = None) -> bytes:
         """The frame that accepts a stream of the other side."""
-        return _control(Kind.SYN_REPLY, struct.pack(">I", stream) + self._compress(headers or {}))
+        return _control(ControlFrame.SYN_REPLY, struct.pack(">I", stream) + self._compress(headers or {}))
 
     def frames(self, received: bytes) -> Iterator[Frame]:
         """The frames that are complete with these bytes; kinds that port-forwarding has no use for are left out."""
@@ -124,17 +124,17 @@ class Session:
             raise SpdyError(f"a frame is of version {first >> 16 & 0x7FFF}, not {VERSION}")
         try:
             match first & 0xFFFF:
-                case Kind.SYN_STREAM:
+                case ControlFrame.SYN_STREAM:
                     return SynStream(_number(payload), self._decompress(payload[10:]), fin)
-                case Kind.SYN_REPLY:
+                case ControlFrame.SYN_REPLY:
                     return SynReply(_number(payload), self._decompress(payload[4:]), fin)
-                case Kind.RST_STREAM:
+                case ControlFrame.RST_STREAM:
                     return Reset(*struct.unpack(">II", payload))
-                case Kind.PING:
+                case ControlFrame.PING:
                     return Ping(_number(payload))
-                case Kind.GOAWAY:
+                case ControlFrame.GOAWAY:
                     return GoAway(_number(payload))
-                case Kind.HEADERS:
+                case ControlFrame.HEADERS:
                     self._decompress(payload[4:])  # unused, but the decompressor has to see all
         except (struct.error, zlib.error, UnicodeDecodeError) as error:
             raise SpdyError(f"a frame of type {first & 0xFFFF} cannot be read: {error}") from error
@@ -164,19 +164,19 @@ def data(stream: int, payload: bytes = b"", *, fin: bool = False) -> bytes:
 
 
 def reset(stream: int, status: int = CANCEL) -> bytes:
-    return _control(Kind.RST_STREAM, struct.pack(">II", stream, status))
+    return _control(ControlFrame.RST_STREAM, struct.pack(">II", stream, status))
 
 
 def ping(id: int) -> bytes:
     """A ping, or the answer to one, which is the same frame; a client's own have odd numbers."""
-    return _control(Kind.PING, struct.pack(">I", id))
+    return _control(ControlFrame.PING, struct.pack(">I", id))
 
 
 def go_away(last: int = 0) -> bytes:
-    return _control(Kind.GOAWAY, struct.pack(">II", last, 0))
+    return _control(ControlFrame.GOAWAY, struct.pack(">II", last, 0))
 
 
-def _control(kind: Kind, payload: bytes, *, fin: bool = False) -> bytes:
+def _control(kind: ControlFrame, payload: bytes, *, fin: bool = False) -> bytes:
     return struct.pack(">HHI", 0x8000 | VERSION, kind, (_FIN if fin else 0) << 24 | len(payload)) + payload
 
 

@@ -31,7 +31,7 @@ KEPT = 10_000  # proven tokens; each takes about 2 kB
 _INVALIDATED = "service account token has been invalidated"
 
 
-class Refused(Exception):
+class BadToken(Exception):
     """A token that claims to be ours is not good; the message says why."""
 
 
@@ -124,14 +124,14 @@ class ServiceAccountTokens:
         """The user of a request with this token; None if it is not one of ours, or not good for the API."""
         try:
             found = self.examine(token, digest, self.settings.audiences)
-        except Refused:
+        except BadToken:
             return None
         return None if found is None else found[0]
 
     def examine(self, token: str, digest: bytes, wanted: Sequence[str]) -> tuple[User, list[str]] | None:
         """The user of a token, and those of the ``wanted`` audiences that it is for.
 
-        ``digest`` is the token's SHA-256.  None if it is not a token of this issuer; raises Refused if it is one that
+        ``digest`` is the token's SHA-256.  None if it is not a token of this issuer; raises BadToken if it is one that
         is not good.
         """
         keys = self.keys
@@ -149,10 +149,12 @@ class ServiceAccountTokens:
         audiences = (claims.audiences if isinstance(claims, Claims) else []) or list(self.settings.audiences)
         meant = [audience for audience in audiences if audience in wanted]
         if not meant:
-            raise Refused(f"token audiences {_quoted(audiences)} is invalid for the target audiences {_quoted(wanted)}")
+            raise BadToken(
+                f"token audiences {_quoted(audiences)} is invalid for the target audiences {_quoted(wanted)}"
+            )
         if isinstance(claims, Claims) and (untimely := claims.untimely(now)):
             self._proven.pop(digest, None)
-            raise Refused(untimely)
+            raise BadToken(untimely)
         if not proven.basis or not proven.current:
             proven.basis = self._checked(claims, token, now)
             self._keep(digest, proven)
@@ -198,7 +200,7 @@ class ServiceAccountTokens:
             return None
         keys = self.keys.verifying(str(header.get("kid", "")))
         if not keys:
-            raise Refused("invalid signature, no keys found")
+            raise BadToken("invalid signature, no keys found")
         if header.get("alg") not in {key.algorithm for key in self.keys.all}:
             return None
         for key in keys:
@@ -208,12 +210,12 @@ class ServiceAccountTokens:
                 return payload
             except jwt.InvalidTokenError:
                 continue
-        raise Refused("go-jose/go-jose: error in cryptographic primitive")
+        raise BadToken("go-jose/go-jose: error in cryptographic primitive")
 
     # --- the objects behind it -------------------------------------------------------------------------
 
     def _checked(self, claims: Claims | LegacyClaims, token: str, now: float) -> tuple[Basis, ...]:
-        """The objects that the token depends on; raises Refused if one is gone or is another one."""
+        """The objects that the token depends on; raises BadToken if one is gone or is another one."""
         found = self._legacy(claims, token) if isinstance(claims, LegacyClaims) else self._bound(claims, now)
         if any(each.object.metadata.deletion_timestamp for each in found):
             return ()  # so that it is checked again with every request
@@ -224,9 +226,9 @@ class ServiceAccountTokens:
         of, before = claims.kubernetes, now - LEEWAY_SECONDS
         account = self._account(of.namespace, of.serviceaccount.name)
         if account.uid != of.serviceaccount.uid:
-            raise Refused(f"service account UID ({account.uid}) does not match claim ({of.serviceaccount.uid})")
+            raise BadToken(f"service account UID ({account.uid}) does not match claim ({of.serviceaccount.uid})")
         if account.deleted < before:
-            raise Refused("service account has been deleted")
+            raise BadToken("service account has been deleted")
         found = [account]
         node = of.node if of.pod is None else None  # a Pod's node is told, but the token does not depend on it
         for word, resource, reference in (("secret", SECRETS, of.secret), ("pod", PODS, of.pod), ("node", NODES, node)):
@@ -234,33 +236,33 @@ class ServiceAccountTokens:
                 continue
             each = self._find(resource, reference.name, "" if resource is NODES else of.namespace)
             if each is None or each.deleted < before:
-                raise Refused(_INVALIDATED)
+                raise BadToken(_INVALIDATED)
             if each.uid != reference.uid:
                 sentence = f"does not match service account {word} ref claim ({reference.uid})"
-                raise Refused(f"{word} UID ({each.uid}) {sentence}")
+                raise BadToken(f"{word} UID ({each.uid}) {sentence}")
             found.append(each)
         return found
 
     def _legacy(self, claims: LegacyClaims, token: str) -> list[Found]:
         """What a token that is kept in a Secret depends on: that it still is, word for word, and its ServiceAccount."""
         if claims.mistake:
-            raise Refused(claims.mistake)
+            raise BadToken(claims.mistake)
         secret = self._find(SECRETS, claims.secret, claims.namespace)
         if secret is None or secret.object.metadata.deletion_timestamp is not None:
-            raise Refused(_INVALIDATED)
+            raise BadToken(_INVALIDATED)
         if not compare_digest(b64decode((secret.object.data or {}).get("token", "")), token.encode()):
-            raise Refused("token does not match server's copy")
+            raise BadToken("token does not match server's copy")
         account = self._account(claims.namespace, claims.account)
         if account.object.metadata.deletion_timestamp is not None:
-            raise Refused(f"ServiceAccount {claims.namespace}/{claims.account} has been deleted")
+            raise BadToken(f"ServiceAccount {claims.namespace}/{claims.account} has been deleted")
         if account.uid != claims.uid:
-            raise Refused(f"ServiceAccount UID ({account.uid}) does not match claim ({claims.uid})")
+            raise BadToken(f"ServiceAccount UID ({account.uid}) does not match claim ({claims.uid})")
         return [secret, account]
 
     def _account(self, namespace: str, name: str) -> Found:
         found = self._find(SERVICE_ACCOUNTS, name, namespace)
         if found is None:
-            raise Refused(f'serviceaccounts "{name}" not found')
+            raise BadToken(f'serviceaccounts "{name}" not found')
         return found
 
     def _find(self, resource: Resource, name: str, namespace: str) -> Found | None:

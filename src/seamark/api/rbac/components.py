@@ -17,7 +17,7 @@ from seamark.errors import Object
 LABEL = {"app.kubernetes.io/part-of": "seamark"}
 
 
-class Part(msgspec.Struct, frozen=True):
+class Rights(msgspec.Struct, frozen=True):
     """A part's rights beyond those of the ServiceAccount it uses; that has the part's own name unless one is given."""
 
     rules: str = ""
@@ -25,26 +25,26 @@ class Part(msgspec.Struct, frozen=True):
 
 
 PARTS = {
-    "certificate-approver": Part(account="certificate-controller"),
-    "certificate-cleaner": Part(account="certificate-controller"),
-    "certificate-signer": Part(account="certificate-controller"),
-    "dns": Part(
+    "certificate-approver": Rights(account="certificate-controller"),
+    "certificate-cleaner": Rights(account="certificate-controller"),
+    "certificate-signer": Rights(account="certificate-controller"),
+    "dns": Rights(
         "list watch | core | namespaces pods services\nlist watch | discovery.k8s.io | endpointslices", "kube-dns"
     ),
-    "endpoint-controllers": Part("""
+    "endpoint-controllers": Rights("""
         list watch | core | nodes pods services
         create delete patch read update | core | endpoints
         create delete list patch update watch | discovery.k8s.io | endpointslices
         create patch | core | events
         update | core | endpoints/finalizers services/finalizers
     """),
-    "event-expiry": Part("delete | core | events"),
-    "ipallocator-repair-controller": Part("""
+    "event-expiry": Rights("delete | core | events"),
+    "ipallocator-repair-controller": Rights("""
         get | core | services
         create delete get | networking.k8s.io | ipaddresses
         create patch | core | events
     """),
-    "kube-controller-manager": Part(
+    "kube-controller-manager": Rights(
         """
         create delete get patch | core | pods
         get | core | replicationcontrollers
@@ -61,8 +61,8 @@ PARTS = {
         """,
         "workload-controllers",
     ),
-    "leader-election": Part("create get update | coordination.k8s.io | leases", "leader-election-controller"),
-    "nodes": Part(
+    "leader-election": Rights("create get update | coordination.k8s.io | leases", "leader-election-controller"),
+    "nodes": Rights(
         """
         create delete patch read | core | nodes
         patch | core | nodes/status
@@ -75,18 +75,18 @@ PARTS = {
         """,
         "simulated-nodes",
     ),
-    "persistent-volume-binder": Part("""
+    "persistent-volume-binder": Rights("""
         patch | core | persistentvolumeclaims persistentvolumeclaims/status persistentvolumes persistentvolumes/status
     """),
-    "portallocator-repair-controller": Part("create patch | core | events"),
-    "pvc-protection-controller": Part("patch | core | persistentvolumeclaims persistentvolumes"),
-    "resourcequota-controller": Part("get | core | resourcequotas"),
-    "root-ca-certificate-publisher-controller": Part("get | core | configmaps", "root-ca-cert-publisher"),
-    "seamark-proxy": Part("create patch | core | events"),
-    "service-cidr-controller": Part(account="service-cidrs-controller"),
-    "service-lb-controller": Part("patch | core | services", "service-controller"),
-    "serviceaccount-controller": Part(account="service-account-controller"),
-    "tokens-controller": Part("get update | core | secrets serviceaccounts\ndelete | core | secrets"),
+    "portallocator-repair-controller": Rights("create patch | core | events"),
+    "pvc-protection-controller": Rights("patch | core | persistentvolumeclaims persistentvolumes"),
+    "resourcequota-controller": Rights("get | core | resourcequotas"),
+    "root-ca-certificate-publisher-controller": Rights("get | core | configmaps", "root-ca-cert-publisher"),
+    "seamark-proxy": Rights("create patch | core | events"),
+    "service-cidr-controller": Rights(account="service-cidrs-controller"),
+    "service-lb-controller": Rights("patch | core | services", "service-controller"),
+    "serviceaccount-controller": Rights(account="service-account-controller"),
+    "tokens-controller": Rights("get update | core | secrets serviceaccounts\ndelete | core | secrets"),
 }
 
 

@@ -17,7 +17,7 @@ class RequestError(ValueError):
     """The text is no certificate request; the message says why."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedCertificate(msgspec.Struct, frozen=True):
     """What a request asks for: a subject and other names for it."""
 
     common_name: str = ""
@@ -48,7 +48,7 @@ def parsed(pem: bytes) -> CertificateSigningRequest:
     return request
 
 
-def wanted(request: CertificateSigningRequest) -> Wanted:
+def wanted(request: CertificateSigningRequest) -> WantedCertificate:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -59,7 +59,7 @@ def wanted(request: CertificateSigningRequest) -> Wanted:
         names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         names = x509.SubjectAlternativeName([])
-    return Wanted(
+    return WantedCertificate(
         common_name=(subject(NameOID.COMMON_NAME) or ("",))[-1],
         organizations=subject(NameOID.ORGANIZATION_NAME),
         dns_names=tuple(names.get_values_for_type(x509.DNSName)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seamark.kinds.certificates.pkcs10 import Wanted
+from seamark.kinds.certificates.pkcs10 import WantedCertificate
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -24,7 +24,7 @@ _NODE = "system:node:"
 _OPTIONAL = ("digital signature", "key encipherment")
 
 
-def mistake(signer: str, wanted: Wanted, usages: Sequence[str]) -> str:
+def mistake(signer: str, wanted: WantedCertificate, usages: Sequence[str]) -> str:
     """Why one of our signers does not sign a request; empty if it does."""
     if signer == CLIENT:
         return _client_mistake(usages)
@@ -42,7 +42,7 @@ def _client_mistake(usages: Sequence[str]) -> str:
     return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-def _node_mistake(wanted: Wanted) -> str:
+def _node_mistake(wanted: WantedCertificate) -> str:
     if wanted.organizations != (_NODES,):
         return "subject organization is not system:nodes"
     if not wanted.common_name.startswith(_NODE):
@@ -50,7 +50,7 @@ def _node_mistake(wanted: Wanted) -> str:
     return ""
 
 
-def _names_mistake(wanted: Wanted) -> str:
+def _names_mistake(wanted: WantedCertificate) -> str:
     for values, word in (
         (wanted.dns_names, "DNS"),
         (wanted.emails, "Email"),
@@ -62,7 +62,7 @@ def _names_mistake(wanted: Wanted) -> str:
     return ""
 
 
-def _serving_mistake(wanted: Wanted) -> str:
+def _serving_mistake(wanted: WantedCertificate) -> str:
     if not wanted.dns_names and not wanted.addresses:
         return "DNS or IP subjectAltName is required"
     if wanted.emails:

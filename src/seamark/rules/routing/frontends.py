@@ -86,7 +86,7 @@ def source_ranges(service: Service, which: Family) -> tuple[str, ...]:
 # --- who gets what several ask for -------------------------------------------------------------------
 
 
-class Claim(msgspec.Struct, frozen=True, order=True, gc=False):
+class PlaceClaim(msgspec.Struct, frozen=True, order=True, gc=False):
     """One Service's wish for a place.  The least one wins: cluster IPs first, then the older Service."""
 
     rank: int
@@ -94,24 +94,24 @@ class Claim(msgspec.Struct, frozen=True, order=True, gc=False):
     service: str
 
 
-class Claims:
+class PlaceClaims:
     """Who asks for which place.  Nearly every place has one claim; only external addresses can be asked for twice."""
 
     def __init__(self) -> None:
-        self._single: dict[Place, Claim] = {}
-        self._several: dict[Place, list[Claim]] = {}  # sorted; only places with two claims or more
-        self._places: dict[str, tuple[tuple[Place, Claim], ...]] = {}
+        self._single: dict[Place, PlaceClaim] = {}
+        self._several: dict[Place, list[PlaceClaim]] = {}  # sorted; only places with two claims or more
+        self._places: dict[str, tuple[tuple[Place, PlaceClaim], ...]] = {}
 
     def put(self, service: Service) -> set[str]:
         """Take in what a Service asks for now; returns the other Services that win or lose a place by it."""
-        wanted: dict[Place, Claim] = {}
+        wanted: dict[Place, PlaceClaim] = {}
         key = service.metadata.key
         if ignored(service) is None:
             created = service.metadata.creation_timestamp or ""
             for which in families_of(service):
                 for port in service.spec.ports:
                     for frontend in frontends_of(service, port, which):
-                        wanted.setdefault(place_of(frontend, which), Claim(_RANK[frontend.kind], created, key))
+                        wanted.setdefault(place_of(frontend, which), PlaceClaim(_RANK[frontend.kind], created, key))
         before = self._places.get(key, ())
         after = tuple(wanted.items())
         if before == after:
@@ -138,7 +138,7 @@ class Claims:
         claim = self._single.get(place)
         return "" if claim is None else claim.service
 
-    def _add(self, place: Place, claim: Claim) -> set[str]:
+    def _add(self, place: Place, claim: PlaceClaim) -> set[str]:
         first = self._single.setdefault(place, claim)
         if first is claim:
             return set()
@@ -147,7 +147,7 @@ class Claims:
         self._single[place] = claims[0]
         return {each.service for each in claims}
 
-    def _withdraw(self, place: Place, claim: Claim) -> set[str]:
+    def _withdraw(self, place: Place, claim: PlaceClaim) -> set[str]:
         if place not in self._several:
             del self._single[place]
             return set()

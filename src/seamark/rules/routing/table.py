@@ -13,7 +13,7 @@ from seamark.rules.objects.service import Service
 from seamark.rules.routing.endpoints import backends_of, left_alone
 from seamark.rules.routing.frontends import (
     FAMILIES,
-    Claims,
+    PlaceClaims,
     affinity_seconds,
     families_of,
     frontends_of,
@@ -44,7 +44,7 @@ class RouteTable:
         self._services: dict[str, Service] = {}
         self._slices: dict[str, dict[str, EndpointSlice]] = {}  # by Service, then by name
         self._service_of: dict[str, str] = {}  # slice -> its Service
-        self._claims = Claims()
+        self._claims = PlaceClaims()
 
     # --- changes -------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ _WORDS = re.compile(r"[-_./]+")
 _DIGITS = re.compile(r"\d+")
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     """What differs between a pair of the selector and the labels."""
 
     SPELLING = "spelling"  # the value, by case, separators or a letter or two
@@ -32,26 +32,28 @@ class Kind(Enum):
     INSTANCE = "instance"  # a label that changes with every rollout
 
 
-_COST: Mapping[Kind, float] = {
-    Kind.SPELLING: 1.0,
-    Kind.KEY_SPELLING: 1.2,
-    Kind.INSTANCE: 1.3,
-    Kind.OTHER_KEY: 1.5,
-    Kind.RELATED: 2.0,
-    Kind.MISSING: 3.0,
-    Kind.VALUE: 3.0,
+_COST: Mapping[DifferenceKind, float] = {
+    DifferenceKind.SPELLING: 1.0,
+    DifferenceKind.KEY_SPELLING: 1.2,
+    DifferenceKind.INSTANCE: 1.3,
+    DifferenceKind.OTHER_KEY: 1.5,
+    DifferenceKind.RELATED: 2.0,
+    DifferenceKind.MISSING: 3.0,
+    DifferenceKind.VALUE: 3.0,
 }
 # Labels that name the application: another value there is another application.
 _IDENTITY = frozenset(("app", "name", "run", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/instance"))
 FAR = 3.0  # from this cost on, Pods that match in another namespace are closer
 # These make a near miss by themselves; with the others, the rest of the selector must match.
-_TELLING = frozenset((Kind.SPELLING, Kind.KEY_SPELLING, Kind.OTHER_KEY, Kind.INSTANCE))
+_TELLING = frozenset(
+    (DifferenceKind.SPELLING, DifferenceKind.KEY_SPELLING, DifferenceKind.OTHER_KEY, DifferenceKind.INSTANCE)
+)
 
 
 class Difference(msgspec.Struct, frozen=True):
     """One pair of the selector, and what there is instead; ``letters`` counts edits where spelling is what differs."""
 
-    kind: Kind
+    kind: DifferenceKind
     key: str
     wanted: str
     found_key: str = ""
@@ -102,10 +104,10 @@ def near_miss(selector: Mapping[str, str], shape: Shape, *, name: str = "") -> N
     spare = {key: value for key, value in labels.items() if key not in selector}
     differences = tuple(_difference(key, value, labels, spare) for key, value in wrong)
     close = all(difference.kind in _TELLING for difference in differences)
-    related = len(wrong) == 1 and differences[0].kind is Kind.RELATED
+    related = len(wrong) == 1 and differences[0].kind is DifferenceKind.RELATED
     if not close and not related and not (len(wrong) == 1 < len(selector)):
         return None
-    if all(difference.kind is Kind.INSTANCE for difference in differences) and len(wrong) == len(selector):
+    if all(difference.kind is DifferenceKind.INSTANCE for difference in differences) and len(wrong) == len(selector):
         return None  # no other label of the selector matches
     return NearMiss(shape, differences, sum(difference.cost for difference in differences))
 
@@ -121,21 +123,21 @@ def _another_application(wrong: list[tuple[str, str]], shape: Shape, name: str) 
 
 def _difference(key: str, wanted: str, labels: Mapping[str, str], spare: Mapping[str, str]) -> Difference:
     if key in INSTANCE_LABELS:
-        return Difference(Kind.INSTANCE, key, wanted)
+        return Difference(DifferenceKind.INSTANCE, key, wanted)
     found = labels.get(key)
     if found is not None:
         letters = misspelt(wanted, found)
         if letters is not None:
-            return Difference(Kind.SPELLING, key, wanted, key, found, letters)
-        kind = Kind.RELATED if related(wanted, found) else Kind.VALUE
+            return Difference(DifferenceKind.SPELLING, key, wanted, key, found, letters)
+        kind = DifferenceKind.RELATED if related(wanted, found) else DifferenceKind.VALUE
         return Difference(kind, key, wanted, key, found)
     same_value = [other for other, value in spare.items() if value == wanted]
     for other in same_value:
         if same_key(key, other):
-            return Difference(Kind.KEY_SPELLING, key, wanted, other, wanted, misspelt(key, other) or 0)
+            return Difference(DifferenceKind.KEY_SPELLING, key, wanted, other, wanted, misspelt(key, other) or 0)
     if same_value and not _common(wanted):
-        return Difference(Kind.OTHER_KEY, key, wanted, same_value[0], wanted)
-    return Difference(Kind.MISSING, key, wanted)
+        return Difference(DifferenceKind.OTHER_KEY, key, wanted, same_value[0], wanted)
+    return Difference(DifferenceKind.MISSING, key, wanted)
 
 
 # --- texts -----------------------------------------------------------------------------------------

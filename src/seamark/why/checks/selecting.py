@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from seamark.why.case import Case, listed, pairs, plural
-from seamark.why.checks.near import FAR, Kind, NearMiss
+from seamark.why.checks.near import FAR, DifferenceKind, NearMiss
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, look, merge_patch, scale
 from seamark.why.views import AnyWorkload, Pod, Service
@@ -15,9 +15,9 @@ from seamark.why.world import Shape
 _FEW = 3
 
 _CODES = {
-    Kind.SPELLING: Code.SELECTOR_VALUE_TYPO,
-    Kind.KEY_SPELLING: Code.SELECTOR_KEY_TYPO,
-    Kind.OTHER_KEY: Code.SELECTOR_OTHER_KEY,
+    DifferenceKind.SPELLING: Code.SELECTOR_VALUE_TYPO,
+    DifferenceKind.KEY_SPELLING: Code.SELECTOR_KEY_TYPO,
+    DifferenceKind.OTHER_KEY: Code.SELECTOR_OTHER_KEY,
 }
 
 
@@ -114,7 +114,7 @@ def _near(case: Case, misses: list[NearMiss]) -> Finding:
     patch = {"spec": {"selector": best.corrected(case.service.spec.selector or {})}}
     others = tuple(f"also close: {_who(miss.shape)} with {pairs(miss.shape.labels)}" for miss in misses[1:])
     label = ", ".join(f"{each.key}={each.wanted}" for each in best.differences)
-    alternative = "" if best.first.kind is Kind.INSTANCE else f" (or give the Pods {label} instead)"
+    alternative = "" if best.first.kind is DifferenceKind.INSTANCE else f" (or give the Pods {label} instead)"
     return Finding(
         _CODES.get(best.first.kind, Code.SELECTOR_ONE_LABEL_OFF),
         Severity.ERROR,
@@ -136,18 +136,18 @@ def _near_sentence(case: Case, miss: NearMiss) -> str:
     no_match = f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}"
     rest = "" if len(miss.differences) == 1 else f" (and {miss.differences[1].key} differs as well)"
     match first.kind:
-        case Kind.SPELLING:
+        case DifferenceKind.SPELLING:
             return f"{no_match}; {who} {has} {first.key}={first.found}, {_letters(first.letters)}{rest}."
-        case Kind.KEY_SPELLING:
+        case DifferenceKind.KEY_SPELLING:
             return f"{no_match}; {who} {has} it under the key {first.found_key}, not {first.key}{rest}."
-        case Kind.OTHER_KEY:
+        case DifferenceKind.OTHER_KEY:
             return f"{no_match}; {who} {has} that value under another key: {first.found_key}={first.found}{rest}."
-        case Kind.INSTANCE:
+        case DifferenceKind.INSTANCE:
             return (
                 f"The selector pins {first.key}={first.wanted}, which changes with every rollout;"
                 f" {who} {'matches' if has == 'has' else 'match'} the rest{rest}."
             )
-        case Kind.MISSING:
+        case DifferenceKind.MISSING:
             return f"{no_match}; {who} {has} all of it but the label {first.key} (wanted: {first.wanted})."
     lead = "the rest of it, but " if len(case.service.spec.selector or {}) > 1 else ""
     return f"{no_match}; {who} {has} {lead}{first.key}={first.found} instead of {first.key}={first.wanted}."
