@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+from own_rights import OwnRights
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
@@ -27,6 +28,8 @@ class OwnCluster:
         self.network = ServiceNetwork()
         self.store = store
         self.managers = []  # those at work
+        self.rights = OwnRights()
+        more = {"authorizer": self.rights, **more}
         self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock, **more)
         self.cluster = self.api.cluster("kubectl")
 
@@ -73,6 +76,7 @@ class OwnCluster:
     async def until(self, ask, true=bool):
         """What ``ask`` comes to once it is ``true``."""
         while not true(found := await ask()):
+            self.rights.check()
             await asyncio.sleep(0.005)
         return found
 
@@ -80,6 +84,7 @@ class OwnCluster:
         """Let everything happen that happens without time passing."""
         quiet, revision = 0, -1
         while quiet < 2:
+            self.rights.check()
             await drained(self.store)
             for manager in self.managers:
                 for recorder in manager.recorders:
@@ -118,6 +123,7 @@ async def own_cluster(**more):
         own = OwnCluster(store, **more)
         following = await own.prepare()
         yield own
+        own.rights.check()
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
     finally:

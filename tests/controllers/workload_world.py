@@ -5,6 +5,7 @@ import contextlib
 
 from own_cluster import managed
 
+from own_rights import OwnRights
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
@@ -50,12 +51,12 @@ RESOURCES = {
 
 
 class Controllers:
-    """The controllers of one process."""
+    """The controllers of one process; those of workloads write ``through`` a cluster, the others have their own."""
 
-    def __init__(self, through, clock):
+    def __init__(self, through, clock, cluster_for):
         self.manager = Manager(Informers(through), clock=clock or SYSTEM_CLOCK)
         add_workloads(self.manager, through, batch=0.0)
-        add_cleaning(self.manager, lambda component: through, Kinds())
+        add_cleaning(self.manager, cluster_for, Kinds())
 
     def nudge(self, controller, key):
         """Have a controller look at something, though nothing has changed."""
@@ -69,8 +70,9 @@ class Controllers:
 
 
 class World:
-    def __init__(self, api, store):
+    def __init__(self, api, store, rights):
         self.api = api
+        self.rights = rights
         self._store = store
         self.cluster = api.cluster("tester")
         self.made = []  # every Pod that was ever created, by name
@@ -118,6 +120,7 @@ class World:
             answer = await question()
             if (answer == expected[0]) if expected else answer:
                 return answer
+            self.rights.check()
             await asyncio.sleep(0.01)
 
     async def quiet(self, seconds=0.25):
@@ -146,16 +149,17 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
     store = open_store("memory:")
     await store.open()
     timing = {"clock": clock} if clock else {}
-    api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry(), **timing)
+    rights = OwnRights()
+    api = ApiServer(store, network=ServiceNetwork(), tokens={}, metrics=Registry(), authorizer=rights, **timing)
     await api.load()
     following = asyncio.create_task(api.follow())
-    here = World(api, store)
+    here = World(api, store, rights)
     try:
         await bootstrap.make_namespaces(here.cluster)
         watching = asyncio.create_task(here._watch_pods())
         async with contextlib.AsyncExitStack() as stack:
             if controllers:
-                here.controllers = Controllers(through(api.cluster("kube-controller-manager")), clock)
+                here.controllers = Controllers(through(api.cluster("kube-controller-manager")), clock, api.cluster)
                 await stack.enter_async_context(here.controllers.running())
             if kubelet:
                 if clock:
@@ -163,6 +167,7 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
                 tended = simulated_kubelet(api.cluster("kubelet"), **kubelet_options)
                 here.kubelet = await stack.enter_async_context(tended)
             yield here
+            rights.check()
         watching.cancel()
     finally:
         following.cancel()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 
+from own_rights import OwnRights
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
@@ -53,7 +54,8 @@ class Flaky:
 class World:
     """A cluster in virtual time, and the simulation that runs on it."""
 
-    def __init__(self, api, clock):
+    def __init__(self, api, clock, rights):
+        self.rights = rights
         self.api = api
         self.clock = clock
         self.cluster = api.cluster("test")
@@ -94,6 +96,7 @@ class World:
         """Until everything has happened that can happen without time passing."""
         quiet = 0
         while quiet < 2:
+            self.rights.check()
             await asyncio.sleep(0.001)
             quiet = quiet + 1 if await self._quiet() else 0
 
@@ -181,7 +184,7 @@ def shown(pod):
 async def world():
     store = open_store("memory:")
     await store.open()
-    clock = VirtualClock()
+    clock, rights = VirtualClock(), OwnRights()
     api = ApiServer(
         store,
         network=ServiceNetwork(),
@@ -189,10 +192,11 @@ async def world():
         metrics=Registry(),
         clock=clock,
         chance=random.Random(0),
+        authorizer=rights,
     )
     await api.load()
     following = asyncio.create_task(api.follow())
-    made = World(api, clock)
+    made = World(api, clock, rights)
     try:
         await bootstrap.make_namespaces(made.cluster)
         yield made

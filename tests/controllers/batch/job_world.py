@@ -23,10 +23,10 @@ class JobWorld:
 
     @contextlib.asynccontextmanager
     async def controlled(self, through=None):
-        through = through or self.own.api.cluster("controllers")
+        through = through or self.own.api.cluster("kube-controller-manager")
         manager = Manager(Informers(through, clock=self.clock), clock=self.clock)
         add_workloads(manager, through, batch=0.0)
-        add_cleaning(manager, lambda _: through, self.own.api.kinds)
+        add_cleaning(manager, self.own.api.cluster, self.own.api.kinds)
         async with self.own.managed(manager):
             yield manager
 

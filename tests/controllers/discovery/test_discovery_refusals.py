@@ -22,7 +22,7 @@ async def own():
 
 @contextlib.asynccontextmanager
 async def discovering(own):
-    cluster = own.api.cluster("controllers")
+    cluster = own.api.cluster("endpoint-controllers")
     manager = Manager(Informers(cluster))
     add_discovery(manager, cluster)
     async with own.managed(manager):

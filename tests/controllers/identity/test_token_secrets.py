@@ -17,7 +17,7 @@ async def own():
     async with own_cluster() as cluster:
         manager = Manager(Informers(cluster.api.cluster("controllers")), clock=cluster.clock)
         issue = cluster.api.accounts.issue_legacy
-        manager.add(TokenSecrets(manager, cluster.api.cluster("tokens"), issue=issue, authority="the CA"))
+        manager.add(TokenSecrets(manager, cluster.api.cluster("tokens-controller"), issue=issue, authority="the CA"))
         async with cluster.managed(manager):
             yield cluster
 

@@ -325,11 +325,11 @@ async def test_one_that_cannot_be_served_keeps_nobody_else_waiting():
 
 async def test_a_controller_that_takes_over_goes_on_where_the_other_was():
     async with world(controllers=False) as here:
-        first = Controllers(here.api.cluster("one"), None)
+        first = Controllers(here.api.cluster("one"), None, here.api.cluster)
         async with first.running():
             await here.create("ReplicaSet", "web", {**SPEC, "replicas": 40})
             await here.until(lambda: some_made(here))
-        second = Controllers(here.api.cluster("two"), None)
+        second = Controllers(here.api.cluster("two"), None, here.api.cluster)
         async with second.running():
             await here.until(ready(here), 40)
             await here.quiet()
@@ -341,7 +341,7 @@ async def some_made(here):
 
 
 async def test_two_controllers_at_once_end_with_the_right_number():
-    async with world() as here, Controllers(here.api.cluster("another"), None).running():
+    async with world() as here, Controllers(here.api.cluster("another"), None, here.api.cluster).running():
         await here.create("ReplicaSet", "web", SPEC)
         await here.until(ready(here), 3)
         await here.quiet()
