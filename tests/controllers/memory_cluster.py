@@ -42,7 +42,7 @@ class MemoryCluster:
         """What has been written of these kinds, as (verb, kind, name)."""
         return [write for write in self.writes if write[1] in (kinds or ("Endpoints", "EndpointSlice"))]
 
-    async def get(self, resource, name, *, namespace="", as_=dict):
+    async def get(self, resource, name, *, namespace="", subresource="", as_=dict):
         return msgspec.convert(copy.deepcopy(self._find(resource, namespace, name)), as_)
 
     async def list(self, resource, *, namespace="", labels="", fields="", as_=dict):

@@ -100,9 +100,11 @@ class Cluster(Protocol):
     """Read and write a cluster.  For ``list`` and ``watch``, ``namespace=""`` means all namespaces."""
 
     @overload
-    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
+    async def get(self, resource: Resource, name: str, *, namespace: str = "", subresource: str = "") -> Object: ...
     @overload
-    async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: type[T]) -> T: ...
+    async def get(
+        self, resource: Resource, name: str, *, namespace: str = "", subresource: str = "", as_: type[T]
+    ) -> T: ...
 
     @overload
     async def list(

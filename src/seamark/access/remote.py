@@ -107,8 +107,10 @@ class RemoteCluster:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: type[Any] = dict) -> Any:
-        path = resource.path(namespace=namespace, name=name)
+    async def get(
+        self, resource: Resource, name: str, *, namespace: str = "", subresource: str = "", as_: type[Any] = dict
+    ) -> Any:
+        path = resource.path(namespace=namespace, name=name, subresource=subresource)
         body = await self._transport.send(Request("GET", path))
         decoders = self._of(as_)
         with self._understanding(path, decoders.name):

@@ -56,9 +56,11 @@ class LocalCluster:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def get(self, resource: Resource, name: str, *, namespace: str = "", as_: Any = dict) -> Any:
+    async def get(
+        self, resource: Resource, name: str, *, namespace: str = "", subresource: str = "", as_: Any = dict
+    ) -> Any:
         try:
-            where = self._target("get", resource, namespace, name)
+            where = self._target("get", resource, namespace, name, subresource)
             found = self._operations.get(where)
             return _decoded(where.kind, found if isinstance(found, FOUND) else await found, as_)
         except StoreError as error:

@@ -6,6 +6,7 @@
 - ``storage``: gives PersistentVolumeClaims their volumes
 - ``policy``: counts for ResourceQuotas, and says what PodDisruptionBudgets allow
 - ``batch``: runs the Pods of Jobs, and makes the Jobs of CronJobs
+- ``autoscaling``: follows what Pods use, for HorizontalPodAutoscalers
 - ``housekeeping``: what else a cluster of our own needs: garbage collection, namespaces, addresses, Event expiry
 - ``identity``: the tokens that are kept in Secrets, and CertificateSigningRequests
 - ``settings``: the settings of all controllers

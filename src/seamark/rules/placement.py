@@ -114,12 +114,17 @@ def _parsed(encoded: bytes, namespace: str) -> Affinity:
     preferred = [(_weight(t), _pod_term(t.get("podAffinityTerm"), namespace)) for t in together.get(PREFERRED) or ()]
     preferred += [(-_weight(t), _pod_term(t.get("podAffinityTerm"), namespace)) for t in apart.get(PREFERRED) or ()]
     return Affinity(
-        nodes=None if required is None else tuple(_node_term(t) for t in required.get("nodeSelectorTerms") or ()),
+        nodes=None if required is None else node_terms(required),
         preferred_nodes=tuple((_weight(t), _node_term(t.get("preference") or {})) for t in nodes.get(PREFERRED) or ()),
         together=tuple(_pod_term(t, namespace) for t in together.get(REQUIRED) or ()),
         apart=tuple(_pod_term(t, namespace) for t in apart.get(REQUIRED) or ()),
         preferred_pods=tuple(preferred),
     )
+
+
+def node_terms(selector: Mapping[str, Any]) -> tuple[NodeTerm, ...]:
+    """The terms of a node selector; a node has to match one of them."""
+    return tuple(_node_term(term) for term in selector.get("nodeSelectorTerms") or ())
 
 
 def _weight(term: Mapping[str, Any]) -> int:

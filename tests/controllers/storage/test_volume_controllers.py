@@ -7,6 +7,8 @@ from own_cluster import own_cluster
 
 from seamark.access.informers import Informers
 from seamark.controllers.storage.binding_controller import BindingController
+from seamark.controllers.storage.ephemeral_controller import EphemeralController
+from seamark.controllers.storage.expansion_controller import ExpansionController
 from seamark.controllers.storage.matching import PROVISIONER, PROVISIONER_ANNOTATION
 from seamark.controllers.storage.protection_controller import ProtectionController
 from seamark.kinds.resource import EVENTS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
@@ -24,8 +26,10 @@ async def own():
 @contextlib.asynccontextmanager
 async def _bound(own):
     manager = Manager(Informers(own.api.cluster("controllers")), clock=own.clock)
-    manager.add(BindingController(manager, own.api.cluster("binder")))
-    manager.add(ProtectionController(manager, own.api.cluster("protection")))
+    manager.add(BindingController(manager, own.api.cluster("persistent-volume-binder")))
+    manager.add(EphemeralController(manager, own.api.cluster("ephemeral-volume-controller")))
+    manager.add(ExpansionController(manager, own.api.cluster("expand-controller")))
+    manager.add(ProtectionController(manager, own.api.cluster("pvc-protection-controller")))
     async with own.managed(manager):
         yield
 
@@ -171,3 +175,83 @@ async def test_a_claim_whose_volume_vanishes_is_lost(own):
     await own.cluster.delete(VOLUMES, "v")
     await phase_is(own, CLAIMS, "c", "Lost", "default")
     assert "has lost its PersistentVolume" in await told(own, "ClaimLost")
+
+
+# --- claims that Pods describe ---------------------------------------------------------------------------------------
+
+
+def described(**meta):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "s"}
+    return [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"metadata": meta, "spec": spec}}}]
+
+
+async def test_a_pod_gets_the_claim_that_it_describes(own):
+    await storage_class(own)
+    made = await pod(own, volumes=described(labels={"a": "b"}))
+    found = await phase_is(own, CLAIMS, "p-scratch", "Bound", "default")
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert found["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": "p",
+            "uid": made["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    await own.cluster.delete(CLAIMS, "p-scratch", namespace="default")
+
+    async def another():
+        now = await own.find(CLAIMS, "p-scratch", "default")
+        return now is not None and now["metadata"]["uid"] != found["metadata"]["uid"]
+
+    await own.until(another)
+
+
+async def test_a_claim_of_another_owner_is_not_taken(own):
+    await storage_class(own)
+    await claim(own, "p-scratch", storageClassName="s")
+    await own.quiet()
+    await pod(own, volumes=described())
+    await own.quiet()
+    told = [e for e in (await own.cluster.list(EVENTS)).items if e["involvedObject"]["kind"] == "Pod"]
+    assert [(e["reason"], e["message"]) for e in told] == [
+        (
+            "FailedBinding",
+            "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p (pod is not owner)",
+        )
+    ]
+
+
+# --- growing ---------------------------------------------------------------------------------------------------------
+
+
+async def grow(own, name="c", to="3Gi"):
+    larger = {"spec": {"resources": {"requests": {"storage": to}}}}
+    await own.cluster.patch(CLAIMS, name, larger, namespace="default")
+    await own.quiet()
+
+
+async def test_a_claim_and_its_volume_grow(own):
+    await storage_class(own, allowVolumeExpansion=True)
+    await claim(own, storageClassName="s")
+    await phase_is(own, CLAIMS, "c", "Bound", "default")
+    await own.quiet()
+    own.clock.now += 1  # Events of one moment share their name
+    await grow(own)
+    found = await own.find(CLAIMS, "c", "default")
+    assert found["status"]["capacity"] == {"storage": "3Gi"}
+    assert (await own.find(VOLUMES, found["spec"]["volumeName"]))["spec"]["capacity"] == {"storage": "3Gi"}
+    assert {"Resizing", "VolumeResizeSuccessful"} <= set(await own.reasons("c"))
+
+
+async def test_a_volume_made_by_hand_is_left_to_others(own):
+    await storage_class(own, allowVolumeExpansion=True)
+    await volume(own)
+    await claim(own, storageClassName="s", volumeName="v")
+    await phase_is(own, CLAIMS, "c", "Bound", "default")
+    await own.quiet()
+    await grow(own)
+    assert (await own.find(CLAIMS, "c", "default"))["status"]["capacity"] == {"storage": "1Gi"}
+    assert "ExternalExpanding" in await own.reasons("c")

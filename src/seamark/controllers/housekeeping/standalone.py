@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seamark.access.cluster import Cluster
+from seamark.controllers.autoscaling import autoscaler_controller
+from seamark.controllers.autoscaling.autoscaler_controller import AutoscalerController
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import NamespaceController
@@ -17,8 +19,15 @@ from seamark.controllers.policy.budgets import DisruptionController
 from seamark.controllers.policy.quotas import Quota, QuotaController
 from seamark.controllers.policy.stale_targets import StaleTargets
 from seamark.controllers.settings import SurroundingsSettings
-from seamark.controllers.storage import binding_controller, protection_controller
+from seamark.controllers.storage import (
+    binding_controller,
+    ephemeral_controller,
+    expansion_controller,
+    protection_controller,
+)
 from seamark.controllers.storage.binding_controller import BindingController
+from seamark.controllers.storage.ephemeral_controller import EphemeralController
+from seamark.controllers.storage.expansion_controller import ExpansionController
 from seamark.controllers.storage.protection_controller import ProtectionController
 from seamark.controllers.workloads.controllers import add_workloads
 from seamark.kinds.resource import RESOURCE_QUOTAS
@@ -35,14 +44,17 @@ def add_housekeeping(
     disruption = cluster_for(budgets.NAME)
     manager.add(DisruptionController(manager, disruption), StaleTargets(manager, disruption))
     manager.add(BindingController(manager, cluster_for(binding_controller.NAME)))
+    manager.add(EphemeralController(manager, cluster_for(ephemeral_controller.NAME)))
+    manager.add(ExpansionController(manager, cluster_for(expansion_controller.NAME)))
     manager.add(ProtectionController(manager, cluster_for(protection_controller.NAME)))
 
 
 def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds) -> None:
-    """Add garbage collection, namespace deletion and counting for quotas, after all other controllers.
+    """Add what deals with objects of all kinds, after all other controllers: cleaning up, quotas and autoscaling.
 
     ``kinds`` are those of the server, which may change.
     """
+    manager.add(AutoscalerController(manager, cluster_for(autoscaler_controller.NAME), kinds))
     manager.informers.of(RESOURCE_QUOTAS, as_=Quota)  # now, so that the next line takes this view of them
     everything = Everything(manager.informers, kinds)
     manager.add(

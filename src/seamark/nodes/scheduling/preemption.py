@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room
-from seamark.nodes.scheduling.schedule import Question, lasting
+from seamark.nodes.scheduling.schedule import Question, Reach, lasting
 from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.pod import Pod
 
@@ -30,12 +30,12 @@ class Preemption(msgspec.Struct, frozen=True):
     victims: tuple[Occupant, ...]
 
 
-def preempt(pod: Pod, occupancy: Occupancy, budgets: Iterable[Budget]) -> Preemption | None:
+def preempt(pod: Pod, occupancy: Occupancy, budgets: Iterable[Budget], reach: Reach = ()) -> Preemption | None:
     """Where a Pod that fits nowhere could go; None if that does not help, or is not allowed."""
     priority = pod.spec.priority
     if pod.spec.preemption_policy == NEVER or occupancy.lowest_priority >= priority:
         return None
-    question = Question(pod, occupancy)
+    question = Question(pod, occupancy, reach)
     listed = list(budgets)
     best: tuple[tuple[float, ...], Preemption] | None = None
     tried = 0
@@ -64,7 +64,7 @@ def _victims(
 
     def fits() -> bool:
         # Only a question about other Pods has another answer when these change.
-        asked = Question(question.pod, occupancy) if question.placed else question
+        asked = Question(question.pod, occupancy, question.reach) if question.placed else question
         return not asked.refuses(room)
 
     ordered = sorted(lower, key=lambda each: (-each.priority, each.since, each.key))

@@ -24,13 +24,14 @@ from seamark.nodes.scheduling.requests import HostPort
 from seamark.rules import placement
 from seamark.rules.objects.node import Taint
 from seamark.rules.objects.pod import Pod, SpreadConstraint
-from seamark.rules.placement import PodSet
+from seamark.rules.placement import NodeTerm, PodSet
 
 NO_NODES = "no nodes available to schedule pods"
 _UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "NoSchedule")
 _DISLIKE = 10  # the weight of a PreferNoSchedule taint, compared with the 1 to 100 of preferences
 
 Score = tuple[float, ...]
+Reach = Sequence[Sequence[NodeTerm]]  # for each volume that not all nodes can use: a node has to match one of its terms
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -41,11 +42,11 @@ class Decision(msgspec.Struct, frozen=True):
     hopes_for_space: bool = False
 
 
-def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
-    """Choose the node for a Pod."""
+def choose(pod: Pod, occupancy: Occupancy, reach: Reach = (), *, seed: int = 0) -> Decision:
+    """Choose the node for a Pod; ``reach`` says which nodes its volumes can be used on."""
     if not occupancy.rooms:
         return Decision(message=NO_NODES)
-    question = Question(pod, occupancy)
+    question = Question(pod, occupancy, reach)
     possible: list[Room] = []
     refusals: list[tuple[str, ...]] = []
     for room in occupancy.rooms.values():
@@ -72,7 +73,13 @@ def choose(pod: Pod, occupancy: Occupancy, *, seed: int = 0) -> Decision:
 
 
 # Reasons that only a change of Nodes or of the Pod itself can remove.
-_LASTING = ("node(s) didn't match Pod's node affinity/selector", "node(s) were unschedulable", "node(s) were not ready")
+_OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
+_LASTING = (
+    "node(s) didn't match Pod's node affinity/selector",
+    "node(s) were unschedulable",
+    "node(s) were not ready",
+    _OUT_OF_REACH,
+)
 
 
 def _unschedulable(nodes: int, refusals: Sequence[tuple[str, ...]]) -> Decision:
@@ -90,8 +97,8 @@ def lasting(reasons: Sequence[str]) -> bool:
 class Question:
     """One Pod and the occupancy; values that are the same for all nodes are computed once."""
 
-    def __init__(self, pod: Pod, occupancy: Occupancy) -> None:
-        self.pod, self.occupancy = pod, occupancy
+    def __init__(self, pod: Pod, occupancy: Occupancy, reach: Reach = ()) -> None:
+        self.pod, self.occupancy, self.reach = pod, occupancy, reach
         spec = pod.spec
         self.wanted = placement.affinity_of(spec.affinity, pod.metadata.namespace)
         self.needs = [(name, much) for name, much in requests.requested(pod).items() if much]
@@ -130,8 +137,11 @@ class Question:
             return ("node(s) didn't match Pod's node affinity/selector",)
         if self.ports and self._occupied(room.ports):
             return ("node(s) didn't have free ports for the requested pod ports",)
-        short = self._short(room)
-        return short or (self._misplaced(room) if self.placed else ())
+        if short := self._short(room):
+            return short
+        if self.reach and not all(any(term.matches(room.node) for term in terms) for terms in self.reach):
+            return (_OUT_OF_REACH,)
+        return self._misplaced(room) if self.placed else ()
 
     def _closed(self, room: Room) -> tuple[str, ...]:
         node, tolerations = room.node, self.pod.spec.tolerations

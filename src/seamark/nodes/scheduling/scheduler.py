@@ -25,7 +25,7 @@ from seamark.kinds.values import times
 from seamark.nodes.scheduling import schedule
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, occupant
 from seamark.nodes.scheduling.preemption import Preemption, preempt
-from seamark.nodes.scheduling.schedule import Decision
+from seamark.nodes.scheduling.schedule import Decision, Reach
 from seamark.nodes.simulated.evictions import disrupt
 from seamark.nodes.simulated.kubelet import RETRY
 from seamark.nodes.simulated.settings import NodeSettings
@@ -34,7 +34,8 @@ from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
-from seamark.rules.objects.storage import Claim
+from seamark.rules.objects.storage import Claim, Volume
+from seamark.rules.placement import node_terms
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -59,6 +60,7 @@ class Scheduler(Controller):
         namespaces: Informer[Namespace],
         budgets: Informer[Budget],
         claims: Informer[Claim],
+        volumes: Informer[Volume],
         settings: NodeSettings,
     ) -> None:
         super().__init__("scheduler", manager, workers=settings.workers, retry=RETRY)
@@ -68,6 +70,7 @@ class Scheduler(Controller):
         self._pods = self.watch(pods, self._pod_changed)
         self._budgets = self.watch(budgets, lambda key, old, new: None)
         self._claims = self.watch(claims, self._claim_changed)
+        self._volumes = self.watch(volumes, lambda key, old, new: None)
         self._waiting: dict[Key, set[Key]] = {}  # claim → the Pods that wait for its volume
         self._settings = settings
         self._events = manager.recorder(cluster, settings.scheduler)
@@ -220,11 +223,12 @@ class Scheduler(Controller):
         ahead = [each for each in self._nominated.values() if each.key != key and each.priority >= priority]
         for each in ahead:
             self.occupancy.put(each)
+        reach = self._reach(pod) if pod.spec.volumes else ()
         try:
-            decision = schedule.choose(pod, self.occupancy, seed=self._settings.seed)
+            decision = schedule.choose(pod, self.occupancy, reach, seed=self._settings.seed)
             if decision.node or not decision.hopes_for_space or self._waits_for_victims(pod):
                 return decision, None
-            return decision, preempt(pod, self.occupancy, self._budgets.objects())
+            return decision, preempt(pod, self.occupancy, self._budgets.objects(), reach)
         finally:
             for each in ahead:
                 self.occupancy.remove(each.key)
@@ -261,6 +265,12 @@ class Scheduler(Controller):
             helpless = f"{len(self.occupancy.rooms)} Preemption is not helpful for scheduling."
             return f"{none}: {wrong}. preemption: {none}: {helpless}"
         return ""
+
+    def _reach(self, pod: Pod) -> Reach:
+        """Which nodes the Pod's volumes can be used on; a volume that names none can be used on all."""
+        claims = [claim for key in pod.claims if (claim := self._claims.by_key(key)) is not None]
+        volumes = [self._volumes.by_key(claim.spec.volume_name) for claim in claims]
+        return [node_terms(v.spec.node_affinity["required"]) for v in volumes if v is not None and v.tied]
 
     async def _bind(self, pod: Pod, node: str) -> None:
         meta = pod.metadata
@@ -369,5 +379,6 @@ def _kind(pod: Pod) -> Kind:
             spec.overhead,
             spec.priority,
             spec.preemption_policy,
+            [volume.persistent_volume_claim or meta.name for volume in spec.volumes if volume.of_claim],
         )
     )

@@ -17,7 +17,15 @@ import asyncio
 
 from seamark.access.backoff import patiently
 from seamark.access.cluster import Cluster
-from seamark.kinds.resource import LEASES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, POD_DISRUPTION_BUDGETS, PODS
+from seamark.kinds.resource import (
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+)
 from seamark.kinds.wellknown import NOT_READY_TAINT
 from seamark.nodes.scheduling.scheduler import Scheduler
 from seamark.nodes.simulated import registration
@@ -34,7 +42,7 @@ from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
-from seamark.rules.objects.storage import Claim
+from seamark.rules.objects.storage import Claim, Volume
 from seamark.runtime.following import Derived
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -79,6 +87,7 @@ class Simulation(Derived):
             namespaces=namespaces,
             budgets=informers.of(POD_DISRUPTION_BUDGETS, as_=Budget),
             claims=informers.of(PERSISTENT_VOLUME_CLAIMS, as_=Claim),
+            volumes=informers.of(PERSISTENT_VOLUMES, as_=Volume),
             settings=settings,
         )
         silence = Silence(

@@ -81,6 +81,10 @@ class PodVolume(View, frozen=True):
     persistent_volume_claim: ClaimName | None = None
     ephemeral: dict[str, Any] | None = None
 
+    @property
+    def of_claim(self) -> bool:
+        return self.persistent_volume_claim is not None or self.ephemeral is not None
+
 
 class PodSpec(View, frozen=True):
     node_name: str = ""

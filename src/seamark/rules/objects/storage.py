@@ -24,6 +24,7 @@ class ClaimStatus(View, frozen=True):
     phase: str = ""
     access_modes: tuple[str, ...] = ()
     capacity: dict[str, str] = msgspec.field(default_factory=dict)
+    conditions: tuple[dict[str, Any], ...] = ()
 
 
 class Claim(ObjectView, frozen=True):
@@ -53,6 +54,7 @@ class VolumeSpec(View, frozen=True):
     persistent_volume_reclaim_policy: str = "Retain"
     storage_class_name: str = ""
     volume_mode: str | None = None
+    node_affinity: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class VolumeStatus(View, frozen=True):
@@ -70,6 +72,11 @@ class Volume(ObjectView, frozen=True):
         return self.metadata.annotations.get(CLASS_ANNOTATION) or self.spec.storage_class_name
 
     @property
+    def tied(self) -> bool:
+        """Whether it can be used on some nodes only."""
+        return bool(self.spec.node_affinity.get("required"))
+
+    @property
     def claim(self) -> str:
         """The key of the claim that has it, or may have it; empty if any may."""
         found = self.spec.claim_ref
@@ -81,6 +88,7 @@ class StorageClass(ObjectView, frozen=True):
     reclaim_policy: str = "Delete"
     volume_binding_mode: str = "Immediate"
     mount_options: tuple[str, ...] = ()
+    allow_volume_expansion: bool = False
 
     @property
     def default(self) -> bool:

@@ -1,0 +1,236 @@
+"""HorizontalPodAutoscalers in a cluster, with and without a metrics API."""
+
+import contextlib
+
+import pytest
+from own_cluster import own_cluster
+
+from seamark.access.informers import Informers
+from seamark.controllers.autoscaling.autoscaler import POD_METRICS
+from seamark.controllers.autoscaling.autoscaler_controller import NAME, AutoscalerController
+from seamark.kinds.dynamic import DynamicKind
+from seamark.kinds.language import shapes
+from seamark.kinds.resource import AUTOSCALERS, AUTOSCALERS_V1, DEPLOYMENTS, EVENTS, PODS
+from seamark.kinds.values import times
+from seamark.runtime.manager import Manager
+
+LABELS = {"app": "web"}
+CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+METRICS = "io.k8s.metrics.v1beta1.PodMetrics"
+
+
+def metrics_kind():
+    facts = {
+        METRICS: {
+            "apiVersion": "string drop",
+            "kind": "string drop",
+            "metadata": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta fill",
+            "timestamp": "string drop",
+            "window": "string drop",
+            "containers": "any drop",
+        }
+    }
+    return DynamicKind(POD_METRICS, shapes.Shapes(facts, shapes.load())[METRICS])
+
+
+class Scaled:
+    """A Deployment whose Pods a test makes and measures, and its autoscaler."""
+
+    def __init__(self, own):
+        self.own, self.cluster = own, own.cluster
+
+    async def deployment(self, replicas):
+        template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template}
+        await self.cluster.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec}, namespace="default")
+        await self.cluster.patch(
+            DEPLOYMENTS, "web", {"status": {"replicas": replicas}}, namespace="default", subresource="status"
+        )
+
+    async def pod(self, name, *, used=None):
+        long_ago = times.text(self.own.clock.time() - 3600)
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        pod = {"metadata": {"name": name, "labels": LABELS}, "spec": {"nodeName": "n", "containers": [container]}}
+        await self.cluster.create(PODS, pod, namespace="default")
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": long_ago}
+        status = {"phase": "Running", "startTime": long_ago, "conditions": [ready]}
+        await self.cluster.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
+        if used is not None:
+            await self.measure(name, used)
+
+    async def measure(self, name, used):
+        measured = {
+            "metadata": {"name": name, "labels": LABELS},
+            "timestamp": times.text(self.own.clock.time()),
+            "window": "30s",
+            "containers": [{"name": "c", "usage": {"cpu": used, "memory": "100Mi"}}],
+        }
+        with contextlib.suppress(LookupError):
+            if await self.own.find(POD_METRICS, name, "default"):
+                await self.cluster.delete(POD_METRICS, name, namespace="default")
+        await self.cluster.create(POD_METRICS, measured, namespace="default")
+
+    async def autoscaler(self, *, metrics=(CPU,), most=10, target="web", kind="Deployment", **spec):
+        ref = {"apiVersion": "apps/v1", "kind": kind, "name": target}
+        body = {"scaleTargetRef": ref, "maxReplicas": most, "metrics": list(metrics), **spec}
+        await self.cluster.create(AUTOSCALERS, {"metadata": {"name": "web"}, "spec": body}, namespace="default")
+        await self.own.quiet()
+
+    async def after(self, seconds):
+        await self.own.clock.advance(seconds, self.own.quiet)
+
+    async def replicas(self):
+        return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default"))["spec"]["replicas"]
+
+    async def status(self):
+        return (await self.cluster.get(AUTOSCALERS, "web", namespace="default"))["status"]
+
+    async def conditions(self):
+        return {c["type"]: (c["status"], c["reason"]) for c in (await self.status()).get("conditions") or ()}
+
+    async def told(self, reason):
+        events = (await self.cluster.list(EVENTS)).items
+        return [event["message"] for event in events if event["reason"] == reason]
+
+
+@contextlib.asynccontextmanager
+async def scaled(*, metrics=True):
+    async with own_cluster() as own:
+        if metrics:
+            await own.api.add_kind(metrics_kind())
+        manager = Manager(Informers(own.api.cluster("informers")), clock=own.clock)
+        manager.add(AutoscalerController(manager, own.api.cluster(NAME), own.api.kinds))
+        async with own.managed(manager):
+            yield Scaled(own)
+
+
+async def test_without_a_metrics_api_nothing_is_scaled_and_the_reason_is_told():
+    async with scaled(metrics=False) as here:
+        await here.deployment(2)
+        await here.pod("p")
+        await here.autoscaler()
+        assert await here.replicas() == 2
+        assert await here.conditions() == {
+            "AbleToScale": ("True", "SucceededGetScale"),
+            "ScalingActive": ("False", "FailedGetResourceMetric"),
+        }
+        lacking = (
+            "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from "
+            "resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"
+        )
+        status = await here.status()
+        assert status["conditions"][1]["message"] == f"the HPA was unable to compute the replica count: {lacking}"
+        assert (status["currentReplicas"], status["desiredReplicas"]) == (2, 0)
+        assert await here.told("FailedGetResourceMetric") == [lacking]
+        outer = (
+            f"invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {lacking}"
+        )
+        assert await here.told("FailedComputeMetricsReplicas") == [outer]
+
+
+async def test_a_workload_grows_with_its_use_and_shrinks_when_it_was_low_for_long():
+    async with scaled() as here:
+        await here.deployment(2)
+        for name in ("p", "q"):
+            await here.pod(name, used="800m")
+        await here.autoscaler()
+        assert await here.replicas() == 4
+        status = await here.status()
+        assert (status["currentReplicas"], status["desiredReplicas"]) == (2, 4)
+        assert status["currentMetrics"] == [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "current": {"averageUtilization": 80, "averageValue": "800m"}},
+            }
+        ]
+        assert "lastScaleTime" in status
+        assert await here.conditions() == {
+            "AbleToScale": ("True", "SucceededRescale"),
+            "ScalingActive": ("True", "ValidMetricFound"),
+            "ScalingLimited": ("False", "DesiredWithinRange"),
+        }
+        why = "cpu resource utilization (percentage of request) above target"
+        assert await here.told("SuccessfulRescale") == [f"New size: 4; reason: {why}"]
+        for name in ("p", "q"):
+            await here.measure(name, "100m")
+        await here.after(15)
+        assert await here.replicas() == 4
+        assert (await here.conditions())["AbleToScale"] == ("True", "ScaleDownStabilized")
+        await here.after(300)
+        assert await here.replicas() == 1
+        assert "New size: 1; reason: All metrics below target" in await here.told("SuccessfulRescale")
+
+
+async def test_the_highest_of_several_metrics_counts_and_one_that_fails_forbids_shrinking():
+    memory = {
+        "type": "Resource",
+        "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "50Mi"}},
+    }
+    custom = {
+        "type": "Pods",
+        "pods": {"metric": {"name": "hits"}, "target": {"type": "AverageValue", "averageValue": "1"}},
+    }
+    async with scaled() as here:
+        await here.deployment(3)
+        for name in ("p", "q", "r"):
+            await here.pod(name, used="500m")
+        await here.autoscaler(metrics=[CPU, memory, custom])
+        assert await here.replicas() == 6
+        assert (await here.status())["currentMetrics"][1:] == [
+            {"type": "Resource", "resource": {"name": "memory", "current": {"averageValue": "104857600"}}},
+            {"type": ""},
+        ]
+        [lacking] = await here.told("FailedGetPodsMetric")
+        assert lacking.startswith("unable to get metric hits: unable to fetch metrics from custom metrics API")
+        await here.cluster.patch(AUTOSCALERS, "web", {"spec": {"metrics": [CPU, custom]}}, namespace="default")
+        for name in ("p", "q", "r"):
+            await here.measure(name, "1m")
+        await here.after(600)
+        assert await here.replicas() == 6
+        assert (await here.conditions())["ScalingActive"] == ("False", "FailedGetPodsMetric")
+
+
+async def test_bounds_act_without_metrics_and_zero_replicas_switch_off():
+    async with scaled(metrics=False) as here:
+        await here.deployment(20)
+        await here.autoscaler(most=5, minReplicas=2)
+        assert await here.replicas() == 5
+        assert await here.told("SuccessfulRescale") == [
+            "New size: 5; reason: Current number of replicas above Spec.MaxReplicas"
+        ]
+        await here.cluster.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}}, namespace="default")
+        await here.after(15)
+        assert await here.replicas() == 2
+        await here.cluster.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 0}}, namespace="default")
+        await here.after(15)
+        assert await here.replicas() == 0
+        assert (await here.conditions())["ScalingActive"] == ("False", "ScalingDisabled")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "sentence"),
+    [
+        ("gone", "Deployment", 'deployments.apps "gone" not found'),
+        ("web", "Nonsense", 'no matches for kind "Nonsense" in version "apps/v1"'),
+    ],
+)
+async def test_a_target_that_cannot_be_scaled_is_told(target, kind, sentence):
+    async with scaled() as here:
+        await here.autoscaler(target=target, kind=kind)
+        assert await here.conditions() == {"AbleToScale": ("False", "FailedGetScale")}
+        [told] = await here.told("FailedGetScale")
+        assert told.endswith(sentence)
+
+
+async def test_the_old_version_is_followed_as_well():
+    async with scaled() as here:
+        await here.deployment(1)
+        await here.pod("p", used="1")
+        ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        spec = {"scaleTargetRef": ref, "maxReplicas": 3, "targetCPUUtilizationPercentage": 10}
+        await here.cluster.create(AUTOSCALERS_V1, {"metadata": {"name": "web"}, "spec": spec}, namespace="default")
+        await here.own.quiet()
+        assert await here.replicas() == 3
+        assert (await here.conditions())["ScalingLimited"] == ("True", "TooManyReplicas")
+        shown = await here.cluster.get(AUTOSCALERS_V1, "web", namespace="default")
+        assert shown["status"]["currentCPUUtilizationPercentage"] == 100
