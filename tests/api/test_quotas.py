@@ -6,6 +6,8 @@ import uuid
 import pytest
 from served import served
 
+from seamark.store.sqlite.engine import SqliteStore
+
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 HARD = {"configmaps": "10"}
@@ -36,6 +38,21 @@ async def test_many_at_once_on_one_server(api):
     assert await flood(api, "a", 40) == 10
     assert await used(api) == {"configmaps": "10"}
     assert await used(api, "wide") == {"configmaps": "10", "secrets": "0"}
+
+
+async def test_many_at_once_are_written_at_the_first_try(monkeypatch):
+    tries = []
+    commit = SqliteStore.commit
+
+    async def counted(self, writes):
+        tries.append(writes)
+        return await commit(self, writes)
+
+    async with served() as api:
+        await make_quota(api, hard={"configmaps": "100"})
+        monkeypatch.setattr(SqliteStore, "commit", counted)
+        assert await flood(api, "a", 40) == 40
+    assert len(tries) == 40
 
 
 async def test_many_at_once_on_two_servers(etcd):

@@ -71,6 +71,7 @@ class Chain(NamedTuple):
 
     awaits: Plugins
     mutate: Plugins
+    contends: Plugins
     validate: Plugins
 
 
@@ -141,6 +142,10 @@ class Admission:
             if (later := plugin.mutate(request)) is not None:
                 await later
 
+    def contends(self, request: Request) -> bool:
+        """Whether the write also changes an object that other creations in its namespace change."""
+        return any(plugin.contends(request) for plugin in self._chain(request).contends)
+
     async def validate(self, request: Request) -> None:
         """Raise if the complete object may not be written; collects what is to be written with it."""
         request.also.clear()
@@ -156,6 +161,7 @@ class Admission:
             chain = self._chains[key] = Chain(
                 tuple(plugin for plugin in asked if type(plugin).awaits is not Plugin.awaits),
                 tuple(plugin for plugin in asked if type(plugin).mutate is not Plugin.mutate),
+                tuple(plugin for plugin in asked if type(plugin).contends is not Plugin.contends),
                 tuple(plugin for plugin in asked if type(plugin).validate is not Plugin.validate),
             )
         return chain

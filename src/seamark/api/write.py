@@ -16,6 +16,7 @@ committed in the object's own transaction, so nothing has to be undone when a wr
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 from collections.abc import Callable
 from os import urandom
@@ -107,6 +108,7 @@ class Writer:
             await self._cache.arrival(needed.resource, path, needed.seconds)
         await self._admission.mutate(request)
         generated = not meta.get("name") and bool(meta.get("generateName"))
+        unprepared = copy.deepcopy(obj) if generated and kind.named_inside else None
         for attempt in range(GENERATE_ATTEMPTS):
             if generated:
                 meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
@@ -117,12 +119,22 @@ class Writer:
                     if meta.get("generateName"):
                         raise no_unique_name(error) from None
                     raise
+                if unprepared is not None:
+                    obj.update(copy.deepcopy(unprepared))
+                    meta = obj["metadata"]
         raise AssertionError("the loop above returns or raises")
 
     async def _create(self, request: Request, caller: Caller) -> Written:
         kind, obj = request.kind, request.obj
         self._stamp(obj["metadata"], caller.now)
         kind.prepare_create(obj)
+        if not caller.dry_run and self._admission.contends(request):
+            # Of all that use the same quota at once, only one could be written at the first try.
+            async with self._turns.take("contended", request.namespace):
+                return await self._create_patiently(request, caller)
+        return await self._create_patiently(request, caller)
+
+    async def _create_patiently(self, request: Request, caller: Caller) -> Written:
         try:
             return await self._try_create(request, caller)
         except Mismatch as error:

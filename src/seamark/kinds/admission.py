@@ -128,6 +128,10 @@ class Plugin:
         """
         return None
 
+    def contends(self, request: Request) -> bool:
+        """Whether ``validate`` changes an object that other creations in the namespace change too."""
+        return False
+
     def validate(self, request: Request) -> Awaitable[None] | None:
         """Raise if the object may not be written; the object is complete and valid, and must not be edited."""
         return None

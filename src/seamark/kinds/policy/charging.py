@@ -29,6 +29,11 @@ class ResourceQuotas(Plugin):
             return kind.resource.namespaced and not part
         return (kind.resource, part) in _CHARGED_UPDATES
 
+    def contends(self, request: Request) -> bool:
+        resource = request.kind.resource
+        quotas = request.others.all(RESOURCE_QUOTAS, request.namespace)
+        return any(counted_by(resource, (quota["status"].get("hard") or {}).keys()) for quota in quotas)
+
     def validate(self, request: Request) -> None:
         resource, obj, old = request.kind.resource, request.obj, request.old
         charged: list[tuple[Object, bool]] = []
