@@ -120,6 +120,8 @@ class Kind:
     def prepare_create(self, obj: Object) -> None:
         """Remove the fields that a creation cannot set (status), and set the first generation."""
 
+    named_inside: ClassVar[bool] = False  # whether ``prepare_create`` copies the name or uid to other places
+
     allocates: ClassVar[bool] = False  # whether objects take addresses and ports by the two methods below
 
     def allocate(self, obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:

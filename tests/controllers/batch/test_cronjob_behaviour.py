@@ -128,6 +128,7 @@ async def test_a_time_that_was_missed_by_too_much_is_not_made_up_for():
         async with world.controlled():
             await world.settle()
             assert await world.jobs() == []
+            assert await world.told("late") == []  # as in Kubernetes, a time before the deadline is not even looked at
 
 
 async def test_many_missed_times_are_one_job_and_a_warning():

@@ -1,5 +1,7 @@
 """Jobs on a real API server in virtual time: their Pods, their counters and their end."""
 
+import random
+
 import pytest
 from job_world import POD, JobWorld, job_world
 from own_cluster import own_cluster
@@ -454,3 +456,26 @@ async def test_two_billion_pods_are_made_step_by_step():
         await world.job("many", parallelism=2**31 - 1, completions=2**31 - 1, suspend=True)
         await world.job("indexed", completionMode="Indexed", parallelism=100, completions=2**31 - 1)
         assert (await world.status("indexed"))["active"] == 100
+
+
+async def test_a_generated_name_that_is_taken_leaves_no_traces():
+    class Chance(random.Random):
+        """Makes up the same name twice, then another."""
+
+        endings = iter(("aaaaa", "aaaaa", "bbbbb"))
+
+        def choices(self, population, **more):
+            return next(self.endings)
+
+    async with own_cluster(chance=Chance()) as own:
+        made = {
+            "metadata": {"generateName": "j-"},
+            "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": POD}},
+        }
+        await own.cluster.create(JOBS, made, namespace="default")
+        second = await own.cluster.create(JOBS, made, namespace="default")
+        uid, labels = second["metadata"]["uid"], second["spec"]["template"]["metadata"]["labels"]
+        assert second["metadata"]["name"] == labels["job-name"] == "j-bbbbb"
+        assert labels["controller-uid"] == uid
+        assert second["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
+        assert second["metadata"]["labels"] == labels

@@ -144,17 +144,6 @@ class CronJobController(Controller):
         at = now_due.at
         if at is None:
             return status, now_due.wait
-        deadline = spec.starting_deadline_seconds
-        if deadline is not None and at + deadline < now:
-            from email.utils import formatdate  # here, since it is seldom needed
-
-            self._tell(
-                cron_job,
-                "Warning",
-                "MissSchedule",
-                f"Missed scheduled time to start a job: {formatdate(at).replace('-0000', '+0000')}",
-            )
-            return status, now_due.wait
         if status.active and spec.concurrency_policy == "Forbid":
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
             self._tell_once(cron_job, "Normal", "JobAlreadyActive", message, about=str(at))

@@ -34,6 +34,7 @@ class JobKind(workload.Workload):
     resource = JOBS
     singular = "job"
     shape_name = "io.k8s.api.batch.v1.Job"
+    named_inside = True
     subresources = (status_of("Job"),)
     default_propagation = "Orphan"  # as before there was a garbage collector
     deletion_warning = (
