@@ -6,7 +6,7 @@ import pytest
 from neighbours import NOW, Neighbours
 
 from seamark.errors import ApiError, Forbidden, Object, TooManyRequests
-from seamark.kinds.policy.eviction import budgets_of, charged, with_condition
+from seamark.kinds.policy.eviction import budgets_of, charged, conditions
 from seamark.kinds.resource import POD_DISRUPTION_BUDGETS
 
 
@@ -116,9 +116,9 @@ def test_what_is_refused_for_good() -> None:
 
 
 def test_the_condition_keeps_its_moment_while_it_stays() -> None:
-    first = with_condition({"disruptionsAllowed": 1, "observedGeneration": 1}, "then")
-    again = with_condition({"disruptionsAllowed": 2, "conditions": [{"type": "Other"}, *first]}, "now")
+    first = conditions({"disruptionsAllowed": 1, "observedGeneration": 1}, "then")
+    again = conditions({"disruptionsAllowed": 2, "conditions": [{"type": "Other"}, *first]}, "now")
     assert [c["type"] for c in again] == ["Other", "DisruptionAllowed"]
     assert again[1]["lastTransitionTime"] == "then"
-    turned = with_condition({"disruptionsAllowed": 0, "conditions": again}, "now")
+    turned = conditions({"disruptionsAllowed": 0, "conditions": again}, "now")
     assert (turned[1]["lastTransitionTime"], turned[1]["reason"]) == ("now", "InsufficientPods")

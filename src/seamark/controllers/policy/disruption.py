@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from seamark.controllers.workloads.shares import resolve
 from seamark.errors import Object
-from seamark.kinds.policy.eviction import with_condition
+from seamark.kinds.policy.eviction import conditions
 from seamark.kinds.values import times
 from seamark.rules.objects.budget import Budget, BudgetSpec
 from seamark.rules.objects.pod import Pod
@@ -57,14 +57,14 @@ def status(budget: Budget, pods: Sequence[Pod], scale: int, now: float) -> Objec
     }
     if going:
         found["disruptedPods"] = going
-    found["conditions"] = with_condition({**budget.status, **found}, times.text(now))
+    found["conditions"] = conditions({**budget.status, **found}, times.text(now))
     return found
 
 
 def failed(budget: Budget, sentence: str, now: float) -> Object:
     """The status when it cannot be calculated: nothing may be evicted."""
     found = {**budget.status, "disruptionsAllowed": 0}
-    return {**found, "conditions": with_condition(found, times.text(now), failure=sentence)}
+    return {**found, "conditions": conditions(found, times.text(now), failure=sentence)}
 
 
 def recheck_after(budget_status: Object, now: float) -> float | None:

@@ -8,13 +8,14 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.batch.job_spec import MANY_COMPLETIONS, MOST_WITH_MANY, change_mistakes, selector_mistakes
 from seamark.kinds.batch.job_spec import spec_mistakes as job_spec_mistakes
-from seamark.kinds.batch.job_status import condition_true, status_mistakes
+from seamark.kinds.batch.job_status import status_mistakes
 from seamark.kinds.counted import same_generation
 from seamark.kinds.kind import Column
 from seamark.kinds.pod.warnings import spec_warnings
 from seamark.kinds.resource import JOBS
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values import times
+from seamark.kinds.values.conditions import condition_true
 from seamark.kinds.values.fields import Errors, invalid, required
 from seamark.kinds.values.label_selector import printed, readable
 from seamark.kinds.values.metadata import dns_label

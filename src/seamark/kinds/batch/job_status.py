@@ -8,14 +8,11 @@ from seamark.errors import Object
 from seamark.kinds.batch import indexes
 from seamark.kinds.batch.indexes import Indexes
 from seamark.kinds.values import times
+from seamark.kinds.values.conditions import condition_true
 from seamark.kinds.values.fields import Errors, FieldError, duplicate, immutable, invalid, omitted, required
 from seamark.kinds.workloads.workload import not_negative
 
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
-
-
-def condition_true(status: Object, type: str) -> bool:
-    return any(each["type"] == type and each["status"] == "True" for each in status.get("conditions") or ())
 
 
 def finished(status: Object) -> bool:

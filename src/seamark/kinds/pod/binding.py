@@ -9,6 +9,7 @@ from seamark.kinds.pod.admission import copy_topology
 from seamark.kinds.policy.eviction import budgets_of, charged
 from seamark.kinds.resource import POD_DISRUPTION_BUDGETS, PODS, Resource
 from seamark.kinds.subresource import Action, Effect, Together
+from seamark.kinds.values.conditions import with_condition
 from seamark.kinds.values.fields import Errors, not_supported, one_message, required
 
 
@@ -108,18 +109,8 @@ def scheduled(status: Object, *, now: str) -> Object:
 
 
 def _with_condition(status: Object, said: Object, *, now: str) -> Object:
-    """The status with this condition; its moment changes only if it becomes true or false."""
     condition = {**said, "lastProbeTime": None, "lastTransitionTime": now}
-    listed = list(status.get("conditions") or ())
-    for i, was in enumerate(listed):
-        if was.get("type") == said["type"]:
-            if was.get("status") == said["status"]:
-                condition["lastTransitionTime"] = was.get("lastTransitionTime")
-            listed[i] = condition
-            break
-    else:
-        listed.append(condition)
-    return {**status, "conditions": listed}
+    return {**status, "conditions": with_condition(status, condition)}
 
 
 def _check_preconditions(meta: Object, asked: Object) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from seamark.errors import Object
 from seamark.kinds.kind import Column
+from seamark.kinds.values.conditions import condition_true
 from seamark.kinds.values.times import age, duration, parse
 
 COLUMNS = (
@@ -80,7 +81,7 @@ def _look(pod: Object) -> _Sight:
             state = "SchedulingGated"
     seen = _Sight(state, len(spec.get("containers") or ()) + len(sidecars))
     initializing = _look_at_init_containers(seen, pod, sidecars)
-    if not initializing or _true(status, "Initialized"):
+    if not initializing or condition_true(status, "Initialized"):
         _look_at_containers(seen, status, sidecars)
     if "deletionTimestamp" in pod["metadata"]:
         if status.get("reason") == _UNREACHABLE:
@@ -131,7 +132,7 @@ def _look_at_containers(seen: _Sight, status: Object, sidecars: set[str]) -> Non
             running = True
             seen.ready += 1
     if seen.state == "Completed" and running:
-        seen.state = "Running" if _true(status, "Ready") else "NotReady"
+        seen.state = "Running" if condition_true(status, "Ready") else "NotReady"
 
 
 def _ending(ended: Object) -> str:
@@ -140,12 +141,8 @@ def _ending(ended: Object) -> str:
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
 
 
-def _true(status: Object, kind: str) -> bool:
-    return any(c.get("type") == kind and c.get("status") == "True" for c in status.get("conditions") or ())
-
-
 def _gates(spec: Object, status: Object) -> str:
     gates = spec.get("readinessGates")
     if not gates:
         return "<none>"
-    return f"{sum(_true(status, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"
+    return f"{sum(condition_true(status, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from seamark.errors import ApiError, Cause, Forbidden, Object, TooManyRequests
 from seamark.kinds.admission import Others
 from seamark.kinds.resource import POD_DISRUPTION_BUDGETS
+from seamark.kinds.values.conditions import condition_true, with_condition
 from seamark.kinds.values.label_selector import readable
 
 CONDITION = "DisruptionAllowed"
@@ -42,7 +43,7 @@ def charged(pod: Object, budgets: Sequence[Object], now: str) -> list[Object]:
     status["disruptionsAllowed"] -= 1
     status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: now}
     if not status["disruptionsAllowed"]:
-        status["conditions"] = with_condition(status, now)
+        status["conditions"] = conditions(status, now)
     return [{**budget, "status": status}]
 
 
@@ -54,8 +55,7 @@ def _is_disrupted(pod: Object) -> bool:
 
 def _may_go_unready(pod: Object, budget: Object) -> bool:
     """Whether a Pod that is not ready may go without being counted."""
-    conditions = pod["status"].get("conditions") or ()
-    if any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
+    if condition_true(pod["status"], "Ready"):
         return False
     status = budget["status"]
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -102,7 +102,7 @@ def _forbidden(name: str, reason: str) -> Forbidden:
     return Forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {reason}', details=details)
 
 
-def with_condition(status: Object, now: str, *, failure: str | None = None) -> list[Object]:
+def conditions(status: Object, now: str, *, failure: str | None = None) -> list[Object]:
     """The conditions of a budget's status, of which one says whether disruptions are allowed."""
     allowed = status.get("disruptionsAllowed", 0) > 0
     reason = "SyncFailed" if failure is not None else "SufficientPods" if allowed else "InsufficientPods"
@@ -114,10 +114,4 @@ def with_condition(status: Object, now: str, *, failure: str | None = None) -> l
         "reason": reason,
         "message": failure or "",
     }
-    kept = []
-    for was in status.get("conditions") or ():
-        if was.get("type") != CONDITION:
-            kept.append(was)
-        elif was.get("status") == condition["status"]:
-            condition["lastTransitionTime"] = was.get("lastTransitionTime", now)
-    return [*kept, condition]
+    return with_condition(status, condition)

@@ -5,6 +5,7 @@
 - ``refusals``: errors about objects: not found, already there, changed meanwhile
 - ``metadata``: names, labels, annotations, owners, finalizers
 - ``selectors``: label selectors and field selectors: parsing and matching
+- ``conditions``: the conditions of a status
 - ``label_selector``: the LabelSelector inside objects: validation and printing
 - ``hosts``: a host before a port, IPv6 in brackets
 - ``addresses``: IP addresses and CIDRs
