@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -12,14 +11,12 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import API_SERVICES
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors, invalid, not_supported, required
-from seamark.kinds.values.metadata import dns_subdomain, path_segment
+from seamark.kinds.values.metadata import dns_1035_label, dns_subdomain, path_segment
 from seamark.kinds.values.ports import port_number_mistakes
 from seamark.kinds.values.times import age
 
 AUTOMANAGED_LABEL = "kube-aggregator.kubernetes.io/automanaged"
 
-_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_label = re.compile(_LABEL)
 _STATUSES = ("True", "False", "Unknown")
 
 # The order in which clients prefer groups: (priority of the group, priority of its version).
@@ -83,8 +80,7 @@ class APIServiceKind(Kind):
         elif version != "v1":
             sentence = "only v1 may have an empty group and it better be legacy kube"
             errors.append(required("spec.group", sentence))
-        if not _label.fullmatch(version) or len(version) > 63:
-            errors += [invalid("spec.version", version, sentence) for sentence in _version_mistakes(version)]
+        errors += [invalid("spec.version", version, sentence) for sentence in dns_1035_label(version)]
         for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
             if not 0 < spec.get(field, 0) <= most:
                 errors.append(invalid(f"spec.{field}", spec.get(field, 0), f"must be positive and less than {most}"))
@@ -106,17 +102,6 @@ class APIServiceKind(Kind):
             status = f"{status} ({found['reason']})"
         where = f"{service.get('namespace', '')}/{service.get('name', '')}" if service is not None else "Local"
         return [meta.get("name", ""), where, status, age(now, meta.get("creationTimestamp"))]
-
-
-def _version_mistakes(version: str) -> list[str]:
-    wrong = ["must be no more than 63 characters"] if len(version) > 63 else []
-    if not _label.fullmatch(version):
-        wrong.append(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-            "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-            f"validation is '{_LABEL}')"
-        )
-    return wrong
 
 
 def _service_mistakes(spec: Object) -> Errors:

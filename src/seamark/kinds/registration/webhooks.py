@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,12 +13,10 @@ from seamark.kinds.registration.webhook_client import client_mistakes, default_c
 from seamark.kinds.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
-from seamark.kinds.values.metadata import dns_subdomain
+from seamark.kinds.values.metadata import dns_1035_label, dns_subdomain
 from seamark.kinds.values.times import age
 
 _VERSIONS = ("v1", "v1beta1")  # of AdmissionReview
-_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_label = re.compile(_LABEL)
 _DEFAULTS: dict[str, Any] = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10}
 _CHOICES = {
     "failurePolicy": ("Fail", "Ignore"),
@@ -116,13 +113,8 @@ def _version_mistakes(versions: list[str], at: str) -> Errors:
     for i, version in enumerate(versions):
         if version in versions[:i]:
             errors.append(invalid(f"{at}[{i}]", version, "duplicate version"))
-        elif not _label.fullmatch(version):
-            sentence = (
-                "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-                "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-                f"validation is '{_LABEL}')"
-            )
-            errors.append(invalid(f"{at}[{i}]", version, sentence))
+        else:
+            errors += [invalid(f"{at}[{i}]", version, sentence) for sentence in dns_1035_label(version)]
     if not set(versions) & set(_VERSIONS):
         errors.append(invalid(at, versions, f"must include at least one of {', '.join(_VERSIONS)}"))
     return errors

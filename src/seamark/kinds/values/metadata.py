@@ -12,6 +12,8 @@ from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, r
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _label = re.compile(_LABEL)
+_LETTER_FIRST = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_letter_first = re.compile(_LETTER_FIRST)
 _subdomain = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _qualified = re.compile(_QUALIFIED)
 _label_value = re.compile(f"({_QUALIFIED})?")
@@ -43,6 +45,18 @@ def dns_label(name: str, *, prefix: bool = False) -> list[str]:
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
             "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
             f"'{_LABEL}')"
+        )
+    return wrong
+
+
+def dns_1035_label(name: str) -> list[str]:
+    """What is wrong with an RFC 1035 label, which begins with a letter; empty if nothing."""
+    wrong = [_length(63)] if len(name) > 63 else []
+    if not _letter_first.fullmatch(name):
+        wrong.append(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+            f"validation is '{_LETTER_FIRST}')"
         )
     return wrong
 
