@@ -1,9 +1,11 @@
-"""Certificate requests for tests."""
+"""Certificate requests and certificates for tests."""
 
 from __future__ import annotations
 
+import datetime
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 
@@ -45,3 +47,16 @@ def signing_request(request: bytes, signer: str, usages: Sequence[str], *, name:
         "metadata": {"name": name},
         "spec": {"request": encoded, "signerName": signer, "usages": list(usages), **spec},
     }
+
+
+@lru_cache
+def certificate(name: str = "ca", *, authority: bool = True) -> str:
+    """A certificate that signed itself; the same text each time."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    start = datetime.datetime(2026, 1, 1)
+    made = (
+        x509.CertificateBuilder(subject, subject, KEY.public_key(), 1, start, start + datetime.timedelta(days=9999))
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        .sign(KEY, hashes.SHA256())
+    )
+    return made.public_bytes(Encoding.PEM).decode()

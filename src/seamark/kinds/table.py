@@ -8,7 +8,9 @@ from seamark.kinds.autoscaling.autoscaler import AUTOSCALER
 from seamark.kinds.autoscaling.autoscaler_v1 import AUTOSCALER_V1
 from seamark.kinds.batch.cronjob import CRON_JOB
 from seamark.kinds.batch.job import JOB
+from seamark.kinds.certificates.pod_certificate_request import POD_CERTIFICATE_REQUEST
 from seamark.kinds.certificates.signing_request import SIGNING_REQUEST
+from seamark.kinds.certificates.trust_bundle import TRUST_BUNDLE
 from seamark.kinds.core.componentstatus import COMPONENT_STATUS
 from seamark.kinds.core.configmap import CONFIG_MAP
 from seamark.kinds.core.event import EVENT, NEW_EVENT
@@ -106,6 +108,8 @@ KINDS: tuple[Kind, ...] = (
     JOB,
     # certificates.k8s.io
     SIGNING_REQUEST,
+    TRUST_BUNDLE,
+    POD_CERTIFICATE_REQUEST,
     # networking.k8s.io
     INGRESS_CLASS,
     INGRESS,

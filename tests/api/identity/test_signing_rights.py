@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from served import ADMIN, OTHER, Served, served
-from signing import pem, signing_request
+from signing import certificate, pem, signing_request
 
 from seamark.api.authorization import Attributes, Decision, GroupAuthorizer, User
 
@@ -100,3 +100,20 @@ async def test_what_may_not_be_set_through_the_other_path(signing):
         "PATCH", f"{PATH}/r/status", {"status": {"certificate": "eA=="}}, type="application/merge-patch+json"
     )
     assert "must contain at least one CERTIFICATE PEM block" in answer.json["message"]
+
+
+async def test_a_trust_bundle_of_a_signer_needs_the_right_to_attest(signing):
+    bundles = "/apis/certificates.k8s.io/v1/clustertrustbundles"
+    spec = {"signerName": SIGNER, "trustBundle": certificate()}
+    body = {"metadata": {"name": "example.com:signer:b"}, "spec": spec}
+    refused = await signing.ask("POST", bundles, body, token=OTHER)
+    assert refused.status == 403
+    assert refused.json["message"].endswith(f'user not permitted to attest for signerName "{SIGNER}"')
+    RIGHTS.rights.add(("attest", "example.com/*"))
+    assert (await signing.ask("POST", bundles, body, token=OTHER)).status == 201
+    RIGHTS.rights.clear()
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    kept = {"type": "application/merge-patch+json", "token": OTHER}
+    assert (await signing.ask("PATCH", f"{bundles}/example.com:signer:b", labels, **kept)).status == 200
+    own = {"metadata": {"name": "own"}, "spec": {"trustBundle": certificate()}}
+    assert (await signing.ask("POST", bundles, own, token=OTHER)).status == 201

@@ -1,4 +1,4 @@
-"""What a certificate request (PKCS #10, PEM) asks for."""
+"""What a certificate request (PKCS #10, PEM) asks for, and what is wrong with certificates."""
 
 from __future__ import annotations
 
@@ -86,3 +86,35 @@ def certificate_mistake(pem: bytes) -> str:
         except ValueError:
             return "x509: malformed certificate"
     return ""
+
+
+def anchor_mistakes(bundle: str) -> list[str]:
+    """What is wrong with the certificates of authorities in a text; text between them does not count."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    wrong: list[str] = []
+    found: dict[bytes, list[int]] = {}
+    for i, block in enumerate(_BLOCK.finditer(bundle.encode())):
+        if block[1] != b"CERTIFICATE":
+            wrong.append(f"entry {i} has bad block type: {block[1].decode()}")
+            continue
+        if b":" in block[0]:
+            wrong.append(f"entry {i} has PEM block headers")
+            continue
+        try:
+            certificate = x509.load_pem_x509_certificate(block[0])
+            constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        except x509.ExtensionNotFound:
+            wrong.append(f"entry {i} does not have the CA bit set")
+        except ValueError:
+            wrong.append(f"entry {i} does not parse as X.509")
+        else:
+            if not constraints.ca:
+                wrong.append(f"entry {i} does not have the CA bit set")
+            else:
+                found.setdefault(certificate.public_bytes(Encoding.DER), []).append(i)
+    if not found:
+        wrong.append("at least one trust anchor must be provided")
+    repeated = [indices for indices in found.values() if len(indices) > 1]
+    return wrong + [f"duplicate trust anchor (indices [{' '.join(map(str, indices))}])" for indices in repeated]
