@@ -234,3 +234,62 @@ async def test_the_old_version_is_followed_as_well():
         assert (await here.conditions())["ScalingLimited"] == ("True", "TooManyReplicas")
         shown = await here.cluster.get(AUTOSCALERS_V1, "web", namespace="default")
         assert shown["status"]["currentCPUUtilizationPercentage"] == 100
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason", "sentence"),
+    [
+        (
+            {
+                "type": "Object",
+                "object": {
+                    "metric": {"name": "hits"},
+                    "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
+                    "target": {"type": "Value", "value": "1"},
+                },
+            },
+            "FailedGetObjectMetric",
+            "unable to get metric hits: Service on default web/unable to fetch metrics from custom metrics API",
+        ),
+        (
+            {
+                "type": "External",
+                "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "1"}},
+            },
+            "FailedGetExternalMetric",
+            "unable to get external metric default/queue/nil: unable to fetch metrics from external metrics API",
+        ),
+        (
+            {
+                "type": "ContainerResource",
+                "containerResource": {
+                    "name": "cpu",
+                    "container": "other",
+                    "target": {"type": "Utilization", "averageUtilization": 50},
+                },
+            },
+            "FailedGetContainerResourceMetric",
+            "failed to get cpu utilization: did not receive metrics for targeted pods (pods might be unready)",
+        ),
+    ],
+)
+async def test_metrics_that_cannot_be_had_are_told(metric, reason, sentence):
+    async with scaled() as here:
+        await here.deployment(1)
+        await here.pod("p", used="1")
+        await here.autoscaler(metrics=[metric])
+        [told] = await here.told(reason)
+        assert told.startswith(sentence)
+        assert (await here.conditions())["ScalingActive"] == ("False", reason)
+
+
+async def test_one_container_can_be_followed():
+    target = {"type": "Utilization", "averageUtilization": 50}
+    metric = {"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "c", "target": target}}
+    async with scaled() as here:
+        await here.deployment(1)
+        await here.pod("p", used="1")
+        await here.autoscaler(metrics=[metric])
+        assert await here.replicas() == 2
+        [measured] = (await here.status())["currentMetrics"]
+        assert measured["containerResource"]["container"] == "c"

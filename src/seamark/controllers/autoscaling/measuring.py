@@ -16,6 +16,7 @@ from seamark.controllers.autoscaling import sizing
 from seamark.controllers.autoscaling.autoscaler import POD_METRICS, Direction, PodMetrics
 from seamark.controllers.autoscaling.sizing import Goal, Reading, Size, SizingError, Tolerance, thousandths
 from seamark.errors import Object
+from seamark.kinds.autoscaling.metrics import FIELDS
 from seamark.kinds.values import times
 from seamark.kinds.values.quantity import amount, canonical
 from seamark.rules.objects.pod import Pod
@@ -63,10 +64,8 @@ def tolerance_of(down: Direction, up: Direction) -> Tolerance:
 async def propose(cluster: Cluster, metric: Object, workload: Workload, now: float) -> Proposal:
     """What one metric of an autoscaler asks for; raises MetricError."""
     kind = metric["type"]
-    if kind == "Resource":
-        return await _resource(cluster, "resource", metric["resource"], workload, now)
-    if kind == "ContainerResource":
-        return await _resource(cluster, "containerResource", metric["containerResource"], workload, now)
+    if kind in ("Resource", "ContainerResource"):
+        return await _resource(cluster, metric, workload, now)
     source: Object = metric[kind.lower()]
     name = source["metric"]["name"]
     wrong = f"unable to get metric {name}: {_CUSTOM}"
@@ -78,7 +77,9 @@ async def propose(cluster: Cluster, metric: Object, workload: Workload, now: flo
     raise MetricError(f"FailedGet{kind}Metric", wrong, f"failed to get {kind.lower()} metric value")
 
 
-async def _resource(cluster: Cluster, field: str, source: Object, workload: Workload, now: float) -> Proposal:
+async def _resource(cluster: Cluster, metric: Object, workload: Workload, now: float) -> Proposal:
+    kind = metric["type"]
+    source: Object = metric[FIELDS[kind]]
     name, container, target = source["name"], source.get("container", ""), source["target"]
     percent = target.get("averageUtilization") if target.get("averageValue") is None else None
     goal = Goal(percent=percent) if percent else Goal(thousandths(target.get("averageValue") or "0"))
@@ -95,22 +96,21 @@ async def _resource(cluster: Cluster, field: str, source: Object, workload: Work
             container=container,
         )
     except SizingError as error:
-        what, reason = ("utilization", field) if percent else ("usage", field)
+        message = f"failed to get {name} {'utilization' if percent else 'usage'}: {error}"
         outer = f"failed to get {name} {'container' if container else 'resource'} metric value"
-        reason = f"FailedGet{field[0].upper()}{field[1:]}Metric"
-        raise MetricError(reason, f"failed to get {name} {what}: {error}", outer) from None
+        raise MetricError(f"FailedGet{kind}Metric", message, outer) from None
     named = f"{name} resource utilization (percentage of request)" if percent else f"{name} resource"
-    return Proposal(found.replicas, named, _status(field, name, container, found))
+    return Proposal(found.replicas, named, _status(kind, name, container, found))
 
 
-def _status(field: str, name: str, container: str, found: Size) -> Object:
+def _status(kind: str, name: str, container: str, found: Size) -> Object:
     current: Object = {"averageValue": canonical(f"{found.average}m")}
     if found.percent is not None:
         current["averageUtilization"] = found.percent
     measured: Object = {"name": name, "current": current}
     if container:
         measured["container"] = container
-    return {"type": f"{field[0].upper()}{field[1:]}", field: measured}
+    return {"type": kind, FIELDS[kind]: measured}
 
 
 async def _readings(cluster: Cluster, workload: Workload, resource: str, container: str) -> dict[str, Reading]:
