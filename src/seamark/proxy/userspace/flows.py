@@ -22,19 +22,12 @@ class FlowTable(Generic[F]):
     if all are answered, the one that was silent longest goes.
     """
 
-    def __init__(
-        self,
-        most: int,
-        *,
-        clock: Clock = SYSTEM_CLOCK,
-        unanswered_seconds: float = UNANSWERED_SECONDS,
-        answered_seconds: float = ANSWERED_SECONDS,
-    ) -> None:
+    def __init__(self, most: int, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._most = most
         self._clock = clock
         self._unanswered: dict[Hashable, tuple[F, float]] = {}
         self._answered: dict[Hashable, tuple[F, float]] = {}
-        self._patience = ((self._unanswered, unanswered_seconds), (self._answered, answered_seconds))
+        self._patience = ((self._unanswered, UNANSWERED_SECONDS), (self._answered, ANSWERED_SECONDS))
 
     def __len__(self) -> int:
         return len(self._unanswered) + len(self._answered)
