@@ -4,5 +4,6 @@
 - ``kubeconfig_merge``: the context that ``up --merge-kubeconfig`` adds to the user's kubeconfig
 - ``status``, ``logs``, ``down``, ``node``: look after the Seamark of a data directory
 - ``demo``: plays the ``scenes`` of service discovery
-- ``controllers``, ``dns``, ``proxy``: the same controllers and DNS for any Kubernetes API
+- ``controllers``, ``dns``, ``proxy``: the same controllers, DNS and proxy for any Kubernetes API
+- ``http_client``: loads the HTTP client at less cost
 """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
+from seamark.cli.running.http_client import import_http_client
 from seamark.cli.running.serving import collect_less, given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 
@@ -129,6 +130,8 @@ async def _run(connection: Connection, config: Config) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    import_http_client()
+    collect_less()
     metrics = Registry()
     node = config.proxy.node_name or socket.gethostname().lower()
     async with RemoteCluster(connection, agent="seamark-proxy") as cluster:

@@ -218,6 +218,8 @@ def both_families(texts: Iterable[str]) -> bool:
 
 def canonical(text: str) -> str:
     """The canonical text (RFC 5952) of an address; the text itself if it is not an address."""
+    if plain(text):
+        return text
     parsed = parse(text)
     return text if parsed is None else str(parsed.address)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -281,9 +282,17 @@ def _element(spec: SetSpec, key: bytes, data: bytes | None) -> bytes:
         return nested(1, nested(1, attribute(1, key[:half])), nested(10, attribute(1, key[half:])))
     if spec.edges:
         return nested(1, nested(1, attribute(1, key[:-1])), _INTERVAL_END if key[-1] else b"")
-    packed = nested(1, attribute(1, key))
     if data and spec.verdicts:
-        packed += nested(2, data)
-    elif data:
-        packed += nested(2, attribute(1, data))
-    return nested(1, packed)
+        return nested(1, nested(1, attribute(1, key)), nested(2, data))
+    before, between = _frame(len(key), len(data or b""))
+    return before + key + between + (data or b"")
+
+
+@lru_cache
+def _frame(key: int, data: int) -> tuple[bytes, bytes]:
+    """What comes before the key of an element and between it and its data, whose lengths are in whole words.
+
+    Elements are by far the most of what the kernel is told, and all of a set have the same lengths.
+    """
+    empty = nested(1, nested(1, attribute(1, bytes(key))), nested(2, attribute(1, bytes(data))) if data else b"")
+    return empty[: len(empty) - key - (8 + data if data else 0)], empty[len(empty) - 8 - data :][:8] if data else b""
