@@ -12,14 +12,19 @@ import pytest
 from seamark.proxy.userspace.addresses import own_addresses
 
 
-def free_port() -> int:
+def free_port(first: int = 20000, end: int = 30000) -> int:
     """A port that stays free until it is used: below those that the kernel gives to whoever asks for any."""
     while True:
-        port = random.randrange(20000, 30000)
+        port = random.randrange(first, end)
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp, contextlib.suppress(OSError):
             tcp.bind(("127.0.0.1", port))
             udp.bind(("127.0.0.1", port))
             return port
+
+
+def free_node_port() -> int:
+    """One of the range that Services have by default."""
+    return free_port(30000, 32768)
 
 
 def reachable_address() -> str:

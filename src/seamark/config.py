@@ -8,6 +8,7 @@ mean the default.
 import copy
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -17,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from seamark.api.settings import DEFAULT_TOKENS, ApiSettings, ServiceNetwork, TokenSettings
-from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL
+from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, LOOPBACK_POOL
 from seamark.controllers.settings import DiscoverySettings, ElectionSettings, SurroundingsSettings
 from seamark.dns.config import REVERSE_ZONES, DnsConfig
 from seamark.kinds.values.hosts import bracketed
@@ -227,7 +228,7 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
 
     With a cluster of our own (``seamark up``), DNS listens where the top of the file says and knows the Pods.  The
     profile says what namespaces get.  Without nodes there is no cloud, so Services get no addresses from a pool
-    and claims no simulated volumes.
+    and claims no simulated volumes.  Where the cluster serves load-balancer addresses on loopback, the pool is there.
     """
     full = config.profile == "full"
     values = {
@@ -235,7 +236,7 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
         "dns.zone.zones": (config.cluster_domain, *REVERSE_ZONES),
         "surroundings.namespace_contents": full,
         "surroundings.root_certificates": full,
-        "surroundings.load_balancer_pool": EXAMPLE_POOL if config.nodes.count else (),
+        "surroundings.load_balancer_pool": _pool(config, own_cluster=own_cluster),
         "surroundings.storage_class": "standard" if full and config.nodes.count else "",
     }
     issuer = f"https://kubernetes.default.svc.{config.cluster_domain.rstrip('.')}"
@@ -248,6 +249,13 @@ def derived(config: Config, *, own_cluster: bool) -> dict[str, Any]:
             "election.name": OWN_LEASE,
         }
     return values
+
+
+def _pool(config: Config, *, own_cluster: bool) -> tuple[str, ...]:
+    if not config.nodes.count:
+        return ()
+    served = own_cluster and config.userspace.enabled and sys.platform == "linux"
+    return LOOPBACK_POOL if served else EXAMPLE_POOL
 
 
 def find(values: Mapping[str, Any], name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,10 @@ def test_settings_that_follow_from_others() -> None:
     assert settled({"cluster_domain": "a.b"}).dns.zone.zones == ("a.b", "in-addr.arpa", "ip6.arpa")
     around = settled({}).surroundings
     assert around.root_certificates
-    assert around.load_balancer_pool
+    linux = sys.platform == "linux"
+    assert around.load_balancer_pool[0] == ("127.200.0.0/24" if linux else "203.0.113.0/24")
+    unserved = settled({"userspace": {"enabled": False}}).surroundings
+    assert unserved.load_balancer_pool[0] == "203.0.113.0/24"
     assert settled({"nodes": {"count": 0}}).surroundings.load_balancer_pool == ()
     plain = settled({"profile": "plain"}).surroundings
     assert (plain.namespace_contents, plain.root_certificates) == (False, False)

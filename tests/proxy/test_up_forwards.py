@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
+import sys
 from contextlib import asynccontextmanager
 
 import pytest
 
-from free_ports import free_port, reachable_address
+from free_ports import free_node_port, free_port, reachable_address
 from seamark.access.informers import Informers
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
@@ -48,10 +49,10 @@ async def ask(port, host="127.0.0.1"):
     return answer.decode().strip()
 
 
-async def until_it_answers(port, answer):
+async def until_it_answers(port, answer, host="127.0.0.1"):
     while True:
         try:
-            if await ask(port) == answer:
+            if await ask(port, host) == answer:
                 return
         except OSError:
             pass
@@ -63,38 +64,38 @@ async def until(condition):
         await asyncio.sleep(0.01)
 
 
-async def expose(cluster, node_port, address, port, name="web"):
-    ports = [{"port": 80, "nodePort": node_port}]
-    service = {"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": ports}}
+async def expose(cluster, node_port, address, backend, name="web", type="NodePort", port=80):
+    ports = [{"port": port, "nodePort": node_port}]
+    service = {"metadata": {"name": name}, "spec": {"type": type, "ports": ports}}
     slice = {
         "metadata": {"name": f"{name}-1", "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
-        "ports": [{"name": "", "port": port, "protocol": "TCP"}],
+        "ports": [{"name": "", "port": backend, "protocol": "TCP"}],
         "endpoints": [{"addresses": [address]}],
     }
     await cluster.create(SERVICES, service, namespace="default")
     await cluster.create(ENDPOINT_SLICES, slice, namespace="default")
 
 
-def node_port():
-    """A free one in the range."""
-    while True:
-        port = free_port() + 5000
-        if 30000 <= port <= 32767:
-            with socket.socket() as sock:
-                if sock.connect_ex(("127.0.0.1", port)):
-                    return port
-
-
 async def test_a_node_port_reaches_a_process_of_this_machine(tmp_path):
-    host, at = reachable_address(), node_port()
+    host, at = reachable_address(), free_node_port()
     async with up(tmp_path) as (_, cluster), backend("here", host) as port:
         await expose(cluster, at, host, port)
         await until_it_answers(at, "here")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="not all of 127.0.0.0/8 is this machine here")
+async def test_a_load_balancer_has_an_address_that_answers(tmp_path):
+    host, at = reachable_address(), free_port()
+    async with up(tmp_path) as (_, cluster), backend("here", host) as port:
+        await expose(cluster, free_node_port(), host, port, type="LoadBalancer", port=at)
+        while not (ingress := (await cluster.get(SERVICES, "web", namespace="default"))["status"]["loadBalancer"]):
+            await asyncio.sleep(0.01)
+        await until_it_answers(at, "here", ingress["ingress"][0]["ip"])
+
+
 async def test_simulated_pods_refuse_at_once(tmp_path):
-    host, at, after = reachable_address(), node_port(), node_port()
+    host, at, after = reachable_address(), free_node_port(), free_node_port()
     async with up(tmp_path) as (_, cluster), backend("here", host) as port:
         await expose(cluster, at, "10.244.1.5", 8080)
         await expose(cluster, after, host, port, "after")
@@ -104,7 +105,7 @@ async def test_simulated_pods_refuse_at_once(tmp_path):
 
 
 async def test_a_port_of_another_program_is_told_everywhere_and_fails_nothing(tmp_path):
-    host, at = reachable_address(), node_port()
+    host, at = reachable_address(), free_node_port()
     other = socket.create_server(("127.0.0.1", at))
     async with up(tmp_path) as (daemon, cluster), backend("here", host) as port:
         await expose(cluster, at, host, port)
@@ -133,7 +134,7 @@ async def test_it_can_be_turned_off(tmp_path):
 
 async def test_traffic_goes_on_while_the_api_server_is_away(tmp_path):
     """A proxy of its own, over HTTPS, keeps serving what it knows, connections and new ones."""
-    host, at = reachable_address(), node_port()
+    host, at = reachable_address(), free_node_port()
     engine = UserspaceEngine(node_ports_at=("127.0.0.1",), take_addresses=False)
     tasks = []
     try:

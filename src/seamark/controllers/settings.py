@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 import msgspec
 
 from seamark.access.leader import Timing
-from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, check_pool
+from seamark.controllers.housekeeping.loadbalancer_pool import LOOPBACK_POOL, check_pool
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.settings import Section, parse_listen, setting
@@ -90,10 +90,11 @@ class SurroundingsSettings(Section, frozen=True):
         tuple[str, ...],
         setting(
             "Addresses for Services of type LoadBalancer: CIDRs and ranges `FIRST-LAST`; without any, which is the "
-            "default without nodes, such Services stay pending.",
+            "default without nodes, such Services stay pending. With `--no-node-ports`, and on systems other than "
+            "Linux, the default is `203.0.113.0/24,2001:db8:ffff::/112`, where nothing answers.",
             "--load-balancer-pool CIDR,…|none",
         ),
-    ] = EXAMPLE_POOL
+    ] = LOOPBACK_POOL
     storage_class: Annotated[
         str,
         setting(

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from seamark_process import Seamark
 
+from free_ports import free_node_port, free_port
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -25,17 +27,21 @@ def tour() -> list[str]:
 
 
 def test_the_tour(start: Callable[..., Seamark], tmp_path: Path) -> None:
-    missing = [tool for tool in ("kubectl", "dig") if shutil.which(tool) is None]
+    missing = [tool for tool in ("kubectl", "dig", "curl") if shutil.which(tool) is None]
     if missing:
         pytest.skip(f"there is no {' and no '.join(missing)} on this machine")
     server = start("--dns-port", "0", verb="up")
     port = next(line for line in server.lines if line.startswith("DNS")).split()[1].rsplit(":", 1)[1]
+    node_port, backend = str(free_node_port()), str(free_port())
     commands = tour()
     assert len(commands) > 15
     script = ["set -e", f"cd {ROOT}"]
     for command in commands:
         typed = command.replace("~/.local/state/seamark", str(server.directory)).replace("-p 1053", f"-p {port}")
         typed = typed.replace(".venv/bin/seamark", f"{sys.executable} -m seamark")
+        typed = typed.replace("python3 -m http", f"{sys.executable} -m http")
+        typed = typed.replace("30080", node_port).replace("8000", backend)
+        typed = typed.replace("s/ADDRESS/$HERE/", f"s/ADDRESS/$HERE/; s/30080/{node_port}/; s/8000/{backend}/")
         script += [f"echo '$ {typed}'", typed]
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
@@ -59,6 +65,8 @@ def test_the_tour(start: Callable[..., Seamark], tmp_path: Path) -> None:
     assert "selector" in cause
     stuck = next(output for command, output in by_command.items() if "get endpoints web -o yaml" in command)
     assert "notReadyAddresses" in stuck
+    fetched = next(output for command, output in by_command.items() if command.startswith("curl"))
+    assert "backend.yaml" in fetched
 
 
 def test_every_target_the_readme_names_exists() -> None:

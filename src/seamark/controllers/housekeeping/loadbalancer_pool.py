@@ -9,7 +9,11 @@ import msgspec
 
 from seamark.kinds.values.addresses import Address, Family, parse, parse_network
 
-# The default, for a cluster that cannot be reached from outside: addresses reserved for documentation (RFC 5737, RFC
+# The default where `seamark up` serves load-balancer addresses: all of 127.0.0.0/8 is this machine on Linux, so each
+# Service can have an address of its own and be reached there.  IPv6 has one loopback address only.
+LOOPBACK_POOL = ("127.200.0.0/24", "2001:db8:ffff::/112")
+
+# The default for a cluster that cannot be reached from outside: addresses reserved for documentation (RFC 5737, RFC
 # 3849), which belong to no real host.  Clients that wait for a Service to get an address can go on.
 EXAMPLE_POOL = ("203.0.113.0/24", "2001:db8:ffff::/112")
 
