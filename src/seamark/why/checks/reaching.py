@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 
@@ -72,16 +74,27 @@ def _not_served(case: Case) -> Iterator[Finding]:
     for event in case.world.events_by_object.get(("Service", *case.key), ()):
         if event.reason not in (NOT_SERVED, HEALTH_CHECK_NOT_SERVED):
             continue
-        port = next((each for each in case.service.node_ports if re.search(rf"\b{each}\b", event.message)), None)
+        ports = (*case.service.node_ports, *(each.port for each in case.service.spec.ports))
+        # Neither within a longer number nor within an address.
+        port = next((each for each in ports if re.search(rf"(?<![\d.]){each}(?!\.?\d)", event.message)), None)
         if port is None:
             continue
+        if os.strerror(errno.EACCES) in event.message:
+            advice = (
+                f"Let that user listen on port {port} (on Linux: `sysctl net.ipv4.ip_unprivileged_port_start`), or give"
+                " the Service a port from 1024 on."
+            )
+        else:
+            advice = (
+                f"See on that node which program has port {port} (`ss -ltnup`) and stop it, or give the Service another"
+                f" {'node ' if port in case.service.node_ports else ''}port."
+            )
         yield Finding(
             Code.NODE_PORT_NOT_SERVED,
             Severity.WARNING,
             f"A proxy said at {event.time or 'an unknown time'}: {event.message}.",
             Fix(
-                f"See on that node which program has port {port} (`ss -ltnup`) and stop it, or give the Service another"
-                " node port.",
+                advice,
                 (),
                 (look("get", "events", "--field-selector", f"reason={event.reason}", namespace=case.namespace),),
             ),
