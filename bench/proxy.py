@@ -1,8 +1,9 @@
 """The userspace engine beside HAProxy in TCP mode, in one run: both forward to the same backends on loopback.
 
-Connections per second (one request each), requests on connections that stay open, throughput in one direction, and the
-memory of 1,000 open connections.  Compare the proxy's CPU time per connection, request and gigabyte: rates depend on
-other load on the machine.  Both proxies have one thread.
+Connections per second (one request each), requests on connections that stay open, throughput in one direction, the
+memory of 1,000 open connections, and the requests that a rolling replacement of all backends under load loses.
+Compare the proxy's CPU time per connection, request and gigabyte: rates depend on other load on the machine.  Both
+proxies have one thread.
 Run: ``python -m bench proxy [--seconds 3] [--rounds 3]``; needs Debian's haproxy and wrk.
 """
 
@@ -13,13 +14,14 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,7 +46,17 @@ class Proxy(msgspec.Struct):
     """A proxy under test: where it listens, and its process."""
 
     port: int
-    pid: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def lead_to(self, ports: Sequence[int]) -> None:
+        """Have the engine forward to these backends from now on."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{' '.join(map(str, ports))}\n".encode())
+        self.process.stdin.flush()
 
     @property
     def cpu(self) -> float:
@@ -66,7 +78,7 @@ class Cost(msgspec.Struct):
 
 @contextmanager
 def running(command: list[str], port: int) -> Iterator[Proxy]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while True:
             with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
@@ -74,7 +86,7 @@ def running(command: list[str], port: int) -> Iterator[Proxy]:
             if process.poll() is not None:
                 raise RuntimeError(f"{command[0]} ended with {process.returncode}")
             time.sleep(0.05)
-        yield Proxy(port, process.pid)
+        yield Proxy(port, process)
     finally:
         process.terminate()
         process.wait()
@@ -103,14 +115,21 @@ def proxies(directory: Path, backend: int) -> Iterator[dict[str, Proxy]]:
 def requests(proxy: Proxy, seconds: float, *, kept: bool) -> Cost:
     """HTTP requests by ``wrk``: on connections that are kept open, or each on a connection of its own."""
     before = proxy.cpu
-    more = [] if kept else ["-H", "Connection: close"]
-    command = ["wrk", "-t1", "-c50", f"-d{seconds:g}s", *more, f"http://127.0.0.1:{proxy.port}/"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    count = int(re.search(r"(\d+) requests in", said)[1])  # type: ignore[index]  # wrk always says it
+    said = subprocess.run(_load(proxy, seconds, kept=kept), capture_output=True, text=True, check=True).stdout
+    count = _requests(said)
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])  # type: ignore[index]  # likewise
     if failed := re.search(r"Socket errors: connect (\d+), read \d+, write (\d+), timeout (\d+)", said):
         print(f"  errors: {failed[0]}")
     return Cost(rate, (proxy.cpu - before) / count)
+
+
+def _load(proxy: Proxy, seconds: float, *, kept: bool) -> list[str]:
+    more = [] if kept else ["-H", "Connection: close"]
+    return ["wrk", "-t1", "-c50", f"-d{seconds:g}s", *more, f"http://127.0.0.1:{proxy.port}/"]
+
+
+def _requests(said: str) -> int:
+    return int(re.search(r"(\d+) requests in", said)[1])  # type: ignore[index]  # wrk always says it
 
 
 def throughput(proxy: Proxy, seconds: float) -> Cost:
@@ -135,6 +154,36 @@ def memory_per_connection(proxy: Proxy) -> float:
             sock.sendall(b"x" * 1000)
         time.sleep(1)
         return (proxy.memory - before) / OPEN
+
+
+def rolling(directory: Path, seconds: float, *, kept: bool) -> tuple[int, int]:
+    """Requests while backends are replaced one by one, as a rollout does it; and how many of them got no answer.
+
+    A backend that leaves accepts nothing more and finishes what it has begun.  With connections that are kept open it
+    stays until they end: which of them it would close between two requests is not the proxy's choice.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def another() -> Proxy:
+            return stack.enter_context(haproxy(_BACKEND, directory, free_port()))
+
+        backends, port = [another() for _ in range(3)], free_port()
+        command = [sys.executable, "-m", "bench._userspace", str(port), str(backends[0].port)]
+        engine = stack.enter_context(running(command, port))
+        engine.lead_to([each.port for each in backends])
+        load = subprocess.Popen(_load(engine, seconds, kept=kept), stdout=subprocess.PIPE, text=True)
+        while load.poll() is None:
+            backends.append(another())
+            engine.lead_to([each.port for each in backends[1:]])
+            time.sleep(0.1)  # the engine is told beside us; kubelets wait for endpoints in the same way
+            leaving = backends.pop(0)
+            if not kept:
+                leaving.process.send_signal(signal.SIGUSR1)
+        said = load.stdout.read() if load.stdout else ""
+    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    lost = sum(map(int, errors.groups())) if errors else 0
+    return _requests(said), lost + (int(refused[1]) if refused else 0)
 
 
 @contextmanager
@@ -189,6 +238,9 @@ def main() -> int:
                     for each, proxy in tested.items():
                         found[each].append(requests(proxy, seconds, kept=kept))
                 compare(what, "µs CPU", 1e6, found)
+        for what, kept in (("connections", False), ("requests, kept open", True)):
+            count, lost = rolling(directory, seconds, kept=kept)
+            print(f"  {'rolling replacement':<22} {'seamark':<8} {count} {what}, lost: {lost}", flush=True)
         with sink() as port, proxies(directory, port) as tested:
             found = {each: [] for each in tested}
             for _ in rounds:
