@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from seamark import errors
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.api.rbac import components, roles
 from seamark.api.rbac.lines import AUTOUPDATE, binding, role
 from seamark.api.rbac.rules import Rule, uncovered
@@ -71,7 +71,7 @@ async def _keep(cluster: Cluster, resource: Resource, wanted: Object, found: Fou
     old = found.get((resource, namespace, meta["name"]))
     try:
         if old is None:
-            await cluster.create(resource, wanted, namespace=namespace)
+            await cluster.create(resource, wanted, namespace=namespace, as_=Receipt)
         elif "roleRef" in wanted and old["roleRef"] != wanted["roleRef"] and not _protected(old):
             await cluster.delete(resource, meta["name"], namespace=namespace)
             await cluster.create(resource, wanted, namespace=namespace)
