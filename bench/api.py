@@ -29,6 +29,7 @@ from bench._load import (
     seamark_server,
 )
 from bench._report import Report
+from bench._rights import compare
 
 from seamark import __version__
 
@@ -219,6 +220,10 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
         await measure(of_kubeconfig(options.kubeconfig, tuple(options.pids)), options, report)
         return
     with tempfile.TemporaryDirectory() as folder:
+        if options.rights:
+            print("what rights cost")
+            await compare(Path(folder), options.rights, options.clients, report)
+            return
         print("ceilings")
         with python_server("bench._bare", Path(folder) / "bare", "2000") as bare:
             get = await drive(bare, [request(bare, "GET", "/")] * options.requests, options.clients)
@@ -261,6 +266,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--events", type=int, default=20)
+    parser.add_argument("--rights", type=int, default=0, metavar="ROUNDS", help="only what RBAC costs, on and off")
     parser.add_argument("--curve", action="store_true", help="also the cost per operation from 1,000 to 100,000 Pods")
     uvloop.run(run(parser.parse_args()))
 
