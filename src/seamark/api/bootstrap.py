@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
@@ -41,8 +41,7 @@ REPAIR_SECONDS = 10.0
 
 
 async def make_namespaces(cluster: Cluster) -> None:
-    for name in SYSTEM_NAMESPACES:
-        await _ensure(cluster, NAMESPACES, {"metadata": {"name": name}})
+    await _ensure_all(cluster, NAMESPACES, [{"metadata": {"name": name}} for name in SYSTEM_NAMESPACES])
 
 
 async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
@@ -51,14 +50,13 @@ async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
 
 
 async def make_priority_classes(cluster: Cluster) -> None:
-    for priority_class in SYSTEM_CLASSES:
-        await _ensure(cluster, PRIORITY_CLASSES, priority_class)
+    await _ensure_all(cluster, PRIORITY_CLASSES, SYSTEM_CLASSES)
 
 
 async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:
     """One APIService for each version of each group that this server answers for."""
     served = {(kind.resource.group, kind.resource.version) for kind in kinds}
-    await asyncio.gather(*(_ensure(cluster, API_SERVICES, service) for service in local_services(sorted(served))))
+    await _ensure_all(cluster, API_SERVICES, local_services(sorted(served)))
 
 
 async def make_storage_class(cluster: Cluster, name: str, provisioner: str) -> None:
@@ -142,6 +140,11 @@ async def make_own_service(cluster: Cluster, own: OwnService) -> None:
     await _ensure(cluster, ENDPOINT_SLICES, slice_, compare="endpoints", also="ports")
 
 
+async def _ensure_all(cluster: Cluster, resource: Resource, wanted: Iterable[Object]) -> None:
+    """Several at once, because the store commits writes that come together in one transaction."""
+    await asyncio.gather(*(_ensure(cluster, resource, each) for each in wanted))
+
+
 async def _ensure(cluster: Cluster, resource: Resource, wanted: Object, *, compare: str = "", also: str = "") -> None:
     """Create what is missing; where ``compare`` names a field, put back what is different there."""
     meta = wanted["metadata"]
@@ -150,7 +153,7 @@ async def _ensure(cluster: Cluster, resource: Resource, wanted: Object, *, compa
         found = await cluster.get(resource, meta["name"], namespace=namespace)
     except errors.NotFound:
         try:
-            await cluster.create(resource, wanted, namespace=namespace)
+            await cluster.create(resource, wanted, namespace=namespace, as_=Receipt)
         except errors.AlreadyExists:
             return  # another server sharing the store was faster
         return

@@ -13,7 +13,7 @@ import logging
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 from sortedcontainers import SortedDict
@@ -44,6 +44,11 @@ PORTS_PREFIX = "/seamark/nodeports/"
 
 def _prefix_of_kind(kind: Kind) -> str:
     return prefix_of(kind.stored_as or kind.resource)
+
+
+def _prefix_of_key(key: str) -> str:
+    """The first two parts of a key, which say the kind."""
+    return key[: key.find("/", key.find("/", 1) + 1) + 1]
 
 
 def _size(event: Event) -> int:
@@ -337,11 +342,15 @@ class Cache:
     async def load(self) -> None:
         """Read all current objects at one revision; :meth:`follow` continues from there."""
         revision = await self._store.revision()
+        # All kinds in one pass, because most of them have no objects.
+        async for rows in self._pages("/", prefix_end("/"), revision):
+            for prefix, together in groupby(rows, key=lambda row: _prefix_of_key(row.key)):
+                if (collection := self._by_prefix.get(prefix)) is not None:
+                    collection.load(together)
+                elif prefix == PORTS_PREFIX:
+                    self.ports |= {int(row.key[len(PORTS_PREFIX) :]): row.revision for row in together}
         for collection in self._by_prefix.values():
-            await self._fill(collection, revision)
-        async for rows in self._pages(PORTS_PREFIX, prefix_end(PORTS_PREFIX), revision):
-            for row in rows:
-                self.ports[int(row.key[len(PORTS_PREFIX) :])] = row.revision
+            collection.begin_at(revision)
         self.revision = revision
 
     async def _fill(self, collection: Collection, revision: int) -> None:
@@ -437,8 +446,8 @@ class Cache:
         touched: dict[Watcher, None] = {}
         trimmed: set[Collection] = set()
         for change in batch.changes:
-            cut = change.key.find("/", change.key.find("/", 1) + 1) + 1
-            collection = self._by_prefix.get(change.key[:cut])
+            prefix = _prefix_of_key(change.key)
+            collection = self._by_prefix.get(prefix)
             if collection is not None:
                 if collection not in trimmed:
                     # Before the batch: its own events must be there when watchers are flushed.
@@ -455,7 +464,7 @@ class Cache:
                     self.ports.pop(port, None)
                 else:
                     self.ports[port] = change.revision
-            elif (missed := self._missed.get(change.key[:cut])) is not None:
+            elif (missed := self._missed.get(prefix)) is not None:
                 missed.append(change)
         self.revision = max(self.revision, batch.revision)
         for watcher in touched:
