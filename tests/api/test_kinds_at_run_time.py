@@ -74,7 +74,7 @@ async def test_its_own_rules_refuse_what_they_must(widgets):
     strict = await widgets.ask("POST", f"{BASE}?fieldValidation=Strict", widget("b", weight=1))
     assert (strict.status, 'unknown field "spec.weight"' in strict.json["message"]) == (400, True)
     gadget = await widgets.ask("POST", BASE, widget("b") | {"kind": "Gadget"})
-    message = 'Widget.example.com "b" is invalid: kind: Invalid value: "Gadget": must be Widget'
+    message = 'Gadget.example.com "b" is invalid: kind: Invalid value: "Gadget": must be Widget'
     assert (gadget.status, gadget.json["message"]) == (422, message)
     assert (await widgets.ask("PUT", f"{BASE}/a", made | {"kind": "Gadget"})).status == 422
     newer = await widgets.ask("POST", BASE, widget("b") | {"apiVersion": "example.com/v2"})

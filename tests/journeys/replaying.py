@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from seamark_process import Seamark
 
-from conformance_files import CONFORMANCE
+from conformance_files import CONFORMANCE, playable
 
 
 def replay(server: Seamark, tool: str, recordings: str, *options: str, only: Sequence[str] = ("*",)) -> int:
     """How many cases passed; a single one that did not is the test's failure.  ``only`` names some of the files."""
     command = [sys.executable, str(CONFORMANCE / tool), "--server", server.url]
     command += ["--token", server.token, "--ca", str(server.ca), *options]
-    command += sorted(str(file) for name in only for file in (CONFORMANCE / recordings).glob(f"{name}.json"))
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [file for name in only for file in (CONFORMANCE / recordings).glob(f"{name}.json")]
+        command += playable(files, Path(folder))
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
     assert done.returncode == 0, "\n".join([*said[:120], done.stderr, server.log[-3000:]])
     passed, _, rest = said[-1].partition(" ")

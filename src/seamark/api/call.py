@@ -14,6 +14,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.subresource import Action, Part, Question, Subresource, View
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, refuse, required, too_long
+from seamark.kinds.values.refusals import missing
 
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
@@ -49,7 +50,7 @@ def target(kind: Kind | None, namespace: str = "", name: str = "", subresource: 
         return Target(kind, namespace, name)
     found = kind.subresource(subresource)
     if found is None:
-        raise not_found()
+        raise not_found() if kind.built_in else missing(kind.resource, name)
     return Target(kind, namespace, name, found)
 
 
@@ -77,8 +78,12 @@ def check_verb(verb: str, target: Target) -> None:
                 details={},
             )
         return
+    if not kind.built_in and verb in ("update", "patch") and not target.name:
+        raise errors.BadRequest("name must be provided")
     if verb in _OF_OBJECTS:
         misplaced = not target.name
+    elif verb == "create" and not kind.built_in:
+        misplaced = kind.resource.namespaced and not target.namespace
     elif verb in _OF_COLLECTIONS:
         misplaced = bool(target.name) or (kind.resource.namespaced and not target.namespace)
     else:

@@ -18,7 +18,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.language import decode
 from seamark.kinds.subresource import Part, View
 
-_NOT_STRATEGIC = (
+NOT_STRATEGIC = (
     "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
     "application/merge-patch+json, application/apply-patch+yaml"
 )
@@ -45,7 +45,7 @@ def patched(
     """
 
     if type == "strategic" and not kind.strategic_merge:
-        raise errors.UnsupportedMediaType(_NOT_STRATEGIC)
+        raise errors.UnsupportedMediaType(NOT_STRATEGIC)
 
     def make(current: Object) -> Object:
         return conform_patched(
@@ -69,7 +69,7 @@ def applied(
     def make(live: Object | None) -> Object:
         merged = apply.apply(config, live, kind=kind, part=part, manager=manager, force=force, now=now)
         try:
-            return decode.conform(merged, kind.shape)[0]
+            return kind.conform(merged)[0]
         except decode.DecodeError as error:
             raise errors.BadRequest(f"failed to convert new object to proper version: {error}") from error
 
@@ -88,7 +88,7 @@ def applied_to_view(view: View, kind: Kind, edit: Callable[[Object | None], Obje
 
     def make(current: Object) -> Object:
         entries = managed.parse(current["metadata"].get("managedFields") or ())
-        live = view.show(kind, current)
+        live = view.start(kind, current)
         live["metadata"]["managedFields"] = [
             {**entry, "apiVersion": view.sent.resource.api_version, "fieldsV1": shared}
             for entry in entries

@@ -73,11 +73,13 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
         api_version, word = type_meta(value, resource)
     except MalformedDocument as fault:
         raise unrecognized(fault, resource, document.body) from fault
+    if not kind.built_in and document.body and not (value or {}).get("kind"):
+        raise _without_kind(document.body, resource)
     handled = cannot_handle(api_version, word, resource)
     if (api_version, word) != (resource.api_version, resource.kind):
         raise _other_kind(api_version, word, kind, handled) if kind.built_in else _other_data(value, kind)
     try:
-        obj, unknown = conform({} if value is None else value, kind.shape)
+        obj, unknown = kind.conform({} if value is None else value)
     except DecodeError as error:
         raise BadRequest(handled + str(error)) from error
     obj["kind"], obj["apiVersion"] = word, api_version
@@ -141,6 +143,14 @@ def _other_kind(api_version: str, word: str, kind: Kind, handled: str) -> BadReq
     return BadRequest(f"{handled}converting ({version}.{word}) to ({package}.{resource.kind}): unknown conversion")
 
 
+def _without_kind(body: bytes, resource: Resource) -> BadRequest:
+    """The error for a custom resource that does not say what it is."""
+    lacks = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {resource.kind}): {lacks} ({_summary(body)})"
+    )
+
+
 def _other_data(value: Object, kind: Kind) -> ApiError:
     """As :func:`_other_kind`, for a kind that was added while the server runs.
 
@@ -152,7 +162,8 @@ def _other_data(value: Object, kind: Kind) -> ApiError:
         return _other_version(api_version, resource)
     meta = value.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else ""
-    return refuse(resource, str(name or ""), [invalid("kind", word, f"must be {resource.kind}")])
+    sent = msgspec.structs.replace(resource, kind=word)
+    return refuse(sent, str(name or ""), [invalid("kind", word, f"must be {resource.kind}")])
 
 
 def _other_version(api_version: str, resource: Resource) -> BadRequest:
@@ -195,7 +206,7 @@ def conform_patched(
     """
     changed, same, managed_fields = _without_known_parts(patched, current, part)
     try:
-        obj, unknown = conform(changed, kind.shape)
+        obj, unknown = kind.conform(changed)
     except DecodeError as error:
         resource = kind.resource
         handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
@@ -268,7 +279,8 @@ def check_applied(meta: Object, target: Target) -> None:
     meta["name"] = target.name
     if target.kind.resource.namespaced:
         check_namespace(meta, target.namespace)
-        meta["namespace"] = target.namespace
+        if target.kind.built_in:
+            meta["namespace"] = target.namespace
 
 
 def _check_same_name(name: str, target: Target) -> None:

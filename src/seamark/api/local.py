@@ -255,7 +255,7 @@ def _new_decoder(kind: Kind, as_: Any) -> Decoder:
 
     def decode(entry: Entry) -> Any:
         nonlocal decoder
-        if kind.stored_as is not None:
+        if not kind.shows_as_stored:
             return msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
         if decoder is None:  # made for the first object, since many kinds are followed that have none
             decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)

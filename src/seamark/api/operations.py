@@ -281,7 +281,7 @@ class Operations:
         def make(old: Object) -> Object:
             current = shown(kind, old)
             if view is not None:
-                new = edit(view.show(kind, current))
+                new = edit(view.start(kind, current))
                 intake.check_name(new["metadata"], target)
                 return view.change(kind, current, new)
             new = edit(current)

@@ -18,6 +18,7 @@ from seamark.api.allocation.reserve import Reservations
 from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import Authenticator, FixedTokens
 from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
+from seamark.api.custom import Definitions
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
 from seamark.api.http.auditing import Auditing
@@ -99,6 +100,10 @@ class ApiServer:
         cut = metrics.counter(
             "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
         )
+        deleter = Deleter(self.cache, store, reservations)
+        self.definitions = Definitions(
+            self.cache, self.writer, deleter, clock, add=self.add_kind, remove=self.remove_kind
+        )
         self.watches = Watches(reader, stalled_bytes=watch_bytes - watch_bytes // 4, cut=cut.add)
         self.operations = Operations(
             kinds=self.kinds,
@@ -106,7 +111,7 @@ class ApiServer:
             store=store,
             reader=reader,
             writer=self.writer,
-            deleter=Deleter(self.cache, store, reservations),
+            deleter=deleter,
             admission=admission,
             authorizer=authorizer,
             authenticator=authenticator,
@@ -206,11 +211,15 @@ class ApiServer:
 
         Ends when the store is closed, and with an error if the store was replaced by an older state of it.
         """
-        mending = asyncio.create_task(self._store.mend(), name="mend the store")
+        beside = [
+            asyncio.create_task(self._store.mend(), name="mend the store"),
+            asyncio.create_task(self.definitions.run(), name="serve what definitions define"),
+        ]
         try:
             await self.cache.follow()
         finally:
-            mending.cancel()
+            for task in beside:
+                task.cancel()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
         self.listener = Listener(

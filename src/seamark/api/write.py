@@ -39,7 +39,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Part, Together
 from seamark.kinds.values import metadata
-from seamark.kinds.values.fields import refuse, required
+from seamark.kinds.values.fields import invalid, refuse
 from seamark.kinds.values.refusals import already_exists, conflict, missing, no_unique_name, other_uid
 from seamark.store.protocol import Mismatch, Store, Write
 
@@ -155,7 +155,8 @@ class Writer:
         resource, meta = kind.resource, obj["metadata"]
         name = meta.get("name", "")
         reserved = self._reservations.plan(kind, kind.whole, obj, None, dry_run=caller.dry_run)
-        wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced) + kind.validate(obj)
+        wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced, plain=not kind.built_in)
+        wrong += kind.validate(obj)
         if wrong:
             raise refuse(kind.stored_as or resource, name, wrong)
         await self._admission.validate(request)
@@ -185,6 +186,8 @@ class Writer:
         if kind.resource.namespaced:
             check_namespace(meta, namespace)
             meta["namespace"] = namespace
+        elif not kind.built_in:
+            meta.pop("namespace", None)
 
     def _suffix(self) -> str:
         return "".join(self._random.choices(SUFFIX_LETTERS, k=SUFFIX_LENGTH))
@@ -274,8 +277,9 @@ class Writer:
         version = meta.get("resourceVersion", "")
         if not version or version == "0":
             if not kind.unconditional_update:
-                wrong = [required("metadata.resourceVersion", "must be specified for an update")]
-                raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
+                wrong = [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
+                resource = kind.stored_as or kind.resource
+                raise refuse(msgspec.structs.replace(resource, kind=resource.plural), entry.name, wrong)
             return
         if version != str(entry.revision) and of_write_or_watch(version) != entry.revision:
             raise conflict(kind.resource, entry.name)
@@ -291,7 +295,8 @@ class Writer:
         await self._admission.mutate(request)
         part.prepare(kind, new, old)
         reserved = self._reservations.plan(kind, part, new, old, dry_run=caller.dry_run)
-        wrong = metadata.validate_update(new["metadata"], old["metadata"]) + part.validate(kind, new, old)
+        wrong = metadata.validate_update(new["metadata"], old["metadata"], plain=not kind.built_in)
+        wrong += part.validate(kind, new, old)
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
         await self._admission.validate(request)

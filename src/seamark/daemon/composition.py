@@ -131,6 +131,7 @@ class Daemon:
             # The first versions of a new cluster are internal: a client that watches from one is told to list again.
             await store.compact(self.api.cache.revision)
             self.api.cache.settle()
+        await self.api.definitions.caught_up.wait()  # so that no client finds custom resources missing
         background += await self._listen(authority)
         background.append(self._keep(informing(self.supervisor, INFORMERS, self.informers)))
         if "dns" in self.components:

@@ -23,7 +23,7 @@ import msgspec
 from seamark.errors import Conflict, Object
 from seamark.kinds.allocation import Allocation, Pool
 from seamark.kinds.inquiry import Inquiry
-from seamark.kinds.language import shapes
+from seamark.kinds.language import decode, shapes
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 from seamark.kinds.subresource import Part, Subresource, Whole
@@ -67,7 +67,7 @@ class Kind:
     delete_answers_object: ClassVar[bool] = False  # DELETE answers with the object, not a Status
     graceful: ClassVar[bool] = False  # DELETE sets deletionTimestamp first and removes the object later
 
-    request_warning: ClassVar[str] = ""  # a warning in the answer to every request for this kind, reads too
+    request_warning: str = ""  # a warning in the answer to every request for this kind, reads too
 
     stored: ClassVar[bool] = True  # False for documents that are only answered, never stored: reviews, Bindings
     # A document that is posted to a subresource of the object it names (a Binding to its Pod); None for all others.
@@ -86,6 +86,20 @@ class Kind:
     def list_shape(self) -> Shape | None:
         """The fields of a list of its objects; None for a kind that cannot be listed."""
         return shapes.load().get(f"{self.shape_name}List")
+
+    @cached_property
+    def list_kind(self) -> str:
+        """The kind of a list of its objects."""
+        return f"{self.resource.kind}List"
+
+    @cached_property
+    def shows_as_stored(self) -> bool:
+        """Whether objects are shown just as they are stored, so that reads need not decode them."""
+        return self.stored_as is None
+
+    def conform(self, value: Any) -> tuple[Object, list[str]]:
+        """A document in the normal form of this kind, and the paths of its unknown fields, which are dropped."""
+        return decode.conform(value, self.shape)
 
     @cached_property
     def decoders(self) -> dict[Any, Any]:
@@ -225,7 +239,7 @@ class Kind:
         """As :meth:`fields`, from the stored bytes; a kind that is often watched by fields has a faster one."""
         return self.fields(self.from_stored(msgspec.json.decode(value)))
 
-    field_names: ClassVar[tuple[str, ...]] = ()  # the keys that ``fields`` returns
+    field_names: tuple[str, ...] = ()  # the keys that ``fields`` returns
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         """The cells of one row, in the order of ``columns``."""

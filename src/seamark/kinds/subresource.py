@@ -128,6 +128,10 @@ class View(Part, frozen=True, kw_only=True):
         """What a reader of the view sees."""
         raise NotImplementedError
 
+    def start(self, kind: Kind, obj: Object) -> Object:
+        """What a patch of the view starts from."""
+        return self.show(kind, obj)
+
     def change(self, kind: Kind, obj: Object, given: Object) -> Object:
         """A copy of the object, changed as the view ``given`` asks."""
         raise NotImplementedError

@@ -28,6 +28,7 @@ from seamark.kinds.devices.devices import (
     RESOURCE_CLAIM_TEMPLATE,
     RESOURCE_SLICE,
 )
+from seamark.kinds.extensions.definition import DEFINITION
 from seamark.kinds.flowcontrol.flowschema import FLOW_SCHEMA
 from seamark.kinds.flowcontrol.prioritylevel import PRIORITY_LEVEL
 from seamark.kinds.kind import Kind
@@ -137,6 +138,8 @@ KINDS: tuple[Kind, ...] = (
     VALIDATING_POLICY,
     VALIDATING_POLICY_BINDING,
     VALIDATING_WEBHOOK,
+    # apiextensions.k8s.io
+    DEFINITION,
     # scheduling.k8s.io
     PRIORITY_CLASS,
     # coordination.k8s.io
@@ -177,6 +180,7 @@ class Kinds:
         self._by_kind: dict[tuple[str, str], Kind] = {}
         self._followers: list[Follower] = []
         self.groups: frozenset[str] = frozenset()  # those that have a kind here
+        self.built_in_groups: frozenset[str] = frozenset()  # those that have a built-in kind
         self.revision = 0  # grows with every change
         for kind in kinds:
             self.add(kind)
@@ -205,6 +209,7 @@ class Kinds:
             self._by_plural[place] = new
             self._by_kind[new.resource.api_version, new.resource.kind] = new
             self.groups |= {new.resource.group}
+            self.built_in_groups |= {new.resource.group} if new.built_in else set()
         else:
             del self._by_plural[place]
             self.groups = frozenset(group for group, _, _ in self._by_plural)

@@ -10,7 +10,7 @@ from seamark_process import Start
 @pytest.mark.xdist_group("conformance")
 def test_every_recorded_exchange_is_repeated(start: Start, store: list[str]) -> None:
     server = start("--profile", "plain", *store)
-    assert replay(server, "replay_api.py", "api", "--jobs", "16", "--profile", "plain") >= 470
+    assert replay(server, "replay_api.py", "api", "--jobs", "16", "--profile", "plain") >= 600
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from seamark.api.fields.values import copied
 from seamark.errors import BadRequest, Cause, Invalid, Object, RequestEntityTooLarge
 from seamark.kinds.language.scalars import found
 from seamark.kinds.language.shape import Shape
-from seamark.kinds.values.fields import invalid
+from seamark.kinds.resource import Resource
+from seamark.kinds.values.fields import invalid, refuse
 from seamark.kinds.values.numbers import int64
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -88,6 +89,9 @@ def _check_type(result: Object, current: Object, shape: Shape) -> None:
         if key in current and not result.get(key):
             raise unusable(result, f"Object '{name}' is missing in '{msgspec.json.encode(result).decode()}'")
     kind, version = result.get("kind", shape.go_name), result.get("apiVersion", "")
+    if shape.schema is not None and isinstance(kind, str) and kind != shape.go_name:
+        sent = Resource(version.rpartition("/")[0], "", "", kind)
+        raise refuse(sent, current["metadata"]["name"], [invalid("kind", kind, f"must be {shape.go_name}")])
     if kind != shape.go_name or version != current.get("apiVersion", version):
         raise unusable(result, f'{kind} in version "{version}" cannot be handled as a {shape.go_name}')
 

@@ -230,6 +230,9 @@ class Application:
         self._operations.authorize(user, label.verb, target, selected)
         if request.method not in METHODS:
             raise not_allowed()
+        resource = target.kind.resource
+        if verb == "create" and not target.kind.built_in and resource.namespaced and not target.namespace:
+            return not_found_page()
         check_verb(verb, target)
         return Checked(label, verb, target, query, user, route.watch)
 

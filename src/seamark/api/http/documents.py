@@ -79,9 +79,14 @@ class Documents:
             return described
         if path.startswith("/openapi/v3"):
             return Response(404, b"", "")
-        if path == "/openapi" or (path.startswith("/apis/") and path.count("/") == 2):
+        if path == "/openapi" or (path.startswith("/apis/") and self._is_foreign(path)):
             return Response(404, b"404 page not found\n", PLAIN_TEXT)
         raise not_found()
+
+    def _is_foreign(self, path: str) -> bool:
+        """Whether a path is a group that is not served, or below one that only definitions define."""
+        _, _, group, *version = path.split("/")
+        return not version or group not in self._kinds.built_in_groups
 
     def _described(self, request: Request) -> Response | None:
         """Discovery and OpenAPI of the kinds that are served now; None for any other path.

@@ -50,9 +50,15 @@ class Renderer:
         self.include = include or "Metadata"
         self.clock = clock
         self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
-        self.direct = representation.plain and kind.stored_as is None
+        self.direct = representation.plain and kind.shows_as_stored
         # Watches with the same key share the bytes of an event.
-        self.key = (resource.group, representation.format, representation.as_, representation.version, self.include)
+        self.key = (
+            resource.api_version,
+            representation.format,
+            representation.as_,
+            representation.version,
+            self.include,
+        )
 
     # --- one object --------------------------------------------------------------------------------
 
@@ -103,9 +109,14 @@ class Renderer:
         """The answer to a list, in pieces; ``listing`` is its metadata."""
         if self.direct:
             resource = self.kind.resource
-            head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'.encode()
+            head = f'{{"kind":"{self.kind.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
+            if not self.kind.built_in:
+                listing = {"continue": "", **listing}
             if not entries:
                 return [head, msgspec.json.encode(listing), b',"items":[]}\n']
+            if not self.kind.built_in:  # the items of custom resources have their own kind and apiVersion
+                items = b",".join([self.head + entry.tail for entry in entries])
+                return [head, msgspec.json.encode(listing), b',"items":[', items, b"]}\n"]
             items = b",{".join([entry.tail for entry in entries])
             return [head, msgspec.json.encode(listing), b',"items":[{', items, b"]}\n"]
         if self._messages:
@@ -124,16 +135,19 @@ class Renderer:
                     "items": [self._metadata(obj) for obj in objects],
                 }
             case "PartialObjectMetadata":
-                raise self._other_form("a list", f"{self.kind.resource.kind}List")
+                raise self._other_form("a list", self.kind.list_kind)
             case _:
                 answer = self._list(objects, listing)
         return [self.encode(answer)]
 
     def _list(self, objects: Iterable[Object], listing: Object) -> Object:
         resource = self.kind.resource
-        items = [{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")} for obj in objects]
+        if self.kind.built_in:
+            items = [{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")} for obj in objects]
+        else:
+            items, listing = list(objects), {"continue": "", **listing}
         return {
-            "kind": f"{resource.kind}List",
+            "kind": self.kind.list_kind,
             "apiVersion": resource.api_version,
             "metadata": listing,
             "items": items,

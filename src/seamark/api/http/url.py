@@ -33,7 +33,7 @@ class Route(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse(path: str, kinds: Kinds) -> Route | None:
-    """The target of a path below a served group and version; None if the group is not served at all.
+    """The target of a path below a served group and version; None if Kubernetes knows nothing of the path.
 
     Raises NotFound for a resource that a served group does not have.
     """
@@ -48,11 +48,16 @@ def parse(path: str, kinds: Kinds) -> Route | None:
         return None
     if group and group not in kinds.groups:
         return None
-    if len(rest) < 2:
-        raise not_found()
-    version, *rest = rest
-    watch = rest[0] == "watch"
-    return Route(_object(kinds, group, version, rest[1:] if watch else rest), watch)
+    try:
+        if len(rest) < 2:
+            raise not_found()
+        version, *rest = rest
+        watch = rest[0] == "watch"
+        return Route(_object(kinds, group, version, rest[1:] if watch else rest), watch)
+    except errors.NotFound as error:
+        if error.details or group in kinds.built_in_groups:
+            raise
+        return None  # of a group of custom resources, only what definitions define is known
 
 
 def _object(kinds: Kinds, group: str, version: str, parts: list[str]) -> Target:

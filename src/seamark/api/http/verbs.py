@@ -16,6 +16,7 @@ import msgspec
 from seamark import errors
 from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions
+from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
@@ -69,6 +70,13 @@ def verb_of(method: str, target: Target, *, watch: bool) -> str:
             return ""
 
 
+# Custom resources have no protobuf, but say so.
+_ACCEPTED = (
+    "only the following media types are accepted: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf"
+)
+
+
 class Call(msgspec.Struct):
     """An authorized request for a target that exists; ``watch`` if its path says that it is a watch."""
 
@@ -91,7 +99,10 @@ class Call(msgspec.Struct):
         """For the representation the client asked for; raises NotAcceptable if it is not one of ``allowed``."""
         accept = self.request.headers.get("accept", "")
         protobuf = PROTOBUF in accept and self.target.kind.shape.form(writable)
-        representation = negotiate(accept, allowed, protobuf=protobuf)
+        try:
+            representation = negotiate(accept, allowed, protobuf=protobuf)
+        except errors.NotAcceptable as error:
+            raise error if self.target.kind.built_in else errors.NotAcceptable(_ACCEPTED) from None
         return Renderer(self.target.kind, representation, first(self.query, "includeObject"), self.clock)
 
     def caller(self, options: WriteOptions) -> Caller:
@@ -187,6 +198,8 @@ class Verbs:
     async def _patch(self, call: Call) -> Answer:
         type = PATCH_TYPES.get(call.media_type)
         if type is None:
+            if not call.target.kind.built_in:
+                raise errors.UnsupportedMediaType(NOT_STRATEGIC)
             raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
         renderer = call.renderer()
         options = patch_options(call.query, apply=False)

@@ -11,13 +11,14 @@ Pure functions from kinds to documents; :func:`answer` puts them under their pat
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from seamark.api.http.negotiate import NONE, negotiate, not_acceptable, parse_accept
 from seamark.api.http.protocol import Request, Response
 from seamark.errors import Object
+from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Kind
 from seamark.kinds.subresource import Subresource
 
@@ -49,9 +50,16 @@ ByVersion = dict[str, dict[str, list[Kind]]]
 def by_version(kinds: Iterable[Kind]) -> ByVersion:
     """Kinds by group and version: groups by priority, kinds by name."""
     found: ByVersion = {}
-    for kind in sorted(kinds, key=lambda kind: (_priority(kind.resource.group), kind.resource.plural)):
+    for kind in sorted(kinds, key=_place):
         found.setdefault(kind.resource.group, {}).setdefault(kind.resource.version, []).append(kind)
     return found
+
+
+def _place(kind: Kind) -> tuple[object, ...]:
+    """Built-in versions come in their own order, those of custom resources by what their names say."""
+    resource = kind.resource
+    version = () if kind.built_in else priority(resource.version)
+    return _priority(resource.group), version, resource.plural
 
 
 def _priority(group: str) -> tuple[int, str]:
@@ -104,7 +112,7 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> Object | N
     resources: list[Object] = []
     for kind in members:
         resources.append(_resource(kind))
-        resources += [_subresource(kind, sub) for sub in sorted(kind.subresources, key=lambda sub: sub.name)]
+        resources += [_subresource(kind, sub) for sub in _in_order(kind)]
     document: Object = {"kind": "APIResourceList"}
     if group:
         document["apiVersion"] = "v1"
@@ -118,13 +126,17 @@ def _resource(kind: Kind) -> Object:
         "singularName": kind.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
     return entry
+
+
+def _verbs(kind: Kind) -> list[str]:
+    return sorted(kind.verbs) if kind.built_in else list(kind.verbs)
 
 
 def _subresource(kind: Kind, sub: Subresource) -> Object:
@@ -171,10 +183,10 @@ def _aggregated_resource(kind: Kind) -> Object:
     resource = kind.resource
     entry: Object = {
         "resource": resource.plural,
-        "responseKind": _response_kind(resource.kind),
+        "responseKind": _response_kind(kind, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
@@ -184,16 +196,22 @@ def _aggregated_resource(kind: Kind) -> Object:
         entry["subresources"] = [
             {
                 "subresource": sub.name,
-                "responseKind": _response_kind(sub.kind, sub.group or "", sub.version or ""),
+                "responseKind": _response_kind(kind, sub.kind, sub.group or "", sub.version or ""),
                 "verbs": sorted(sub.verbs),
             }
-            for sub in sorted(kind.subresources, key=lambda sub: sub.name)
+            for sub in _in_order(kind)
         ]
     return entry
 
 
-def _response_kind(kind: str, group: str = "", version: str = "") -> Object:
-    """Group and version are left empty where they are the resource's own."""
+def _in_order(kind: Kind) -> Sequence[Subresource]:
+    return sorted(kind.subresources, key=lambda sub: sub.name) if kind.built_in else kind.subresources
+
+
+def _response_kind(of: Kind, kind: str, group: str = "", version: str = "") -> Object:
+    """Group and version are left empty where they are the resource's own, except for custom resources."""
+    if not of.built_in and not version:
+        group, version = of.resource.group, of.resource.version
     return {"group": group, "version": version, "kind": kind}
 
 

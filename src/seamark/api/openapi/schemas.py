@@ -68,7 +68,7 @@ def whole_objects(kinds: Iterable[Kind]) -> WholeObjects:
             versions[resource.api_version] = None
         known[kind.shape.name] = resource.api_version, resource.kind
         if kind.list_shape is not None:
-            known[kind.list_shape.name] = resource.api_version, f"{resource.kind}List"
+            known[kind.list_shape.name] = resource.api_version, kind.list_kind
     found = {name: [_group_version_kind(*whole)] for name, whole in known.items()}
     return found | {DELETE_OPTIONS: [_group_version_kind(version, "DeleteOptions") for version in versions]}
 
@@ -80,6 +80,9 @@ def _group_version_kind(api_version: str, kind: str) -> Object:
 
 def references(shape: Shape) -> Iterator[Shape]:
     """The shapes that this one's fields have."""
+    if shape.schema is not None:  # it is shown as it is, and refers to the metadata only
+        yield shapes.of(META + "ObjectMeta")
+        return
     for field in shape.fields.values():
         of = field.type
         while isinstance(of, ListOf | MapOf):
@@ -93,6 +96,8 @@ def reference(name: str, dialect: Dialect) -> Object:
 
 
 def _struct(shape: Shape, dialect: Dialect, whole_objects: WholeObjects) -> Object:
+    if shape.schema is not None:
+        return _given(shape, shape.schema, dialect, whole_objects)
     words = describe(shape)
     schema: Object = {"description": words.text, "type": "object"}
     required = [name for name, field in shape.fields.items() if field.required]
@@ -106,6 +111,46 @@ def _struct(shape: Shape, dialect: Dialect, whole_objects: WholeObjects) -> Obje
     if kinds := whole_objects.get(shape.name):
         schema["x-kubernetes-group-version-kind"] = kinds
     return schema
+
+
+# What OpenAPI v2 has no word for, or what its clients would take for more than it is.
+_NOT_IN_V2 = frozenset({"allOf", "anyOf", "oneOf", "not", "nullable", "default"})
+
+
+def _given(shape: Shape, schema: Object, dialect: Dialect, whole_objects: WholeObjects) -> Object:
+    """A schema that a definition gives, with the fields that every object has."""
+    shown = _in_v2(schema) if dialect == "v2" else dict(schema)
+    words = describe(shapes.of(META + "Status")).fields
+    common: Object = {name: {"type": "string", "description": words.get(name, "")} for name in ("apiVersion", "kind")}
+    meta = reference(META + "ObjectMeta", dialect)
+    common["metadata"] = {"description": _METADATA, **(meta if dialect == "v2" else {"allOf": [meta]})}
+    if dialect == "v3" or not schema.get("x-kubernetes-preserve-unknown-fields"):
+        shown["properties"] = {**(shown.get("properties") or {}), **common}
+    if kinds := whole_objects.get(shape.name):
+        shown["x-kubernetes-group-version-kind"] = kinds
+    return shown
+
+
+_METADATA = (
+    "Standard object's metadata. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+
+
+def _in_v2(schema: Object) -> Object:
+    shown = {word: value for word, value in schema.items() if word not in _NOT_IN_V2}
+    if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string"):
+        for word in ("properties", "items", "additionalProperties", "type"):
+            shown.pop(word, None)
+    if schema.get("nullable"):
+        for word in ("type", "properties", "items"):
+            shown.pop(word, None)
+    if isinstance(inner := shown.get("properties"), dict):
+        shown["properties"] = {name: _in_v2(field) for name, field in inner.items()}
+    for word in ("items", "additionalProperties"):
+        if isinstance(inner := shown.get(word), dict):
+            shown[word] = _in_v2(inner)
+    return shown
 
 
 def _field(name: str, field: Field, description: str, dialect: Dialect) -> Object:

@@ -58,7 +58,7 @@ def select(kind: Kind, namespace: str, name: str, options: ListOptions) -> Selec
 
 
 def _unknown(kind: Kind, path: str) -> errors.BadRequest:
-    if not kind.field_names:
+    if kind.built_in and not kind.field_names:
         return errors.BadRequest(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     return errors.BadRequest(f"field label not supported: {path}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
@@ -17,7 +17,7 @@ class ComponentStatusKind(Kind):
     short_names = ("cs",)
     verbs = ("get", "list")
     columns = (Column("Name", format="name"), Column("Status"), Column("Message"), Column("Error"))
-    request_warning: ClassVar[str] = "v1 ComponentStatus is deprecated in v1.19+"
+    request_warning = "v1 ComponentStatus is deprecated in v1.19+"
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         found: Object = next((c for c in obj.get("conditions") or () if c.get("type") == "Healthy"), {})

@@ -111,7 +111,7 @@ class ResourceSliceKind(CountedKind):
     singular = "resourceslice"
     shape_name = "io.k8s.api.resource.v1.ResourceSlice"
     columns = (Column("Name", format="name"), Column("Node"), Column("Driver"), Column("Pool"), Column("Age"))
-    field_names: ClassVar[tuple[str, ...]] = ("spec.nodeName", "spec.driver")
+    field_names = ("spec.nodeName", "spec.driver")
 
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.counted import keep_status
@@ -44,7 +44,7 @@ class PersistentVolumeClaimKind(Kind):
         Column("VolumeMode", priority=1),
     )
     delete_answers_object = True
-    field_names: ClassVar[tuple[str, ...]] = ("name",)
+    field_names = ("name",)
 
     def default(self, obj: Object) -> None:
         default_claim(obj["spec"])

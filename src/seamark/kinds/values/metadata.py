@@ -203,8 +203,15 @@ def _validate_owners(owners: list[Any], path: str) -> Errors:
     return errors
 
 
-def validate(meta: Object, check_name: Callable[..., list[str]], *, namespaced: bool, path: str = "metadata") -> Errors:
-    """Everything that is wrong with the metadata of a new object."""
+def validate(
+    meta: Object,
+    check_name: Callable[..., list[str]],
+    *,
+    namespaced: bool,
+    plain: bool = False,
+    path: str = "metadata",
+) -> Errors:
+    """Everything that is wrong with the metadata of a new object; ``plain`` allows finalizers without a domain."""
     errors: Errors = []
     name, generate = meta.get("name", ""), meta.get("generateName", "")
     if generate:
@@ -221,10 +228,10 @@ def validate(meta: Object, check_name: Callable[..., list[str]], *, namespaced: 
             errors += [invalid(f"{path}.namespace", namespace, s) for s in dns_label(namespace)]
     elif meta.get("namespace"):
         errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
-    return errors + _validate_accessories(meta, {}, path)
+    return errors + _validate_accessories(meta, {}, path, plain=plain)
 
 
-def _validate_accessories(meta: Object, old: Object, path: str) -> Errors:
+def _validate_accessories(meta: Object, old: Object, path: str, *, plain: bool) -> Errors:
     """Validate generation, labels, annotations, owners and finalizers; values that did not change are not checked."""
     errors: Errors = []
     if meta.get("generation", 0) < 0:
@@ -233,7 +240,10 @@ def _validate_accessories(meta: Object, old: Object, path: str) -> Errors:
         value = meta.get(field)
         if value and value != old.get(field):
             errors += check(value, f"{path}.{field}")
-    return errors
+    return [error for error in errors if not error.message.endswith(_UNQUALIFIED)] if plain else errors
+
+
+_UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
 
 
 def _validate_finalizers(finalizers: list[str], path: str) -> Errors:
@@ -244,7 +254,7 @@ def _validate_finalizers(finalizers: list[str], path: str) -> Errors:
         wrong = qualified_name(finalizer)
         errors += [invalid(path, finalizer, sentence) for sentence in wrong]
         if not wrong and "/" not in finalizer and finalizer not in standard:
-            errors.append(invalid(at, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
+            errors.append(invalid(at, finalizer, _UNQUALIFIED))
     if standard <= set(finalizers):
         errors.append(invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
     return errors
@@ -266,8 +276,11 @@ def keep_accessories(meta: Object, old: Object) -> None:
             meta[field] = old[field]
 
 
-def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors:
-    """Everything that is wrong with a change of metadata; the write path has restored read-only fields before."""
+def validate_update(meta: Object, old: Object, path: str = "metadata", *, plain: bool = False) -> Errors:
+    """Everything that is wrong with a change of metadata; the write path has restored read-only fields before.
+
+    ``plain`` allows finalizers without a domain.
+    """
     errors: Errors = []
     if old.get("deletionTimestamp"):
         before = old.get("finalizers") or []
@@ -287,7 +300,7 @@ def validate_update(meta: Object, old: Object, path: str = "metadata") -> Errors
     for key in ("name", "namespace", "uid", "creationTimestamp"):
         if meta.get(key) != old.get(key):
             errors.append(immutable(f"{path}.{key}", meta.get(key)))
-    return errors + _validate_accessories(meta, old, path)
+    return errors + _validate_accessories(meta, old, path, plain=plain)
 
 
 def newest(listed: Iterable[Object]) -> str:

@@ -1,0 +1,248 @@
+"""Serves the kinds that CustomResourceDefinitions define, as definitions come, change and go.
+
+Every server follows the definitions in the store by itself: it judges their names, serves the kinds of established
+ones, and deletes the instances of those that are being deleted.  Servers that share a store come to the same result,
+and a write that another server has already made changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from seamark import errors
+from seamark.api.authorization import User, component
+from seamark.api.call import Caller, DeleteOptions, Target
+from seamark.api.delete import Deleter
+from seamark.api.state.cache import Cache
+from seamark.api.state.entries import Event
+from seamark.api.write import Writer
+from seamark.clock import Clock
+from seamark.errors import Object
+from seamark.kinds.extensions.definition import DEFINITION
+from seamark.kinds.extensions.names import FINALIZER, judged
+from seamark.kinds.kind import Kind
+from seamark.kinds.resource import DEFINITIONS, Resource
+from seamark.kinds.subresource import Part
+from seamark.kinds.values import times
+from seamark.store.protocol import StoreError
+
+_log = logging.getLogger(__name__)
+
+MANAGER = "kube-apiserver"
+RETRY_SECONDS = 1.0
+
+_USER: User = component("apiextensions")
+
+
+class _Noticing:
+    """A watcher that only says that something changed."""
+
+    def __init__(self, notice: Callable[[], None]) -> None:
+        self._notice = notice
+
+    def offer(self, event: Event) -> None:
+        self._notice()
+
+    def flush(self, revision: int) -> None:
+        return
+
+    def end(self) -> None:
+        self._notice()
+
+
+class _Served(msgspec.Struct):
+    """What is served of one definition: the text it was made from, and its kinds."""
+
+    text: bytes
+    group: str
+    kinds: list[Kind]
+
+
+class Definitions:
+    """Follows the definitions of one server; :meth:`run` for as long as the server lives."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        deleter: Deleter,
+        clock: Clock,
+        *,
+        add: Callable[[Kind], Awaitable[None]],
+        remove: Callable[[Resource], Awaitable[None]],
+    ) -> None:
+        self._cache = cache
+        self._writer = writer
+        self._deleter = deleter
+        self._clock = clock
+        self._add = add
+        self._remove = remove
+        self._served: dict[str, _Served] = {}
+        self._seen: dict[str, int] = {}  # the version of each definition that was looked at last
+        self._again: set[str] = set()  # definitions to look at once more, though they did not change
+        self._news = asyncio.Event()
+        self.caught_up = asyncio.Event()  # set once every definition was looked at
+
+    async def run(self) -> None:
+        while True:
+            # Subscribed anew each time: a watch ends when the cache had to start over.
+            stop = self._cache.of(DEFINITIONS).subscribe(_Noticing(self._news.set), "", "")
+            try:
+                await self._look()
+                self.caught_up.set()
+                await self._news.wait()
+                self._news.clear()
+            finally:
+                stop()
+
+    async def _look(self) -> None:
+        """Look at every definition that changed."""
+        entries = self._cache.of(DEFINITIONS).entries
+        names = [name for name, entry in entries.items() if self._seen.get(name) != entry.revision]
+        names += [name for name in self._seen if name not in entries]
+        waiting = self._again
+        self._again = set()
+        for name in dict.fromkeys([*names, *waiting]):
+            try:
+                await self._look_at(name)
+            except (errors.ApiError, StoreError) as error:
+                _log.warning("cannot serve the definition %s yet: %s", name, error)
+                self._later(name)
+
+    def _later(self, name: str) -> None:
+        self._again.add(name)
+        asyncio.get_running_loop().call_later(RETRY_SECONDS, self._news.set)
+
+    def _soon(self, name: str) -> None:
+        self._again.add(name)
+        self._news.set()
+
+    async def _look_at(self, name: str) -> None:
+        entry = self._cache.of(DEFINITIONS).get(name)
+        if entry is None:
+            self._seen.pop(name, None)
+            await self._forget(name)
+            return
+        definition = entry.decode()
+        self._seen[name] = entry.revision
+        if "deletionTimestamp" in definition["metadata"]:
+            await self._finish(name, definition)
+            return
+        status = judged(definition, self._others(definition), self._now())
+        definition["status"] = status
+        await self._serve(name, definition)
+        target = Target(DEFINITION, "", name, DEFINITION.subresource("status"))
+        await self._write(target, lambda old: {**old, "status": judged(old, self._others(old), self._now())})
+
+    async def _write(self, target: Target, make: Callable[[Object], Object]) -> None:
+        part = target.subresource or DEFINITION.whole
+        assert isinstance(part, Part), "the status is a part of the definition"
+        caller = Caller(_USER, self._now(), MANAGER)
+        try:
+            await self._writer.change(target, part, lambda old: _copy(make(old)), caller)
+        except errors.NotFound:
+            return  # It went in the meantime, which is another change.
+
+    def _now(self) -> str:
+        return times.text(self._clock.time())
+
+    def _others(self, definition: Object) -> list[Object]:
+        """The other definitions of the same group."""
+        own, group = definition["metadata"]["name"], definition["spec"]["group"]
+        entries = self._cache.of(DEFINITIONS).entries
+        # The name of a definition ends with its group.
+        return [e.decode() for name, e in entries.items() if name != own and name.endswith(f".{group}")]
+
+    # --- kinds ---------------------------------------------------------------------------------------
+
+    async def _serve(self, name: str, definition: Object) -> None:
+        from seamark.kinds.extensions.custom import is_established, kinds_of
+
+        text = msgspec.json.encode([definition["spec"], definition["status"].get("acceptedNames")])
+        served = self._served.get(name)
+        if not is_established(definition) or (served is not None and served.text == text):
+            return
+        kinds: list[Kind] = list(kinds_of(definition))
+        for kind in kinds:
+            await self._add(kind)
+        wanted = {kind.resource for kind in kinds}
+        for kind in served.kinds if served is not None else ():
+            if kind.resource not in wanted:
+                await self._remove(kind.resource)
+        self._served[name] = _Served(text, definition["spec"]["group"], kinds)
+
+    async def _forget(self, name: str) -> None:
+        """Serve a definition's kinds no longer; its names are free for others."""
+        served = self._served.pop(name, None)
+        for kind in served.kinds if served is not None else ():
+            await self._remove(kind.resource)
+        group = name.partition(".")[2]
+        for other in self._cache.of(DEFINITIONS).entries:
+            if other.endswith(f".{group}"):
+                self._soon(other)
+
+    # --- the end of a definition -----------------------------------------------------------------------
+
+    async def _finish(self, name: str, definition: Object) -> None:
+        """Delete the instances of a definition; when they are gone, let it go."""
+        from seamark.kinds.extensions.custom import is_established, storage_kind
+
+        if FINALIZER not in (definition["metadata"].get("finalizers") or ()):
+            return
+        if is_established(definition):
+            await self._serve(name, definition)  # after a restart: instances must be served to be deleted
+            served = self._served.get(name)
+            for kind in served.kinds if served is not None else ():
+                kind.terminating = True  # type: ignore[attr-defined]  # they are CustomKinds
+            if not await self._delete_instances(name, storage_kind(definition)):
+                return
+        target = Target(DEFINITION, "", name)
+        await self._write(target, _released)
+
+    async def _delete_instances(self, name: str, kind: Kind) -> bool:
+        """Delete what can be deleted; returns whether nothing is left.  If not, it is tried again when one changes."""
+        served = self._served.get(name)
+        if served is not None and served.kinds:
+            kind = served.kinds[0]
+        else:
+            await self._cache.add(kind)
+        instances = self._cache.of(kind.resource)
+        caller = Caller(_USER, self._now(), MANAGER)
+        for path, entry in list(instances.entries.items()):
+            if "deletionTimestamp" in entry.decode()["metadata"]:
+                continue
+            namespace, _, own = path.rpartition("/")
+            try:
+                await self._deleter.delete(Target(kind, namespace, own), DeleteOptions(), caller)
+            except errors.NotFound:
+                continue
+        if not instances.entries:
+            if served is None or not served.kinds:
+                self._cache.remove(kind)
+            return True
+        stop: list[Callable[[], None]] = []
+
+        def changed() -> None:
+            if stop:
+                stop.pop()()
+                self._soon(name)
+
+        stop.append(instances.subscribe(_Noticing(changed), "", ""))
+        return False
+
+
+def _released(definition: Object) -> Object:
+    """The definition without the finalizer that waits for its instances."""
+    meta = definition["metadata"]
+    left = [finalizer for finalizer in meta.get("finalizers") or () if finalizer != FINALIZER]
+    return {**definition, "metadata": {**meta, "finalizers": left}}
+
+
+def _copy(obj: Object) -> Object:
+    """A copy that the writer may edit."""
+    copied: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copied

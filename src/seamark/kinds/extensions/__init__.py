@@ -1,0 +1,15 @@
+"""CustomResourceDefinition, and the kinds that definitions define.  Pure: ``seamark.api.custom`` serves them.
+
+- ``definition``: the kind CustomResourceDefinition: defaults, validation, update rules, columns
+- ``versions``: what a version of a definition must satisfy: columns, subresources, selectable fields
+- ``structural``: what a schema must satisfy to be a structural one
+- ``schemas``: small questions about schemas that the other modules share
+- ``regex``: patterns as Go writes them
+- ``jsonpaths``: the simple paths (``.spec.replicas``) that definitions name fields by
+- ``names``: which names of a definition are accepted, and the conditions that say so
+- ``filling``: removes what a schema does not know, and fills in its defaults
+- ``checking``: a schema compiled into a validator of instances
+- ``formats``: the formats of texts that are checked
+- ``shapes_of_schemas``: a schema as a shape, for server-side apply and OpenAPI
+- ``custom``: the kind that one version of a definition defines
+"""

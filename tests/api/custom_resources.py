@@ -1,0 +1,33 @@
+"""A definition for tests, and where it and its instances are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAME = "widgets.example.com"
+BASE = "/apis/example.com/v1/namespaces/default/widgets"
+SIZE = {"type": "object", "properties": {"size": {"type": "integer", "maximum": 10}}}
+
+
+def version(name: str = "v1", spec: Any = None, *, storage: bool = True, **more: Any) -> Any:
+    schema = {"type": "object", "properties": {"spec": spec or SIZE, "status": {"type": "object"}}}
+    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}, **more}
+
+
+def definition(*versions: Any, plural: str = "widgets", kind: str = "Widget", **names: Any) -> Any:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind, **names},
+            "versions": list(versions) or [version()],
+        },
+    }
+
+
+def widget(name: str, version: str = "v1", **spec: Any) -> Any:
+    return {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}

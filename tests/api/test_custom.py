@@ -1,0 +1,180 @@
+"""Definitions are followed: their kinds appear, change and vanish while the server runs."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from custom_resources import BASE, DEFINITIONS, NAME, definition, version, widget
+from served import OTHER, Served, served
+
+from seamark.api import custom
+from seamark.kinds.resource import DEFINITIONS as RESOURCE
+from seamark.store.opening import open_store
+from seamark.store.protocol import StoreError
+
+
+async def until(api: Served, path: str, status: int = 200) -> None:
+    """Return when the path is answered with this status: definitions take effect a moment after they are written."""
+    while (await api.ask("GET", path)).status != status:
+        await asyncio.sleep(0.001)
+
+
+async def established(api: Served, name: str = NAME) -> None:
+    lines = await api.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name={name}")
+    for count in range(1, 10):
+        conditions = (await lines.wait_for(count))[-1]["object"]["status"].get("conditions") or ()
+        if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
+            return
+
+
+async def test_an_established_kind_is_served(api: Served) -> None:
+    await api.post(DEFINITIONS, definition(shortNames=["wd"]))
+    await established(api)
+    made = await api.post(BASE, widget("a", size=3))
+    assert (made["metadata"]["generation"], made["spec"]) == (1, {"size": 3})
+    refused = await api.ask("POST", BASE, widget("b", size=30))
+    assert refused.json["details"]["causes"][0]["message"] == (
+        "Invalid value: 30: spec.size in body should be less than or equal to 10"
+    )
+    kinds = [group["name"] for group in (await api.get("/apis"))["groups"]]
+    assert "example.com" in kinds
+
+
+async def test_who_may_not_define_or_read_is_refused() -> None:
+    async with served(rbac=True) as api:
+        refused = await api.ask("POST", DEFINITIONS, definition(), token=OTHER)
+        assert refused.status == 403
+        await api.post(DEFINITIONS, definition())
+        await established(api)
+        assert (await api.ask("GET", BASE, token=OTHER)).status == 403
+
+
+async def test_kinds_are_served_again_after_a_restart(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with served(url=url) as api:
+        await api.post(DEFINITIONS, definition())
+        await established(api)
+        await api.post(BASE, widget("a", size=3))
+    async with served(url=url) as api:
+        await api.api.definitions.caught_up.wait()
+        assert [item["metadata"]["name"] for item in (await api.get(BASE))["items"]] == ["a"]
+
+
+async def test_a_definition_takes_its_instances_along(api: Served) -> None:
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    await api.post(BASE, widget("a"))
+    held = widget("b")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.post(BASE, held)
+    lines = await api.watch(f"{BASE}?watch=1&resourceVersion=0")
+    await api.delete(f"{DEFINITIONS}/{NAME}")
+    await until(api, f"{BASE}/a", 404)
+    refused = await api.ask("POST", BASE, widget("c"))
+    assert (refused.status, "is terminating" in refused.json["message"]) == (403, True)
+    await api.merge(f"{BASE}/b", {"metadata": {"finalizers": None}})
+    assert ("DELETED", "b") in [(e["type"], e["object"]["metadata"]["name"]) for e in await lines.ended()]
+    await until(api, f"{DEFINITIONS}/{NAME}", 404)
+    await until(api, BASE, 404)
+    assert not [row for row in (await api.store.read("/", "0")).rows if "/widgets/" in row.key]
+
+
+async def test_instances_of_a_version_that_is_no_longer_served_go_too(api: Served) -> None:
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    await api.post(BASE, widget("a"))
+    off = definition(version() | {"served": False})["spec"]["versions"]
+    await api.merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": off}})
+    await until(api, BASE, 404)
+    await api.delete(f"{DEFINITIONS}/{NAME}")
+    await until(api, f"{DEFINITIONS}/{NAME}", 404)
+    assert not [row for row in (await api.store.read("/", "0")).rows if "/widgets/" in row.key]
+
+
+async def test_a_deletion_goes_on_after_a_restart(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with served(url=url) as api:
+        await api.post(DEFINITIONS, definition())
+        await established(api)
+        held = widget("b")
+        held["metadata"]["finalizers"] = ["example.com/hold"]
+        await api.post(BASE, held)
+        await api.delete(f"{DEFINITIONS}/{NAME}")
+    async with served(url=url) as api:
+        await api.api.definitions.caught_up.wait()
+        assert (await api.ask("POST", BASE, widget("c"))).status == 403
+        await api.merge(f"{BASE}/b", {"metadata": {"finalizers": None}})
+        await until(api, f"{DEFINITIONS}/{NAME}", 404)
+
+
+async def test_names_are_free_again_when_their_definition_is_gone(api: Served) -> None:
+    await api.post(DEFINITIONS, definition(shortNames=["w"]))
+    await established(api)
+    await api.post(DEFINITIONS, definition(plural="wonders", kind="Wonder", shortNames=["w"]))
+    assert (await api.ask("GET", BASE.replace("widgets", "wonders"))).status == 404
+    await api.delete(f"{DEFINITIONS}/{NAME}")
+    await established(api, "wonders.example.com")
+    await api.get(BASE.replace("widgets", "wonders"))
+
+
+async def test_what_the_store_refuses_is_tried_again(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom, "RETRY_SECONDS", 0.001)
+    definitions = api.api.definitions
+    add, failures = definitions._add, [StoreError("away"), StoreError("away")]
+
+    async def fails_at_first(kind):
+        if failures:
+            raise failures.pop()
+        await add(kind)
+
+    monkeypatch.setattr(definitions, "_add", fails_at_first)
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    await api.get(BASE)
+    assert not failures
+
+
+async def test_every_server_of_a_shared_store_serves_it(etcd) -> None:
+    url = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    async with served(store=open_store(url)) as one, served(store=open_store(url)) as two:
+        await one.post(DEFINITIONS, definition())
+        await until(two, BASE)
+        await two.post(BASE, widget("a", size=3))
+        assert (await one.get(f"{BASE}/a"))["spec"] == {"size": 3}
+        await two.delete(f"{DEFINITIONS}/{NAME}")
+        await until(one, BASE, 404)
+        await until(two, BASE, 404)
+        assert not one.api.cache.of(RESOURCE).entries
+
+
+async def test_defaults_come_to_what_was_stored_before_them(api: Served) -> None:
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    await api.post(BASE, widget("a", size=3))
+    spec = {
+        "type": "object",
+        "properties": {"size": {"type": "integer"}, "color": {"type": "string", "default": "red"}},
+    }
+    await api.merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": [version(spec=spec)]}})
+    while (await api.get(f"{BASE}/a"))["spec"] != {"size": 3, "color": "red"}:
+        await asyncio.sleep(0.001)
+    assert (await api.get(BASE))["items"][0]["spec"] == {"size": 3, "color": "red"}
+
+
+async def test_versions_show_the_same_objects_by_their_own_fields(api: Served) -> None:
+    colored = {"type": "object", "properties": {"size": {"type": "integer"}, "color": {"type": "string"}}}
+    await api.post(DEFINITIONS, definition(version("v1", colored), version("v2", storage=False)))
+    await established(api)
+    await api.post(BASE, widget("a", size=3, color="red"))
+    other = BASE.replace("/v1/", "/v2/")
+    assert (await api.get(f"{other}/a"))["spec"] == {"size": 3}
+    await api.merge(f"{other}/a", {"spec": {"size": 4}})
+    assert (await api.get(f"{BASE}/a"))["spec"] == {"size": 4}
+
+
+async def test_what_this_server_does_not_do_is_told(api: Served) -> None:
+    spec = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
+    made = await api.ask("POST", DEFINITIONS, definition(version(spec=spec)))
+    assert (made.status, "x-kubernetes-validations are not checked" in made.warnings[0]) == (201, True)
