@@ -41,8 +41,8 @@ class OwnCluster:
         return following
 
     @contextlib.asynccontextmanager
-    async def controlled(self, *, authority="the CA", ending=False, through=None, **settings):
-        """Run the housekeeping controllers; with ``ending`` also the one that deletes namespaces.
+    async def controlled(self, *, authority="the CA", ending=False, grace=0.0, through=None, **settings):
+        """Run the housekeeping controllers; with ``ending`` also the one that deletes namespaces, after ``grace``.
 
         ``through`` is the cluster that the informers use, for tests with faults.
         """
@@ -50,7 +50,7 @@ class OwnCluster:
         manager = Manager(informers, clock=self.clock)
         add_surroundings(manager, self.api.cluster, SurroundingsSettings(**settings), authority=authority)
         if ending:
-            add_cleaning(manager, self.api.cluster, self.api.kinds)
+            add_cleaning(manager, self.api.cluster, self.api.kinds, namespace_grace=grace)
         async with self.managed(manager):
             yield manager
 

@@ -56,7 +56,7 @@ class Controllers:
     def __init__(self, through, clock, cluster_for):
         self.manager = Manager(Informers(through), clock=clock or SYSTEM_CLOCK)
         add_workloads(self.manager, through, batch=0.0)
-        add_cleaning(self.manager, cluster_for, Kinds())
+        add_cleaning(self.manager, cluster_for, Kinds(), namespace_grace=0.0)
 
     def nudge(self, controller, key):
         """Have a controller look at something, though nothing has changed."""

@@ -26,7 +26,7 @@ class JobWorld:
         through = through or self.own.api.cluster("kube-controller-manager")
         manager = Manager(Informers(through, clock=self.clock), clock=self.clock)
         add_workloads(manager, through, batch=0.0)
-        add_cleaning(manager, self.own.api.cluster, self.own.api.kinds)
+        add_cleaning(manager, self.own.api.cluster, self.own.api.kinds, namespace_grace=0.0)
         async with self.own.managed(manager):
             yield manager
 

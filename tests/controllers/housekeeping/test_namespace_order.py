@@ -30,3 +30,20 @@ async def test_pods_go_before_everything_else():
         await own.cluster.patch(PODS, "p", {"metadata": {"finalizers": None}}, namespace="ns")
         await own.quiet()
         assert await own.find(NAMESPACES, "ns") is None
+
+
+async def test_what_is_in_a_namespace_can_be_deleted_one_by_one():
+    """``kubectl delete -f`` of a file that begins with its Namespace finds everything else in it."""
+    async with own_cluster() as own, own.controlled(ending=True, grace=1.0, namespace_contents=False):
+        await own.cluster.create(NAMESPACES, {"metadata": {"name": "ns"}})
+        for name in ("one", "two", "three"):
+            await own.cluster.create(CONFIGMAPS, {"metadata": {"name": name}}, namespace="ns")
+        await own.cluster.delete(NAMESPACES, "ns")
+        await own.quiet()
+        await own.cluster.delete(CONFIGMAPS, "one", namespace="ns")
+        await own.quiet()
+        assert await own.find(CONFIGMAPS, "two", "ns")
+        await own.cluster.delete(CONFIGMAPS, "two", namespace="ns")
+        await own.clock.advance(1.1)
+        await own.quiet()
+        assert await own.find(NAMESPACES, "ns") is None

@@ -15,6 +15,9 @@ from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 FINALIZER = "kubernetes"
+# ``kubectl delete -f`` deletes a Namespace and then, one by one, the objects in it: they should still be there to be
+# deleted.  Kubernetes waits 5 seconds.
+GRACE_SECONDS = 1.0
 # Objects that stay for a while (a Pod's grace period) queue the namespace when they go; this is only a safety net.
 LOOK_AGAIN_SECONDS = 5.0
 
@@ -22,8 +25,11 @@ LOOK_AGAIN_SECONDS = 5.0
 class NamespaceController(Controller):
     """Empties namespaces that are being deleted, and removes them."""
 
-    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything, *, grace: float) -> None:
+        """``grace`` is for how many seconds the objects in a deleted namespace are left alone."""
         super().__init__("namespace-controller", manager)
+        self._grace = grace
+        self._begun: set[Key] = set()  # namespaces whose grace is over
         self._cluster = cluster
         self._everything = everything
         self._clock = manager.clock
@@ -31,20 +37,28 @@ class NamespaceController(Controller):
 
     def _changed(self, resource: Resource, key: Key, old: AnyObject | None, new: AnyObject | None) -> None:
         if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp:
-            self.queue.add(key)
+            self._queue(key)
         elif resource.namespaced and new is None and old is not None:
             space = self._everything.find(NAMESPACES, old.metadata.namespace)
             if space is not None and space.metadata.deletion_timestamp:
-                self.queue.add(old.metadata.namespace)
+                self._queue(old.metadata.namespace)
+
+    def _queue(self, namespace: Key) -> None:
+        if namespace in self._begun:
+            self.queue.add(namespace)
+        else:
+            self.queue.add_after(namespace, self._grace)
 
     async def reconcile(self, key: Key) -> None:
         try:
             space = await self._cluster.get(NAMESPACES, key)
         except errors.NotFound:
+            self._begun.discard(key)
             return
         finalizers = (space.get("spec") or {}).get("finalizers") or []
         if "deletionTimestamp" not in space["metadata"] or FINALIZER not in finalizers:
             return
+        self._begun.add(key)
         # Pods go first, and all of them, so that none runs on without what protects it, such as a NetworkPolicy.
         others = [resource for resource in self._everything.resources if resource.namespaced and resource != PODS]
         for resources in ([PODS], others):
@@ -54,6 +68,7 @@ class NamespaceController(Controller):
                 raise Again(LOOK_AGAIN_SECONDS, f"{sum(map(len, left.values()))} objects are left in {key}")
         space["spec"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
         await self._cluster.update(NAMESPACES, space, subresource="finalize")
+        self._begun.discard(key)
 
     async def _emptied(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Bare]]:
         """Delete all objects of these kinds; returns those that are still there."""

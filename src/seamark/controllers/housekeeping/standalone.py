@@ -12,7 +12,7 @@ from seamark.controllers.autoscaling import autoscaler_controller
 from seamark.controllers.autoscaling.autoscaler_controller import AutoscalerController
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
-from seamark.controllers.housekeeping.namespaces import NamespaceController
+from seamark.controllers.housekeeping.namespaces import GRACE_SECONDS, NamespaceController
 from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.policy import budgets, quotas
 from seamark.controllers.policy.budgets import DisruptionController
@@ -49,7 +49,9 @@ def add_housekeeping(
     manager.add(ProtectionController(manager, cluster_for(protection_controller.NAME)))
 
 
-def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds) -> None:
+def add_cleaning(
+    manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds, *, namespace_grace: float = GRACE_SECONDS
+) -> None:
     """Add what deals with objects of all kinds, after all other controllers: cleaning up, quotas and autoscaling.
 
     ``kinds`` are those of the server, which may change.
@@ -60,6 +62,6 @@ def add_cleaning(manager: Manager, cluster_for: Callable[[str], Cluster], kinds:
     manager.add(
         everything,
         GarbageCollector(manager, cluster_for("generic-garbage-collector"), everything),
-        NamespaceController(manager, cluster_for("namespace-controller"), everything),
+        NamespaceController(manager, cluster_for("namespace-controller"), everything, grace=namespace_grace),
         QuotaController(manager, cluster_for(quotas.NAME), everything),
     )
