@@ -41,8 +41,9 @@ from seamark.api.state.read import Reader
 from seamark.api.write import Writer
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.admission import Plugin
+from seamark.kinds.core.componentstatus import component_statuses
 from seamark.kinds.kind import Kind
-from seamark.kinds.resource import Resource
+from seamark.kinds.resource import COMPONENT_STATUSES, Resource
 from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
 from seamark.metrics import Registry
 from seamark.store.metered import MeteredStore
@@ -93,7 +94,10 @@ class ApiServer:
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
         authenticator = Authenticator(fixed, self.accounts)
-        reader = Reader(self.cache, store)
+        components = {
+            COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),
+        }
+        reader = Reader(self.cache, store, components)
         admission = Admission(self.cache, (*plugins, SignerRights(authorizer)))
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)

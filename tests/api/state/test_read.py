@@ -193,3 +193,28 @@ async def test_selectors_and_places(api):
     assert [names(page) for page in everywhere] == [["a"], ["a"]]
     answer = await api.ask("GET", f"{BASE}?fieldSelector=data.x%3Dy")
     assert answer.status == 400
+
+
+async def test_components_are_asked_with_each_read():
+    problems = {"dns": None, "controllers": "they failed"}
+    async with served(readiness=lambda: problems) as api:
+        path = "/api/v1/componentstatuses"
+        found = {item["metadata"]["name"]: item["conditions"] for item in (await api.get(path))["items"]}
+        well = {"type": "Healthy", "status": "True", "message": "ok"}
+        ill = {"type": "Healthy", "status": "False", "message": "they failed"}
+        assert found == {"controllers": [ill], "dns": [well], "store": [well]}
+        problems["controllers"] = None
+        one = await api.get(f"{path}/controllers")
+        assert one == {
+            "kind": "ComponentStatus",
+            "apiVersion": "v1",
+            "metadata": {"name": "controllers"},
+            "conditions": [well],
+        }
+        assert names(await api.get(f"{path}?fieldSelector=metadata.name%3Ddns")) == ["dns"]
+        assert (await api.ask("GET", f"{path}/scheduler")).status == 404
+        assert (await api.ask("DELETE", f"{path}/dns")).status == 405
+        table = await api.ask("GET", path, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
+        assert [row["cells"] for row in table.json["rows"]][1] == ["dns", "Healthy", "ok", ""]
+        protobuf = await api.ask("GET", path, headers={"accept": "application/vnd.kubernetes.protobuf"})
+        assert (protobuf.status, b"controllers" in protobuf.body) == (200, True)

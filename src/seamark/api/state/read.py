@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -41,12 +41,18 @@ class Page(msgspec.Struct):
     listing: Object
 
 
+# Finds the objects of a kind that is never stored, in the order of their names.
+Compute = Callable[[], list[Object]]
+
+
 class Reader:
     """Reads for every kind."""
 
-    def __init__(self, cache: Cache, store: Store) -> None:
+    def __init__(self, cache: Cache, store: Store, computed: Mapping[Resource, Compute] | None = None) -> None:
+        """``computed`` are the kinds whose objects are found out with each read."""
         self._cache = cache
         self._store = store
+        self._computed = computed or {}
 
     def must_wait(self, version: str) -> bool:
         """Whether a read has to wait until memory is fresh enough to answer it."""
@@ -79,9 +85,16 @@ class Reader:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = self._cache.of(resource).get(f"{namespace}/{name}" if resource.namespaced else name)
+        if entry is None and resource in self._computed:
+            entry = next((found for found in self._found_out(resource) if found.name == name), None)
         if entry is None:
             raise missing(resource, name)
         return entry
+
+    def _found_out(self, resource: Resource) -> Iterator[Entry]:
+        for obj in self._computed[resource]():
+            name = obj["metadata"]["name"]
+            yield Entry(name, "", name, 0, msgspec.json.encode(obj)[1:])
 
     # --- lists -------------------------------------------------------------------------------------
 
@@ -102,6 +115,10 @@ class Reader:
 
     def page(self, selection: Selection, options: ListOptions) -> Page:
         """From memory."""
+        if selection.kind.resource in self._computed:
+            found = self._found_out(selection.kind.resource)
+            chosen = [e for e in found if selection.name in ("", e.name) and selection.matches(e)]
+            return Page(chosen, {"resourceVersion": str(self._cache.revision)})
         collection = self._cache.of(selection.kind.resource)
         revision, after = self._cache.revision, ""
         if options.continue_:

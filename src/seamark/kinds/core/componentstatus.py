@@ -1,8 +1,8 @@
-"""ComponentStatus: a deprecated list of the parts of a control plane.  Seamark has none of the parts it was for."""
+"""ComponentStatus: how the parts of a control plane are.  It is never stored: each read asks the parts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamark.errors import Object
@@ -26,3 +26,18 @@ class ComponentStatusKind(Kind):
 
 
 COMPONENT_STATUS = ComponentStatusKind()
+
+
+def component_statuses(problems: Mapping[str, str | None]) -> list[Object]:
+    """One for each part; ``problems`` says what is wrong with it, None if nothing is."""
+    return [
+        {
+            "metadata": {"name": name},
+            "conditions": [
+                {"type": "Healthy", "status": "True", "message": "ok"}
+                if problem is None
+                else {"type": "Healthy", "status": "False", "message": problem}
+            ],
+        }
+        for name, problem in sorted(problems.items())
+    ]
