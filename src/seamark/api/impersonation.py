@@ -20,6 +20,7 @@ from seamark.kinds.values.fields import show
 from seamark.kinds.values.metadata import dns_subdomain
 
 HEADERS = "impersonate-"
+_LINE = f"\n{HEADERS}"
 BETWEEN = "\n"  # between the values of a header that came several times
 AUTHENTICATION = "authentication.k8s.io"
 NODE_OF_POD = "authentication.kubernetes.io/node-name"
@@ -33,8 +34,8 @@ _NODE = "system:node:"
 
 def impersonates(headers: Mapping[str, str]) -> bool:
     """Whether there is any of these headers."""
-    # Every request asks this, and one search through all names takes a third of the time of looking at each.
-    return f"\n{HEADERS}" in "\n".join(("", *headers))
+    # Every request asks this, and one search through all names takes less than half the time of looking at each.
+    return _LINE in "\n".join(("", *headers))
 
 
 class Impersonation:
