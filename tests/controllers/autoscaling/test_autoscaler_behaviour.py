@@ -60,6 +60,8 @@ class Scaled:
 
     async def measure(self, name, used):
         measured = {
+            "apiVersion": POD_METRICS.api_version,
+            "kind": POD_METRICS.kind,
             "metadata": {"name": name, "labels": LABELS},
             "timestamp": times.text(self.own.clock.time()),
             "window": "30s",
@@ -73,8 +75,12 @@ class Scaled:
     async def autoscaler(self, *, metrics=(CPU,), most=10, target="web", kind="Deployment", **spec):
         ref = {"apiVersion": "apps/v1", "kind": kind, "name": target}
         body = {"scaleTargetRef": ref, "maxReplicas": most, "metrics": list(metrics), **spec}
-        await self.cluster.create(AUTOSCALERS, {"metadata": {"name": "web"}, "spec": body}, namespace="default")
+        meta = {"name": "web", "labels": LABELS, "annotations": {"a": "b"}}
+        await self.cluster.create(AUTOSCALERS, {"metadata": meta, "spec": body}, namespace="default")
         await self.own.quiet()
+        written = await self.cluster.get(AUTOSCALERS, "web", namespace="default")
+        assert {name: written["metadata"][name] for name in meta} == meta, "its status is all that is written"
+        assert written["status"]["conditions"]
 
     async def after(self, seconds):
         await self.own.clock.advance(seconds, self.own.quiet)

@@ -194,8 +194,10 @@ class AutoscalerController(Controller):
         if status == autoscaler.status:
             return
         meta = autoscaler.metadata
-        known = {"name": meta.name, "namespace": meta.namespace, "resourceVersion": meta.resource_version}
-        changed = {"metadata": known, "status": status}
+        # Written is the object as a whole, so that its labels and annotations stay.
+        found = await self._cluster.get(AUTOSCALERS, meta.name, namespace=meta.namespace)
+        known = {**found["metadata"], "resourceVersion": meta.resource_version}
+        changed = {**found, "metadata": known, "status": status}
         await self._cluster.update(AUTOSCALERS, changed, namespace=meta.namespace, subresource="status", as_=Receipt)
 
     def _tell(self, autoscaler: Autoscaler, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
