@@ -78,7 +78,8 @@ def objects(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def recorded() -> Iterator[Any]:
-    for file in sorted(API.glob("*.json")):
+    # Objects inside of custom resources are kept as they came.
+    for file in sorted(file for file in API.glob("*.json") if file.stem != "cr-objects"):
         for case in json.loads(file.read_text())["cases"]:
             found: dict[str, tuple[str, dict[str, Any]]] = {}
             for step in case["steps"]:
