@@ -66,6 +66,8 @@ class Schedule(msgspec.Struct, frozen=True):
         """The first time after this one, both in seconds since the epoch; None if there is none."""
         if self.every:
             return float(int(moment)) + self.every
+        if not (self.minutes and self.hours and self.months):
+            return None  # a list without an entry is allowed; looking through years of minutes would take seconds
         start = datetime.fromtimestamp(int(moment) // 60 * 60 + 60, UTC)
         at = start
         while at.year <= start.year + _YEARS:
