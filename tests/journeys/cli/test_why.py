@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import pty
@@ -30,6 +31,7 @@ from seamark.why.report import Report
 
 TESTS = Path(__file__).parents[2]
 CASES = [path for path in catalogue_cases.everything() if catalogue_cases.load(path).on_a_server]
+_numbers = itertools.count(500)  # a namespace of the last test may still be going
 LARGE = ("endpoints-over-capacity", "endpoints-too-many")  # shown in memory; a thousand Pods take their time
 
 
@@ -218,7 +220,7 @@ def run(server: Seamark, tmp_path: Path) -> CommandLine:
 @pytest.fixture
 async def shop(cluster: RemoteCluster) -> AsyncIterator[Stage]:
     """A namespace with one Service that is well and one that is not."""
-    async with Stage(cluster, catalogue_cases.HERE / "healthy-neighbours-misspelt.yaml", 500) as stage:
+    async with Stage(cluster, catalogue_cases.HERE / "healthy-neighbours-misspelt.yaml", next(_numbers)) as stage:
         await stage.until(lambda report: report.healthy)
         yield stage
 

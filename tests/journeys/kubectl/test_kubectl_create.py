@@ -124,7 +124,8 @@ def ask(server: Seamark, method: str, path: str, body: bytes | None = None, acce
     request = urllib.request.Request(server.url + path, body, headers, method=method)
     try:
         with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=server.ca)) as answer:
-            assert answer.headers["Content-Type"] == "application/json"
+            wanted = PROTOBUF if PROTOBUF in accept else "application/json"
+            assert answer.headers["Content-Type"] == wanted
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -152,8 +153,9 @@ def test_deletions_and_evictions(kubectl: Kubectl, server: Seamark) -> None:
     assert kubectl("get", "pods", "-l", "run", "-o", "name") == ""
 
 
-def test_patches_and_answers_are_not_in_protobuf(server: Seamark) -> None:
+def test_answers_may_be_in_protobuf_and_patches_may_not(server: Seamark) -> None:
     service = "/api/v1/namespaces/default/services/kubernetes"
     assert ask(server, "PATCH", service, envelope(b"v1", b"Service", b"")) == 415
-    assert ask(server, "GET", service, accept=PROTOBUF) == 406
+    assert ask(server, "GET", service, accept=PROTOBUF) == 200
     assert ask(server, "GET", service, accept=f"{PROTOBUF},application/json") == 200
+    assert ask(server, "GET", service, accept="application/cbor") == 406
