@@ -20,4 +20,4 @@ def test_the_controllers_do_what_the_real_ones_were_recorded_to_do(
         etcd: etcd_server.EtcdCluster = request.getfixturevalue("etcd")
         arguments += ["--store", f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"]
     server = start(*arguments, verb="up")
-    assert replay(server, "replay.py", "controllers", "--jobs", "24", "--metrics", f"{server.url}/metrics") >= 127
+    assert replay(server, "replay.py", "controllers", "--jobs", "64", "--metrics", f"{server.url}/metrics") >= 127
