@@ -96,7 +96,7 @@ class Renderer:
     @property
     def _messages(self) -> bool:
         """Whether answers are made of messages that are kept with the objects."""
-        return self.representation.format == "protobuf" and not self.representation.as_ and not self.kind.stored_as
+        return self.representation.format == "protobuf" and not self.representation.as_ and self.kind.shows_as_stored
 
     def _message(self, entry: Entry) -> bytes:
         if entry.message is None:

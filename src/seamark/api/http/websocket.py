@@ -7,7 +7,6 @@ A browser cannot set headers on a WebSocket, so its token comes as one of the su
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
 from seamark.api.http.protocol import Connection, Request, Unchunked
@@ -71,5 +70,4 @@ class MessageStream(Unchunked):
     def last(self) -> bytes:
         from wsproto.events import CloseConnection
 
-        closed: Any = self._messages.send(CloseConnection(1000))
-        return bytes(closed)
+        return self._messages.send(CloseConnection(1000))
