@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -29,6 +30,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if soaking:
         items[:] = [item for item in items if item not in soaking]
         config.hook.pytest_deselected(items=soaking)
+
+
+@pytest.fixture(autouse=True)
+def log_as_it_was() -> Iterator[None]:
+    """A test that runs a command sets up that command's log: the tests after it must still see every warning."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for added in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(added)
 
 
 @pytest.fixture(scope="session")
