@@ -32,6 +32,7 @@ from seamark.api.identity.signers import SignerRights
 from seamark.api.identity.tokens import ServiceAccountTokens
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
+from seamark.api.outgoing.calling import Outgoing
 from seamark.api.rbac.authorizer import RbacAuthorizer
 from seamark.api.rbac.components import user_of
 from seamark.api.rbac.escalation import NoEscalation
@@ -99,6 +100,7 @@ class ApiServer:
         }
         reader = Reader(self.cache, store, components)
         admission = Admission(self.cache, (*plugins, SignerRights(authorizer)))
+        self.outgoing = Outgoing(admission.others)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
         cut = metrics.counter(
@@ -237,4 +239,5 @@ class ApiServer:
         self.watches.end_all()
         if self.listener is not None:
             await self.listener.close()
+        await self.outgoing.close()
         await asyncio.sleep(0)

@@ -1,0 +1,165 @@
+"""Calls of the API server over HTTPS, to real servers on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from called_servers import Trusted, endpoint_slice, service
+from free_ports import free_port
+from seamark.api.outgoing import calling
+from seamark.api.outgoing.calling import CallFailed, Outgoing
+from seamark.api.outgoing.targets import Client, Reference
+from seamark.kinds.resource import SERVICES, Resource
+
+HOOK = Reference("default", "hook")
+
+
+class Objects:
+    """A cluster with one Service and its slice."""
+
+    def __init__(self) -> None:
+        self.slices: list[dict[str, Any]] = []
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any] | None:
+        return service() if (resource, name, namespace) == (SERVICES, "hook", "default") else None
+
+    def all(self, resource: Resource, namespace: str = "", *, containing: bytes = b"") -> Iterable[dict[str, Any]]:
+        return self.slices
+
+    def labels_of(self, resource: Resource, name: str) -> None:
+        return None
+
+
+@pytest.fixture(scope="module")
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> Trusted:
+    return Trusted(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def objects() -> Objects:
+    return Objects()
+
+
+@pytest_asyncio.fixture
+async def outgoing(objects: Objects) -> AsyncIterator[Outgoing]:
+    calls = Outgoing(objects)
+    yield calls
+    await calls.close()
+
+
+async def echo(exchange: Any) -> None:
+    await exchange.answer(200, exchange.request.body)
+
+
+async def post(outgoing: Outgoing, client: Client, seconds: float = 600.0) -> calling.Answer:
+    return await outgoing.post(client, b'"hello"', query="timeout=9s", seconds=seconds, accept="application/json")
+
+
+async def test_a_url_is_called_again_over_the_same_connection(outgoing: Outgoing, trusted: Trusted) -> None:
+    async with trusted.server(echo) as server:
+        client = Client(url=f"{server.url}/x", authority=trusted.pem)
+        for _ in range(3):
+            assert await post(outgoing, client) == calling.Answer(200, "application/json", b'"hello"')
+        assert server.connections == 1
+        request = server.requests[0]
+        assert (request.method, request.path, request.query) == ("POST", "/x", {"timeout": "9s"})
+
+
+async def test_a_service_is_called_at_its_endpoints_by_its_name(
+    outgoing: Outgoing, objects: Objects, trusted: Trusted
+) -> None:
+    async with trusted.server(echo) as one, trusted.server(echo) as two:
+        objects.slices = [endpoint_slice(one.port), endpoint_slice(two.port)]
+        for _ in range(4):
+            assert (await post(outgoing, Client(service=HOOK, path="/x", authority=trusted.pem))).status == 200
+        assert [len(one.requests), len(two.requests)] == [2, 2]
+        assert one.requests[0].headers["host"] == ["hook.default.svc:443"]
+
+
+async def test_a_service_that_is_not_there_is_said_to_be_missing(outgoing: Outgoing) -> None:
+    with pytest.raises(CallFailed, match='service "none" not found'):
+        await post(outgoing, Client(service=Reference("default", "none")))
+
+
+async def test_a_server_of_another_name_or_authority_is_not_trusted(
+    outgoing: Outgoing, objects: Objects, trusted: Trusted, tmp_path: Path
+) -> None:
+    other = Trusted(tmp_path, ("127.0.0.1",))
+    async with trusted.server(echo) as server, other.server(echo) as nameless:
+        objects.slices = [endpoint_slice(nameless.port)]
+        with pytest.raises(CallFailed, match="x509: certificate signed by unknown authority"):
+            await post(outgoing, Client(url=server.url, authority=other.pem))
+        with pytest.raises(CallFailed, match=r"x509: certificate is not valid for hook\.default\.svc"):
+            await post(outgoing, Client(service=HOOK, authority=other.pem))
+        assert (await post(outgoing, Client(service=HOOK, insecure=True))).status == 200
+
+
+async def test_an_authority_that_is_no_certificate_is_refused(outgoing: Outgoing) -> None:
+    with pytest.raises(CallFailed, match="unable to parse bytes as PEM block"):
+        await post(outgoing, Client(url="https://127.0.0.1:1/", authority=b"nonsense"))
+
+
+async def test_a_server_that_is_gone_hangs_or_speaks_no_http_is_reported(outgoing: Outgoing, trusted: Trusted) -> None:
+    async def hang(exchange: Any) -> None:
+        await exchange.begin()
+        await exchange.piece(b"x")
+
+    async def drop(exchange: Any) -> None:
+        exchange.drop()
+
+    async def babble(exchange: Any) -> None:
+        exchange.writer.write(b"hello\r\n\r\n")
+        exchange.cut = True
+
+    port = free_port()
+    with pytest.raises(CallFailed, match=rf"dial tcp 127\.0\.0\.1:{port}: connect: connection refused"):
+        await post(outgoing, Client(url=f"https://127.0.0.1:{port}/"))
+    for handler, sentence in ((hang, "context deadline exceeded"), (drop, "EOF"), (babble, "Bad")):
+        async with trusted.server(handler) as server:
+            with pytest.raises(CallFailed, match=sentence):
+                await post(outgoing, Client(url=server.url, authority=trusted.pem), 1.0 if handler is hang else 600.0)
+
+
+async def test_a_connection_that_was_closed_while_idle_is_replaced(outgoing: Outgoing, trusted: Trusted) -> None:
+    async def answer_once(exchange: Any) -> None:
+        if len(server.requests) == 2:
+            exchange.drop()
+        else:
+            await echo(exchange)
+
+    async with trusted.server(answer_once) as server:
+        client = Client(url=server.url, authority=trusted.pem)
+        assert [(await post(outgoing, client)).status for _ in range(2)] == [200, 200]
+        assert server.connections == 2
+
+
+async def test_an_answer_without_end_is_given_up(
+    outgoing: Outgoing, trusted: Trusted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def endless(exchange: Any) -> None:
+        await exchange.begin()
+        while True:
+            await exchange.piece(b"x" * 1000)
+
+    monkeypatch.setattr(calling, "LONGEST_ANSWER", 5000)
+    async with trusted.server(endless) as server:
+        with pytest.raises(CallFailed, match="longer than 5000 bytes"):
+            await post(outgoing, Client(url=server.url, authority=trusted.pem))
+
+
+async def test_an_answer_can_be_read_as_it_comes(outgoing: Outgoing, trusted: Trusted) -> None:
+    async def stream(exchange: Any) -> None:
+        await exchange.begin()
+        await exchange.piece(exchange.request.path.encode())
+        await exchange.end()
+
+    async with trusted.server(stream) as server:
+        client = Client(url=server.url, authority=trusted.pem)
+        async with outgoing.open(client, "GET", path="/apis/x", query="watch=1") as response:
+            assert await response.read() == b"/apis/x"
+        assert server.requests[0].query == {"watch": "1"}
