@@ -15,8 +15,6 @@ API = CONFORMANCE / "api"
 # Cases that are not played yet, and why.
 UNPLAYED = {
     "cr-objects/conversion-webhook": "conversion webhooks are not called",
-    "cr-objects/finalizers": "Kubernetes lists one cause twice",
-    "cr-objects/media-types": "a YAML name y is a text here, and an unknown media type is refused in other words",
 }
 
 

@@ -296,9 +296,11 @@ class Writer:
         part.prepare(kind, new, old)
         reserved = self._reservations.plan(kind, part, new, old, dry_run=caller.dry_run)
         wrong = metadata.validate_update(new["metadata"], old["metadata"], plain=not kind.built_in)
+        # Kubernetes checks the metadata of a custom resource twice when it is changed, and says so.
+        twice = () if kind.built_in else tuple(wrong)
         wrong += part.validate(kind, new, old)
         if wrong:
-            raise refuse(kind.stored_as or kind.resource, entry.name, wrong)
+            raise refuse(kind.stored_as or kind.resource, entry.name, wrong, twice)
         await self._admission.validate(request)
         warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)

@@ -32,11 +32,11 @@ def test_a_bomb_is_counted_before_it_expands(bomb):
 
 
 def test_aliases_and_merges_within_the_bound_mean_what_they_say():
-    value, repeated = read(b"a: &a {x: 1, y: 2}\nb: {<<: *a, z: 3}\nc: {<<: [{x: 0}, *a], z: *a}\nd: [&e 5, *e, '<<']")
+    value, repeated = read(b"a: &a {x: 1, w: 2}\nb: {<<: *a, z: 3}\nc: {<<: [{x: 0}, *a], z: *a}\nd: [&e 5, *e, '<<']")
     assert value == {
-        "a": {"x": 1, "y": 2},
-        "b": {"x": 1, "y": 2, "z": 3},
-        "c": {"x": 0, "y": 2, "z": {"x": 1, "y": 2}},
+        "a": {"x": 1, "w": 2},
+        "b": {"x": 1, "w": 2, "z": 3},
+        "c": {"x": 0, "w": 2, "z": {"x": 1, "w": 2}},
         "d": [5, 5, "<<"],
     }
     assert repeated == ['yaml: unmarshal errors:\n  line 3: key "x" already set in map']
@@ -136,3 +136,7 @@ def test_what_json_cannot_express_is_a_fault(text):
 )  # fmt: skip
 def test_values(text, value):
     assert read(text)[0] == value
+
+
+def test_a_lonely_y_or_n_is_a_boolean_as_for_kubernetes():
+    assert read(b"a: y\nb: N\nc: 'y'\nd: yy\nn: 1") == ({"a": True, "b": False, "c": "y", "d": "yy", "false": 1}, [])

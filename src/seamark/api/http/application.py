@@ -319,6 +319,6 @@ def refusal(error: Exception, request: Request) -> Response:
         representation = negotiate_error(request.headers.get("accept", ""))
     except errors.NotAcceptable as unreadable:
         # As in Kubernetes, a client that could not read the error is told so instead.
-        error = unreadable
+        error = error if isinstance(error, errors.NotAcceptable) else unreadable
     headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
     return Response(error.code, encode(errors.status(error), representation), representation.content_type, headers)

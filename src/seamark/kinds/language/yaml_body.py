@@ -52,7 +52,10 @@ def _float(text: str) -> float:
 
 
 def _boolean(text: str) -> bool:
-    return {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}[text.lower()]
+    return _BOOLEANS[text.lower()]
+
+
+_BOOLEANS = {"y": True, "yes": True, "true": True, "on": True, "n": False, "no": False, "false": False, "off": False}
 
 
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
@@ -67,7 +70,7 @@ _DECIMAL = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 # The types of unquoted text by the first character it may have.  They are tried in this order.
 _PLAIN: dict[str, list[tuple[Callable[[str], Any], re.Pattern[str]]]] = {}
 for _type, _pattern, _first in (
-    ("bool", "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("bool", "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
     ("int", r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)", "-+0123456789"),
     ("float", rf"{_DECIMAL}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.0123456789"),
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),

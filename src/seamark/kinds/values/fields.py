@@ -81,8 +81,8 @@ def one_message(sentences: Sequence[str]) -> str:
     return sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
 
 
-def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
-    """The 422 error that lists these mistakes, each once."""
+def refuse(resource: Resource, name: str, errors: Errors, again: Sequence[FieldError] = ()) -> Invalid:
+    """The 422 error that lists these mistakes, each once; ``again`` are some that Kubernetes lists a second time."""
     seen: dict[tuple[str, str], FieldError] = {}
     for error in errors:
         seen.setdefault((error.field, error.message), error)
@@ -99,5 +99,5 @@ def refuse(resource: Resource, name: str, errors: Errors) -> Invalid:
     return Invalid(
         f'{qualified} "{name}" is invalid: {text}',
         details=details,
-        causes=[Cause(reason=e.reason, message=e.message, field=e.field) for e in unique],
+        causes=[Cause(reason=e.reason, message=e.message, field=e.field) for e in (*again, *unique)],
     )
