@@ -1,7 +1,7 @@
 """A schema compiled into a validator of instances, with Kubernetes' words for every mistake.
 
-``validator(schema)`` is a function that adds mistakes to a list.  Each part of the schema becomes one nested function,
-so that an instance costs only what its fields need.  Paths are linked tuples until a mistake needs the text.
+``validator(schema)`` is a function that adds mistakes to a list.  Each part of the schema becomes one nested function.
+Paths are linked tuples until a mistake needs the text.  ``quick`` says faster whether there are mistakes at all.
 """
 
 from __future__ import annotations
@@ -73,11 +73,17 @@ def validator(schema: Object) -> Check:
     return check
 
 
-def _plain(schema: Object | None) -> tuple[type, ...]:
-    """The classes of values about which the schema has nothing to say but their type; such values need no call."""
-    if schema is None or schema.get(INT_OR_STRING) or any(make(schema) is not None for make in _MAKERS):
-        return ()
-    return _CLASSES.get(schema.get("type", ""), ())
+def later(schema: Object) -> Check:
+    """As :func:`validator`, made when the first value needs it: most fields of a large schema are never used."""
+    made: Check | None = None
+
+    def check(value: Any, old: Any, at: At, errors: Errors) -> None:
+        nonlocal made
+        if made is None:
+            made = validator(schema)
+        made(value, old, at, errors)
+
+    return check
 
 
 # --- types ------------------------------------------------------------------------------------------
@@ -199,7 +205,7 @@ def _enum_check(schema: Object) -> Check | None:
 def _list_check(schema: Object) -> Check | None:
     elements = items(schema)
     most, least = schema.get("maxItems"), schema.get("minItems")
-    element, plain = None if elements is None else validator(elements), _plain(elements)
+    element = None if elements is None else later(elements)
     list_type, keys = schema.get(LIST_TYPE), schema.get(LIST_KEYS) or ()
     if element is None and most is None and not least:
         return None
@@ -215,12 +221,10 @@ def _list_check(schema: Object) -> Check | None:
         if element is not None:
             before = _by_key(old, keys) if list_type == "map" else {}
             for index, item in enumerate(value):
-                if item.__class__ in plain:
-                    continue
                 previous = before.get(_key(item, keys), ABSENT) if before else ABSENT
                 element(item, previous, (at, index), errors)
         if list_type in ("set", "map"):
-            _check_unique(value, keys, list_type, at, errors)
+            check_unique(value, keys, list_type, at, errors)
 
     return check
 
@@ -233,7 +237,7 @@ def _by_key(value: Any, keys: Any) -> dict[str, Any]:
     return {_key(item, keys): item for item in value} if isinstance(value, list) else {}
 
 
-def _check_unique(value: list[Any], keys: Any, list_type: str, at: At, errors: Errors) -> None:
+def check_unique(value: list[Any], keys: Any, list_type: str, at: At, errors: Errors) -> None:
     """Report every value that comes a second time, once."""
     seen: dict[str, int] = {}
     for index, item in enumerate(value):
@@ -249,11 +253,10 @@ def _check_unique(value: list[Any], keys: Any, list_type: str, at: At, errors: E
 
 def _object_check(schema: Object) -> Check | None:
     given = schema.get("properties") or {}
-    properties = {name: validator(inner) for name, inner in given.items()}
-    plain = {name: _plain(inner) for name, inner in given.items()}
+    properties = {name: later(inner) for name, inner in given.items()}
     needed = tuple(schema.get("required") or ())
     others = extra(schema)
-    other, plain_others = None if others is None else validator(others), _plain(others)
+    other = None if others is None else later(others)
     most, least = schema.get("maxProperties"), schema.get("minProperties")
     closed = schema.get("additionalProperties") is False
     if not properties and not needed and other is None and most is None and not least and not closed:
@@ -272,8 +275,6 @@ def _object_check(schema: Object) -> Check | None:
                 errors.append(required(path_text((at, name))))
         before = old if old.__class__ is dict else None
         for name, item in value.items():
-            if item.__class__ in plain.get(name, plain_others):
-                continue
             inner = properties.get(name, other)
             if inner is not None:
                 inner(item, ABSENT if before is None else before.get(name, ABSENT), (at, name), errors)

@@ -10,7 +10,7 @@ import msgspec
 
 from seamark.errors import Cause, Forbidden, InternalError, Object
 from seamark.kinds.dynamic import DynamicKind
-from seamark.kinds.extensions import checking, filling, jsonpaths
+from seamark.kinds.extensions import checking, filling, jsonpaths, quick
 from seamark.kinds.extensions.names import is_true
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
@@ -101,8 +101,16 @@ class CustomKind(DynamicKind):
         return checking.validator(self._schema)
 
     @cached_property
-    def _check_of_status(self) -> checking.Check:
-        return checking.validator((self._schema.get("properties") or {}).get("status") or {})
+    def _test(self) -> quick.Test:
+        return quick.tester(self._schema)
+
+    @cached_property
+    def _status_schema(self) -> Object:
+        return (self._schema.get("properties") or {}).get("status") or {}
+
+    @cached_property
+    def _test_of_status(self) -> quick.Test:
+        return quick.tester(self._status_schema)
 
     @cached_property
     def _prune_stored(self) -> filling.Prune:
@@ -125,21 +133,21 @@ class CustomKind(DynamicKind):
         meta, unknown = conform(value.get("metadata") or {}, shapes.of(_META))
         unknown = [f"metadata.{path}" for path in unknown]
         more: list[str] = []
-        obj = self._prune({**value, "metadata": meta}, "", more)
+        obj = self._prune({**value, "metadata": meta}, None, more)
         return obj, unknown + sorted(more)
 
     def to_stored(self, obj: Object) -> Object:
         if self._stored_schema is self._schema:
             return obj
-        kept: Object = self._prune_stored(obj, "", [])
+        kept: Object = self._prune_stored(obj, None, [])
         return kept
 
     def from_stored(self, obj: Object) -> Object:
         if self.shows_as_stored:
             return obj
-        out: Object = self._prune_stored(obj, "", [])
+        out: Object = self._prune_stored(obj, None, [])
         self._fill_stored(out)
-        return out if self._stored_schema is self._schema else self._prune(out, "", [])
+        return out if self._stored_schema is self._schema else self._prune(out, None, [])
 
     # --- writes --------------------------------------------------------------------------------------
 
@@ -158,7 +166,8 @@ class CustomKind(DynamicKind):
 
     def validate(self, obj: Object) -> Errors:
         errors: Errors = []
-        self._check(obj, checking.ABSENT, None, errors)
+        if not self._test(obj):
+            self._check(obj, checking.ABSENT, None, errors)
         return errors
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
@@ -170,8 +179,9 @@ class CustomKind(DynamicKind):
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         errors: Errors = []
-        if "status" in obj:
-            self._check_of_status(obj["status"], old.get("status", checking.ABSENT), None, errors)
+        if "status" in obj and not self._test_of_status(obj["status"]):
+            check = checking.validator(self._status_schema)
+            check(obj["status"], old.get("status", checking.ABSENT), None, errors)
         return [FieldError(_in_status(error.field), error.reason, error.message) for error in errors]
 
     def prepare_status(self, obj: Object, old: Object) -> None:

@@ -1,6 +1,7 @@
 """Removes from objects what their schema does not know, and fills in its defaults.
 
-Both are compiled once from a schema, into nested functions; a part of the schema that has nothing to do is None.
+Both are compiled from a schema into nested functions, the one of a property when a value first has it: they cost what
+a value has, not all that a schema knows.  A part of the schema that has nothing to do is None.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from copy import deepcopy
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.extensions.schemas import EMBEDDED, PRESERVE, extra, items
+from seamark.kinds.extensions.checking import At, path_text
+from seamark.kinds.extensions.schemas import EMBEDDED, PRESERVE, Made, extra, items
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 
 # Returns the value without its unknown fields, whose paths it adds to the list.  The value itself is not edited.
-Prune = Callable[[Any, str, list[str]], Any]
+Prune = Callable[[Any, At, list[str]], Any]
 # Fills in defaults and drops nulls, in place.
 Fill = Callable[[Any], None]
 
@@ -40,36 +42,34 @@ def _pruner(schema: Object) -> Prune | None:
     if inner is None:
         return None
 
-    def prune_list(value: Any, at: str, unknown: list[str]) -> Any:
+    def prune_list(value: Any, at: At, unknown: list[str]) -> Any:
         if value.__class__ is not list:
             return value
-        return [inner(item, f"{at}[{index}]", unknown) for index, item in enumerate(value)]
+        return [inner(item, (at, index), unknown) for index, item in enumerate(value)]
 
     return prune_list
 
 
 def _object_pruner(schema: Object, always: frozenset[str]) -> Prune:
-    known = {name: _pruner(inner) for name, inner in (schema.get("properties") or {}).items()}
-    known |= dict.fromkeys(always)
-    others = extra(schema)
+    properties, others = schema.get("properties") or {}, extra(schema)
+    known = frozenset(properties) | always
     keeps = bool(schema.get(PRESERVE)) or others is not None or schema.get("additionalProperties") is True
-    prune_other = None if others is None else _pruner(others)
+    prunes = Made(properties, _pruner, None if others is None else _pruner(others))
+    prunes.update(dict.fromkeys(always))
 
-    def prune_object(value: Any, at: str, unknown: list[str]) -> Any:
+    def prune_object(value: Any, at: At, unknown: list[str]) -> Any:
         if value.__class__ is not dict:
             return value
-        out = {}
-        for name, item in value.items():
-            if name in known:
-                inner = known[name]
-            elif keeps:
-                inner = prune_other
-            else:
-                unknown.append(f"{at}.{name}" if at else name)
-                continue
-            if inner is not None and item.__class__ in (dict, list):
-                item = inner(item, f"{at}.{name}" if at else name, unknown)
-            out[name] = item
+        if keeps or known.issuperset(value):
+            out = value.copy()
+        else:
+            out = {name: item for name, item in value.items() if name in known}
+            unknown += [path_text((at, name)) for name in value if name not in known]
+        for name, item in out.items():
+            if item.__class__ is dict or item.__class__ is list:
+                inner = prunes[name]
+                if inner is not None:
+                    out[name] = inner(item, (at, name), unknown)
         return out
 
     return prune_object
@@ -79,13 +79,13 @@ def _embedded_pruner(schema: Object) -> Prune:
     """An object inside an object: its metadata is that of any object."""
     prune = _object_pruner(schema, _WHOLE)
 
-    def prune_embedded(value: Any, at: str, unknown: list[str]) -> Any:
+    def prune_embedded(value: Any, at: At, unknown: list[str]) -> Any:
         out = prune(value, at, unknown)
         if isinstance(out, dict) and isinstance(meta := out.get("metadata"), dict):
             out["metadata"], more = conform(meta, shapes.of(_META))
             if not meta.get("creationTimestamp"):
                 out["metadata"].pop("creationTimestamp", None)
-            unknown += (f"{at}.metadata.{path}" for path in more)
+            unknown += (f"{path_text(at)}.metadata.{path}" for path in more)
         return out
 
     return prune_embedded
@@ -93,41 +93,46 @@ def _embedded_pruner(schema: Object) -> Prune:
 
 def filler(schema: Object) -> Fill | None:
     """The function that fills in the defaults of a schema and drops nulls where the schema allows none."""
-    properties = schema.get("properties") or {}
+    properties, others, elements = schema.get("properties") or {}, extra(schema), items(schema)
+    if elements is not None and not properties:
+        return _list_filler(elements)
+    if not properties and others is None:
+        return None
     defaults = [(name, inner["default"]) for name, inner in properties.items() if "default" in inner]
-    fills = [(name, fill) for name, inner in properties.items() if (fill := filler(inner)) is not None]
     not_null = frozenset(name for name, inner in properties.items() if not _nullable(inner))
-    others, elements = extra(schema), items(schema)
-    fill_other = None if others is None else filler(others)
-    fill_element = None if elements is None else filler(elements)
     others_not_null = others is not None and not _nullable(others)
+    fills = Made(properties, filler, None if others is None else filler(others))
 
     def fill_object(value: Any) -> None:
         if value.__class__ is not dict:
             return
-        nulls = [name for name, item in value.items() if item is None]
-        for name in nulls:
-            if name in not_null or (others_not_null and name not in properties):
-                del value[name]
+        if None in value.values():
+            for name in [name for name, item in value.items() if item is None]:
+                if name in not_null or (others_not_null and name not in properties):
+                    del value[name]
         for name, default in defaults:
             if name not in value:
                 value[name] = deepcopy(default)
-        for name, fill in fills:
-            if name in value:
-                fill(value[name])
-        if fill_other is not None:
-            for name, item in value.items():
-                if name not in properties:
-                    fill_other(item)
+        for name, item in value.items():
+            if item.__class__ is dict or item.__class__ is list:
+                fill = fills[name]
+                if fill is not None:
+                    fill(item)
+
+    return fill_object
+
+
+def _list_filler(elements: Object) -> Fill | None:
+    fill = filler(elements)
+    if fill is None:
+        return None
 
     def fill_list(value: Any) -> None:
-        if value.__class__ is list and fill_element is not None:
+        if value.__class__ is list:
             for item in value:
-                fill_element(item)
+                fill(item)
 
-    if properties or others is not None:
-        return fill_object
-    return fill_list if fill_element is not None else None
+    return fill_list
 
 
 def _nullable(schema: Object) -> bool:

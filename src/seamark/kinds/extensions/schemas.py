@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from seamark.errors import Object
 from seamark.kinds.language import shapes
@@ -16,6 +16,8 @@ LIST_TYPE = "x-kubernetes-list-type"
 LIST_KEYS = "x-kubernetes-list-map-keys"
 MAP_TYPE = "x-kubernetes-map-type"
 RULES = "x-kubernetes-validations"
+
+T = TypeVar("T")
 
 _SHAPE = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
@@ -73,3 +75,20 @@ def word_of(value: Any) -> str:
             return "array"
         case _:
             return "object"
+
+
+class Made(dict[str, T]):
+    """What is made of the schemas of properties by name, each when it is first asked for.
+
+    A schema may be half a megabyte, of which instances use a few fields.  ``other`` is for all other names.
+    """
+
+    def __init__(self, schemas: Object, make: Callable[[Object], T], other: T) -> None:
+        super().__init__()
+        self._schemas, self._make, self._other = schemas, make, other
+
+    def __missing__(self, name: str) -> T:
+        if name not in self._schemas:
+            return self._other
+        self[name] = made = self._make(self._schemas[name])
+        return made

@@ -243,7 +243,7 @@ def _default_mistake(schema: Object, at: str) -> Errors:
     unknown: list[str] = []
     wrapped = {"type": "object", "properties": {"value": {**schema, "default": None}}}
     try:
-        filling.pruner(wrapped)({"value": value}, "", unknown)
+        filling.pruner(wrapped)({"value": value}, None, unknown)
     except DecodeError as error:
         return [invalid(at, value, str(error))]
     if unknown:
