@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-
 from called_servers import Trusted, endpoint_slice, service
+
 from free_ports import free_port
 from seamark.api.outgoing import calling
 from seamark.api.outgoing.calling import CallFailed, Outgoing

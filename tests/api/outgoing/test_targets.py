@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from called_servers import endpoint_slice, service
+
 from seamark.api.outgoing.targets import Client, Reference, Unresolvable, addresses, client_of
 
 HOOK = Reference("default", "hook")
