@@ -18,6 +18,7 @@ The tour, from a request to an answer:
 - ``cli``: the command line
 - ``testing``: the pytest plugin
 - ``config``: all settings together, from flags, environment and a file; ``settings``: how a part declares its own
+- ``linux``: what is asked of the Linux kernel itself: netlink, namespaces, mounts
 - ``errors``: the errors of API requests
 - ``metrics``: counters, gauges and histograms for Prometheus
 - ``clock``: the time and timers, so that tests can replace them

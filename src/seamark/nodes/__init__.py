@@ -1,5 +1,6 @@
-"""Simulated nodes and the scheduler, so that Pods run on one machine without containers.
+"""Nodes and the scheduler, so that Pods run on one machine without containers.
 
 - ``scheduling``: chooses a node for each Pod, as kube-scheduler does
 - ``simulated``: Nodes without machines, with kubelets that write the status of Pods without running anything
+- ``running``: Pods as ordinary processes, each in a network of its own
 """

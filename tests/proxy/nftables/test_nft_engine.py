@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from namespaces import alone
 from route_worlds import AROUND, endpoint, put, service, services, slice, slices, table
 
+from seamark.linux.netlink import Message, NetlinkError, attributes, pairs, text
 from seamark.proxy.engine import Unsupported, Update
 from seamark.proxy.nftables import engine as engine_module
 from seamark.proxy.nftables import layout
 from seamark.proxy.nftables import ruleset as r
 from seamark.proxy.nftables.engine import NftablesEngine, remove_tables
 from seamark.proxy.nftables.kernel import Kernel
-from seamark.proxy.nftables.netlink import Message, NetlinkError, attributes, pairs, text
 from seamark.rules.objects.service import Service
 
 WEB = [

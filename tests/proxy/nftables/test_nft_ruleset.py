@@ -2,8 +2,8 @@
 
 import pytest
 
+from seamark.linux.netlink import attributes, pairs, string
 from seamark.proxy.nftables import ruleset as r
-from seamark.proxy.nftables.netlink import attributes, pairs, string
 
 PLAIN = r.SetSpec((r.MARK,), (r.MARK,))
 KINDS = {

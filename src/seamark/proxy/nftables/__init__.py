@@ -1,4 +1,4 @@
-"""Routes carried out by the kernel: nftables, told over netlink.
+"""Routes carried out by the kernel: nftables, told over netlink (``seamark.linux``).
 
 Every decision that differs between Services is an *element* of a map or a set.  The rules themselves are few and fixed:
 they look up where a packet goes, so its cost does not grow with the number of Services, and a change of a Service
@@ -7,7 +7,6 @@ all.
 
 Reading order:
 
-- ``netlink``: messages and attributes to bytes and back, and the socket
 - ``expressions``: the expressions that rules are made of
 - ``ruleset``: what a table holds, and the messages that turn what is there into what should be
 - ``layout``: our two tables: which sets, chains and rules there are, for each family

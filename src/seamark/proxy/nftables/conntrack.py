@@ -14,8 +14,7 @@ import logging
 import socket
 import time
 
-from seamark.proxy.engine import Update
-from seamark.proxy.nftables.netlink import (
+from seamark.linux.netlink import (
     CONNTRACK,
     Message,
     Netlink,
@@ -25,6 +24,7 @@ from seamark.proxy.nftables.netlink import (
     nested,
     number,
 )
+from seamark.proxy.engine import Update
 from seamark.rules.routing.model import Kind, Route
 from seamark.rules.routing.surroundings import Surroundings
 
@@ -50,7 +50,8 @@ class Flows:
     together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opened: socket.socket | None = None) -> None:
+        self._opened = opened  # a socket of another network namespace than this process's
         self._netlink: Netlink | None = None
         self._serving: dict[str, dict[Place, frozenset[Target]]] = {}  # by Service
         self._doubtful: dict[Place, frozenset[Target]] = {}  # places that may have flows to other endpoints than these
@@ -59,7 +60,7 @@ class Flows:
         self._wake = asyncio.Event()
 
     def start(self) -> None:
-        self._netlink = Netlink()
+        self._netlink = Netlink(self._opened)
         self._working = asyncio.create_task(self._work(self._netlink), name="udp flows")
 
     async def close(self) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import socket
 from collections import Counter
 from collections.abc import Iterable
 
+from seamark.linux.netlink import Message, NetlinkError
 from seamark.proxy.engine import Unsupported, Update
 from seamark.proxy.nftables import layout
 from seamark.proxy.nftables.conntrack import Flows
 from seamark.proxy.nftables.elements import Hairpin, Picking, Wanted, wanted
 from seamark.proxy.nftables.kernel import Kernel
-from seamark.proxy.nftables.netlink import Message, NetlinkError
 from seamark.proxy.nftables.ruleset import Ruleset, delete_table, difference
 from seamark.rules.routing.surroundings import Surroundings
 
@@ -30,10 +31,17 @@ class NftablesEngine:
     packet ever finds half of the rules.
     """
 
-    def __init__(self, *, masquerade_bit: int = layout.MASQUERADE_BIT) -> None:
+    def __init__(
+        self,
+        *,
+        masquerade_bit: int = layout.MASQUERADE_BIT,
+        sockets: tuple[socket.socket, socket.socket] | None = None,
+    ) -> None:
+        """``sockets`` to netfilter, for rules and for flows, are given if they are those of another namespace."""
         self._bit = masquerade_bit
         self._kernel: Kernel | None = None
-        self._flows = Flows()
+        self._sockets = sockets or (None, None)
+        self._flows = Flows(self._sockets[1])
         self._wanted: dict[str, Wanted] = {}
         self._around: Surroundings | None = None
         self._hairpins: Counter[Hairpin] = Counter()
@@ -52,7 +60,7 @@ class NftablesEngine:
 
     async def start(self) -> None:
         try:
-            self._kernel = Kernel(layout.TABLE)
+            self._kernel = Kernel(layout.TABLE, self._sockets[0])
             self._kernel.tables()
             self._flows.start()
         except (OSError, NetlinkError) as error:

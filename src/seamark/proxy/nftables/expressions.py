@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from seamark.proxy.nftables.netlink import attribute, long, nested, number, text
+from seamark.linux.netlink import attribute, long, nested, number, text
 
 FIRST = 8  # the first register
 EQUAL, NOT_EQUAL = 0, 1

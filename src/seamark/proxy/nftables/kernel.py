@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 
-from seamark.proxy.nftables import ruleset as r
-from seamark.proxy.nftables.expressions import verdict_data
-from seamark.proxy.nftables.layout import NUMBER, SETS
-from seamark.proxy.nftables.netlink import (
+from seamark.linux.netlink import (
     NFTABLES,
     Message,
     Netlink,
@@ -16,14 +14,17 @@ from seamark.proxy.nftables.netlink import (
     string,
     text,
 )
+from seamark.proxy.nftables import ruleset as r
+from seamark.proxy.nftables.expressions import verdict_data
+from seamark.proxy.nftables.layout import NUMBER, SETS
 
 
 class Kernel:
-    """nftables as the kernel of this network namespace has it."""
+    """nftables as the kernel has it, in this network namespace or in that of the socket."""
 
-    def __init__(self, table: str) -> None:
+    def __init__(self, table: str, opened: socket.socket | None = None) -> None:
         self._table = table
-        self._netlink = Netlink()
+        self._netlink = Netlink(opened)
 
     def close(self) -> None:
         self._netlink.close()

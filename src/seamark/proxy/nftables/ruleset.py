@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from seamark.proxy.nftables.netlink import APPEND, CREATE, Message, attribute, nested, number, text
+from seamark.linux.netlink import APPEND, CREATE, Message, attribute, nested, number, text
 
 Address = tuple[int, str]  # the family of a table, and the name of something in it
 Elements = dict[bytes, bytes]  # keys, and what they lead to; see SetSpec

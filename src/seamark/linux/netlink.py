@@ -1,4 +1,4 @@
-"""Netlink: messages and attributes to bytes and back, and the socket to netfilter."""
+"""Netlink, how programs talk to the kernel's network: messages and attributes to bytes and back, and the socket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GENERAL = struct.Struct(">BBH")  # family, version, resource: what every netfil
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")  # by length modulo 4
 
-NETLINK_NETFILTER = 12
+ROUTING, NETFILTER = 0, 12  # the families of sockets that are used here: interfaces and routes, and rules for packets
 NFTABLES = 10  # the subsystems of netfilter that are used here
 CONNTRACK = 1
 
@@ -65,19 +65,22 @@ def text(kind: int, value: str) -> bytes:
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One request: the kind of request, the address family it is about, and its attributes."""
+    """One request to netfilter: its kind, the address family it is about, and its attributes."""
 
     kind: int
     family: int
     body: bytes = b""
     flags: int = 0
 
+    def general(self) -> bytes:
+        return _GENERAL.pack(self.family, 0, 0)
+
 
 def _packed(subsystem: int, message: Message, flags: int, sequence: int) -> bytes:
     size = _HEADER.size + _GENERAL.size + len(message.body)
     kind = subsystem << 8 | message.kind
     header = _HEADER.pack(size, kind, REQUEST | flags | message.flags, sequence, 0)
-    return header + _GENERAL.pack(message.family, 0, 0) + message.body
+    return header + message.general() + message.body
 
 
 def _bracket(kind: int, sequence: int) -> bytes:
@@ -109,10 +112,14 @@ def string(value: bytes) -> str:
 
 
 class Netlink:
-    """A socket to netfilter.  Requests are carried out while they are sent, so no call here waits for long."""
+    """A socket to the kernel.  Requests are carried out while they are sent, so no call here waits for long.
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_NETFILTER)
+    A socket belongs to the network namespace it was opened in, so one that is handed in may act on another namespace
+    than this process lives in.
+    """
+
+    def __init__(self, opened: socket.socket | None = None, *, family: int = NETFILTER) -> None:
+        self._socket = opened or socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, family)
         self._socket.bind((0, 0))
         for option in (_CAP_ACK, _EXT_ACK, _STRICT):
             try:
@@ -138,17 +145,23 @@ class Netlink:
             _raise(body, flags)
 
     def request(self, subsystem: int, message: Message) -> list[bytes]:
-        """One request outside of a transaction; returns the attributes of the answers."""
+        """One request to netfilter outside of a transaction; returns the attributes of the answers."""
+        answers = self.ask(subsystem << 8 | message.kind, message.flags, message.general() + message.body)
+        return [body[_GENERAL.size :] for body in answers]
+
+    def ask(self, kind: int, flags: int, content: bytes) -> list[bytes]:
+        """One request of any kind; returns the contents of the answers."""
         self._sequence += 1
-        self._send(_packed(subsystem, message, ACK, self._sequence))
+        head = _HEADER.pack(_HEADER.size + len(content), kind, REQUEST | ACK | flags, self._sequence, 0)
+        self._send(head + content)
         found: list[bytes] = []
-        for sequence, kind, flags, body in self._received(wait=True):
+        for sequence, answer, answer_flags, body in self._received(wait=True):
             if sequence != self._sequence:
                 continue
-            if kind == _ERROR:
-                _raise(body, flags)
+            if answer == _ERROR:
+                _raise(body, answer_flags)
                 break
-            found.append(body[_GENERAL.size :])
+            found.append(body)
         return found
 
     def dump(self, subsystem: int, message: Message) -> Iterator[bytes]:

@@ -1,0 +1,111 @@
+"""What the daemon asks of the machine, and what the machine tells."""
+
+from __future__ import annotations
+
+import msgspec
+
+from seamark.nodes.running.machine.roots import Step
+
+# --- asked -----------------------------------------------------------------------------------------
+
+
+class Namespace(msgspec.Struct, frozen=True, tag="namespace"):
+    """Create namespaces for network, host name and IPC; answered with the network namespace as an open file."""
+
+    name: str
+    hostname: str = ""
+    settings: dict[str, str] = {}  # of the network, by their path below /proc/sys/net
+
+
+class Forget(msgspec.Struct, frozen=True, tag="forget"):
+    """Let go of a namespace: the kernel removes it once no process and no socket uses it."""
+
+    name: str
+
+
+class Socket(msgspec.Struct, frozen=True, tag="socket"):
+    """Open a socket in a namespace; answered with it."""
+
+    namespace: str
+    family: int
+    kind: int
+    protocol: int = 0
+
+
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """Start a process; comes with its standard input, output and error, or with one terminal for all three."""
+
+    process: str  # a name for it, by which the other messages call it
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    folder: str = "/"
+    namespace: str = ""
+    root: tuple[Step, ...] = ()  # none: it sees the machine's file system as the helper does
+    scratch: str = ""  # an empty directory of the machine, where the new root is put together
+    inside: str = ""  # the name of a process that it joins, in all its namespaces
+    user: int = 0
+    group: int = 0
+    groups: tuple[int, ...] = ()
+    terminal: bool = False
+    gains_privileges: bool = True
+    cgroup: str = ""
+    open_files: int = 0  # the limit, if not 0
+
+
+class Signal(msgspec.Struct, frozen=True, tag="signal"):
+    """Send a signal to a process."""
+
+    process: str
+    number: int
+
+
+class Usage(msgspec.Struct, frozen=True, tag="usage"):
+    """Answered with what each process used, together with what it started."""
+
+
+Asked = Namespace | Forget | Socket | Start | Signal | Usage
+
+
+class Request(msgspec.Struct, frozen=True):
+    number: int
+    asked: Asked
+
+
+# --- told ------------------------------------------------------------------------------------------
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The machine is there."""
+
+    all_users: bool  # whether processes may run as any user, or only as the one who started the daemon
+    own_processes: bool  # whether the kernel lets a process see its own PID namespace in /proc
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """There is no machine: what was tried, and what the kernel said."""
+
+    tried: str
+    number: int
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """Done, or why not; open files may come with it."""
+
+    number: int
+    error: int = 0
+    explanation: str = ""
+    usage: dict[str, tuple[float, int]] = {}  # by process: CPU seconds, bytes of memory
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A process ended: with this exit code, or by this signal."""
+
+    process: str
+    code: int
+    signal: int = 0
+
+
+Told = Ready | Refused | Answer | Ended
+
+requests = msgspec.json.Decoder(Request)
+tidings = msgspec.json.Decoder(Told)
