@@ -122,3 +122,62 @@ async def test_a_step_may_wait_for_an_answer():
         changes = [api.merge(f"{BASE}/x", {"data": {str(i): "here"}}) for i in range(5)]
         await asyncio.gather(*changes)
         assert {"0", "1", "2", "3", "4"} <= (await api.get(f"{BASE}/x"))["data"].keys()
+
+
+class Hanging(Plugin):
+    """Asks somebody who does not answer about objects that say so."""
+
+    resources = frozenset({CONFIGMAPS})
+    operations = ("CREATE", "UPDATE", "DELETE")
+
+    def __init__(self):
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+
+    def validate(self, request):
+        return self.ask() if (request.obj.get("data") or {}).get("hang") else None
+
+    async def ask(self):
+        self.asked.set()
+        await self.answer.wait()
+
+
+async def test_a_write_that_waits_for_an_answer_delays_no_other_of_the_same_object():
+    hanging = Hanging()
+    async with served(plugins=(hanging,), max_in_flight=1) as api:
+        await api.post(BASE, configmap())
+        waiting = asyncio.create_task(api.ask("PUT", f"{BASE}/cm", configmap(hang="yes")))
+        await hanging.asked.wait()
+        # The only seat is free, and so is the turn with this object.
+        await api.merge(f"{BASE}/cm", {"data": {"other": "1"}})
+        hanging.answer.set()
+        assert (await waiting).json["data"] == {"hang": "yes"}  # it was sent without a version, so it is tried again
+
+
+async def test_deletions_are_admitted():
+    hanging = Hanging()
+    async with served(plugins=(hanging,)) as api:
+        hanging.answer.set()
+        await api.post(BASE, configmap(hang="yes"))
+        hanging.answer.clear()
+        waiting = asyncio.create_task(api.ask("DELETE", f"{BASE}/cm"))
+        await hanging.asked.wait()
+        await api.get(f"{BASE}/cm")
+        hanging.answer.set()
+        assert (await waiting).status == 200
+
+
+class Editing(Plugin):
+    """Edits a ConfigMap for an outsider, who has a say in the first round only."""
+
+    resources = frozenset({CONFIGMAPS})
+
+    def mutate(self, request):
+        if request.round == 0:
+            request.obj = {**request.obj, "data": {**request.obj["data"], "edited": "yes"}}
+            request.changed = True
+
+
+async def test_what_an_outsider_changed_is_shown_to_all_steps_once_more():
+    async with served(plugins=(Noting("a", []), Editing(), Noting("b", []))) as api:
+        made = await api.post(BASE, configmap())
+        assert made["data"] == {"seen": "abab", "edited": "yes"}

@@ -96,3 +96,40 @@ async def test_a_turn_given_to_one_just_cancelled_is_passed_on():
     await asyncio.gather(first, second, third, return_exceptions=True)
     assert reached == ["third"]
     assert turns._lines == {}
+
+
+async def test_whoever_leaves_for_a_while_lets_others_in_and_comes_back_last():
+    turns, order = Turns(), []
+
+    async def work():
+        async with turns.take("x"):
+            order.append("other")
+
+    async with turns.take("x") as turn:
+        turn.leave()
+        await asyncio.gather(work(), work())
+        await turn.enter()
+        waiting = asyncio.create_task(work())
+        await asyncio.sleep(0)
+        order.append("self")
+    await waiting
+    assert order == ["other", "other", "self", "other"]
+    assert turns._lines == {}
+
+
+async def test_whoever_is_cancelled_before_coming_back_holds_nobody_up():
+    turns = Turns()
+
+    async def away():
+        async with turns.take("x") as turn:
+            turn.leave()
+            await turn.enter()
+
+    async with turns.take("x"):
+        task = asyncio.create_task(away())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    async with turns.take("x"):
+        pass
+    assert turns._lines == {}

@@ -13,8 +13,8 @@ only some servers have is left out of the ``plugins`` that :class:`~seamark.api.
 plug-ins look at a kind is found out once per kind, operation and subresource: all other kinds pay nothing.
 
 A step that has to wait for an answer (a webhook) returns an awaitable; it stands before those that look at the present
-state of other objects, such as quotas, so that nothing is awaited between them and the commit.  Other writers of the
-same object wait with it.
+state of other objects, such as quotas, so that nothing is awaited between them and the commit.  A write that waits so
+holds nobody up: it gives up its turn with the object and its seat in the fair queue (:func:`aside`).
 
 ``validate`` may be called again for the same object, when another write came between it and the commit.  Both run on
 every write, also on those of components in this process; only edits by the server itself (a Pod gets its node) are not
@@ -23,12 +23,13 @@ asked about.  That the namespace exists and is not going away is checked here, b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from seamark import errors
 from seamark.api.call import Caller
 from seamark.api.state.cache import Cache, Collection
+from seamark.api.turns import Turn
 from seamark.errors import Object
 from seamark.kinds.admission import Awaited, Operation, Plugin, Request
 from seamark.kinds.certificates.admission import Requesters
@@ -41,7 +42,7 @@ from seamark.kinds.policy.limits import LimitRanges
 from seamark.kinds.policy.priority import Priorities
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.storage.admission import ClaimResize, DefaultStorageClass, PhaseTime, StorageProtection
-from seamark.kinds.subresource import Part
+from seamark.kinds.subresource import Subresource
 from seamark.kinds.values.refusals import missing, named
 
 PLUGINS: tuple[Plugin, ...] = (
@@ -73,6 +74,22 @@ class Chain(NamedTuple):
     mutate: Plugins
     contends: Plugins
     validate: Plugins
+
+
+async def aside(request: Request, later: Awaitable[None], held: Sequence[Turn]) -> None:
+    """Wait for an outsider's answer.  Meanwhile others use the seat, and write the same object."""
+    seats = request.notes.seats if request.notes is not None else None
+    if seats is not None:
+        seats.leave()
+    for turn in held:
+        turn.leave()
+    try:
+        await later
+    finally:
+        if seats is not None:
+            seats.enter()
+        for turn in held:
+            await turn.enter()
 
 
 class Others:
@@ -114,10 +131,21 @@ class Admission:
         self._chains: dict[tuple[Resource, Operation, str], Chain] = {}
         self.others = Others(cache)
 
-    def request(self, kind: Kind, part: Part, obj: Object, old: Object | None, caller: Caller) -> Request:
+    def request(
+        self,
+        kind: Kind,
+        part: Subresource,
+        obj: Object,
+        old: Object | None,
+        caller: Caller,
+        *,
+        operation: Operation | None = None,
+        options: Any = None,
+        place: tuple[str, str] | None = None,
+    ) -> Request:
         return Request(
             kind=kind,
-            operation="CREATE" if old is None else "UPDATE",
+            operation=operation or ("CREATE" if old is None else "UPDATE"),
             obj=obj,
             old=old,
             part=part.name,
@@ -125,6 +153,10 @@ class Admission:
             now=caller.now,
             dry_run=caller.dry_run,
             others=self.others,
+            sub=part,
+            options=options or caller.options,
+            notes=caller.notes,
+            place=place,
         )
 
     def awaits(self, request: Request) -> Iterator[Awaited]:
@@ -134,30 +166,54 @@ class Admission:
                 self._check_namespace(request)  # in one that is going away nothing comes any more
                 yield awaited
 
-    async def mutate(self, request: Request) -> None:
-        """Let the plug-ins edit the object; raises if it may not be written."""
-        if request.old is None and request.kind.resource.namespaced:
+    async def mutate(self, request: Request, *held: Turn) -> None:
+        """Let the plug-ins edit the object; raises if it may not be written.  ``held`` are turns of the write."""
+        if request.old is None and request.kind.resource.namespaced and not request.part:
             self._check_namespace(request)
-        for plugin in self._chain(request).mutate:
+        plugins = self._chain(request).mutate
+        for plugin in plugins:
             if (later := plugin.mutate(request)) is not None:
-                await later
+                await aside(request, later, held)
+        if request.changed:
+            request.round = 1
+            for plugin in plugins:
+                if (later := plugin.mutate(request)) is not None:
+                    await aside(request, later, held)
 
     def contends(self, request: Request) -> bool:
         """Whether the write also changes an object that other creations in its namespace change."""
         return any(plugin.contends(request) for plugin in self._chain(request).contends)
 
-    async def validate(self, request: Request) -> None:
+    async def validate(self, request: Request, *held: Turn) -> None:
         """Raise if the complete object may not be written; collects what is to be written with it."""
         request.also.clear()
         for plugin in self._chain(request).validate:
             if (later := plugin.validate(request)) is not None:
-                await later
+                await aside(request, later, held)
+
+    async def admit_deletion(self, kind: Kind, stored: Object, options: Any, caller: Caller) -> None:
+        """Raise if the object may not be deleted."""
+        if any(self._chain_of(kind, "DELETE", "")):
+            obj = kind.from_stored(stored)
+            await self.admit(self.request(kind, kind.whole, obj, obj, caller, operation="DELETE", options=options))
+
+    async def admit(self, request: Request) -> Object:
+        """Ask about what is not written as it is sent: deletions, connections and documents posted to an object.
+
+        Returns the document, which may have been edited.
+        """
+        await self.mutate(request)
+        await self.validate(request)
+        return request.obj
 
     def _chain(self, request: Request) -> Chain:
-        key = (request.kind.resource, request.operation, request.part)
+        return self._chain_of(request.kind, request.operation, request.part)
+
+    def _chain_of(self, kind: Kind, operation: Operation, part: str) -> Chain:
+        key = (kind.resource, operation, part)
         chain = self._chains.get(key)
         if chain is None:
-            asked = [plugin for plugin in self._plugins if plugin.concerns(request.kind, key[1], key[2])]
+            asked = [plugin for plugin in self._plugins if plugin.concerns(kind, operation, part)]
             chain = self._chains[key] = Chain(
                 tuple(plugin for plugin in asked if type(plugin).awaits is not Plugin.awaits),
                 tuple(plugin for plugin in asked if type(plugin).mutate is not Plugin.mutate),

@@ -10,6 +10,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authorization import User
+from seamark.kinds.admission import Notes
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
 from seamark.kinds.subresource import Action, Part, Question, Subresource, View
@@ -104,6 +105,8 @@ class Caller(msgspec.Struct, frozen=True):
     manager: str = ""
     dry_run: bool = False
     field_validation: str = ""
+    options: WriteOptions | None = None  # as they were sent; None for components of this process
+    notes: Notes | None = None  # where admission leaves warnings for the user
 
 
 # --- options ---------------------------------------------------------------------------------------

@@ -217,7 +217,7 @@ class Definitions:
                 continue
             namespace, _, own = path.rpartition("/")
             try:
-                await self._deleter.delete(Target(kind, namespace, own), DeleteOptions(), caller)
+                await self._deleter.delete(Target(kind, namespace, own), DeleteOptions(), caller, admitted=True)
             except errors.NotFound:
                 continue
         if not instances.entries:

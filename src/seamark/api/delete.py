@@ -1,6 +1,6 @@
 """Deletion: at once, after a grace period, or when the last finalizer lets go.
 
-    DELETE → preconditions → finalizers by propagation policy → grace → mark (deletionTimestamp) or remove
+    DELETE → preconditions → admission → finalizers by propagation policy → grace → mark (deletionTimestamp) or remove
 
 Orphaning and foreground deletion only add their finalizer here; the garbage collector does the rest and takes it away.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from seamark.api.admission import Admission
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.call import Caller, DeleteOptions, Target
 from seamark.api.state.cache import Cache
@@ -33,12 +34,16 @@ class Deleted(msgspec.Struct):
 class Deleter:
     """Deletes objects of every kind."""
 
-    def __init__(self, cache: Cache, store: Store, reservations: Reservations) -> None:
+    def __init__(self, cache: Cache, store: Store, reservations: Reservations, admission: Admission) -> None:
         self._cache = cache
         self._store = store
         self._reservations = reservations
+        self._admission = admission
 
-    async def delete(self, target: Target, options: DeleteOptions, caller: Caller) -> Deleted:
+    async def delete(
+        self, target: Target, options: DeleteOptions, caller: Caller, *, admitted: bool = False
+    ) -> Deleted:
+        """``admitted`` says that admission was asked already, or is not to be asked."""
         kind = target.kind
         if options.dry_run:
             caller = msgspec.structs.replace(caller, dry_run=True)
@@ -49,6 +54,8 @@ class Deleter:
                 raise missing(kind.resource, target.name)
             obj = entry.decode()
             check_preconditions(kind, obj["metadata"], options)
+            if not admitted:
+                await self._admission.admit_deletion(kind, obj, options, caller)
             try:
                 return await self._delete(kind, entry, obj, options, caller)
             except Mismatch as error:

@@ -33,7 +33,7 @@ from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
-from seamark.kinds.subresource import Action, Effect, Part, Question, View
+from seamark.kinds.subresource import Action, Effect, Part, Question, Subresource, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
 from seamark.kinds.values.refusals import conflict, other_uid
@@ -156,7 +156,7 @@ class Operations:
             return await self._act(self._posted_to(target, document), document, caller)
         obj, warnings = self._object(kind, document, caller)
         if not kind.stored:
-            return self._answer(target, obj, warnings, caller)
+            return await self._answer(target, obj, warnings, caller)
         written = await self._writer.create(kind, obj, target.namespace, caller)
         return _warned(written, warnings)
 
@@ -164,11 +164,13 @@ class Operations:
         obj, warnings = intake.conformed(document, kind, caller.field_validation)
         return obj, warnings + drop_repeated_owners(obj["metadata"])
 
-    def _answer(self, target: Target, obj: Object, warnings: Sequence[str], caller: Caller) -> Answered:
+    async def _answer(self, target: Target, obj: Object, warnings: Sequence[str], caller: Caller) -> Answered:
         kind = target.kind
         if kind.resource.namespaced:
             intake.check_namespace(obj["metadata"], target.namespace)
             obj["metadata"]["namespace"] = target.namespace
+        place = (target.namespace, obj["metadata"].get("name", ""))
+        obj = await self._admission.admit(self._admission.request(kind, kind.whole, obj, None, caller, place=place))
         status = kind.answer(obj, target.namespace, self._inquiry(caller))
         spec = {"spec": obj["spec"]} if "spec" in obj else {}
         return Answered(shown(kind, {"metadata": obj["metadata"], **spec, "status": status}), None, True, warnings)
@@ -180,10 +182,27 @@ class Operations:
         """Answer a document that is posted to an object."""
         obj, warnings = intake.conformed(document, question.sent, caller.field_validation)
         intake.check_namespace(obj["metadata"], target.namespace)
+        obj = await self._posted(question, target, obj, caller)
         if self._reader.must_wait(""):
             await self._reader.wait("")
         answered, more = question.answer(target.name, target.namespace, obj, self._inquiry(caller))
         return Answered(shown(question.sent, answered), None, True, [*warnings, *more])
+
+    async def _posted(self, sub: Subresource, target: Target, document: Object, caller: Caller) -> Object:
+        """A document that is posted to an object, as admission lets it pass."""
+        place = (target.namespace, target.name)
+        return await self._admission.admit(
+            self._admission.request(target.kind, sub, document, None, caller, place=place)
+        )
+
+    async def connect(self, target: Target, options: Object, caller: Caller) -> None:
+        """Raise unless admission allows a connection (exec, proxy) to the object; ``options`` are those of the path."""
+        assert target.subresource is not None, "connections are made to subresources"
+        place = (target.namespace, target.name)
+        request = self._admission.request(
+            target.kind, target.subresource, options, None, caller, operation="CONNECT", place=place
+        )
+        await self._admission.admit(request)
 
     def _posted_to(self, target: Target, document: Document) -> Target:
         """The subresource that the document is for; the document itself names the object (a Binding names its Pod)."""
@@ -201,6 +220,7 @@ class Operations:
         action = target.subresource
         assert isinstance(action, Action), "the verb was checked"
         obj, warnings = intake.conformed(document, action.sent, caller.field_validation)
+        obj = await self._posted(action, target, obj, caller)
         plan = action.plan(target.name, obj, now=caller.now, others=self._admission.others)
         if plan.delete is None:
             await self._writer.edit(target, lambda old: plan.edit(shown(target.kind, old)), plan.also, caller)
@@ -219,7 +239,7 @@ class Operations:
         written = await self._writer.edit(target, make, plan.also, caller)
         if options.version:
             options = msgspec.structs.replace(options, version=str(written.entry.revision))
-        await self._deleter.delete(target, options, caller)
+        await self._deleter.delete(target, options, caller, admitted=True)
 
     # --- update and patch --------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class ApiServer:
         cut = metrics.counter(
             "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
         )
-        deleter = Deleter(self.cache, store, reservations)
+        deleter = Deleter(self.cache, store, reservations, admission)
         self.definitions = Definitions(
             self.cache, self.writer, deleter, clock, add=self.add_kind, remove=self.remove_kind
         )

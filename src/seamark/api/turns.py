@@ -23,17 +23,25 @@ class Turns:
 
 
 class Turn:
-    """``async with``: only one task at a time is inside with this key."""
+    """``async with``: only one task at a time is inside with this key.
 
-    __slots__ = ("_key", "_lines")
+    A task that has to wait for something else may :meth:`leave` meanwhile, and :meth:`enter` again.
+    """
+
+    __slots__ = ("_held", "_key", "_lines")
 
     def __init__(self, lines: Lines, key: tuple[str, ...]) -> None:
-        self._lines, self._key = lines, key
+        self._lines, self._key, self._held = lines, key, False
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Turn:
+        await self.enter()
+        return self
+
+    async def enter(self) -> None:
         line = self._lines.get(self._key)
         if line is None:
             self._lines[self._key] = deque()
+            self._held = True
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(future)
@@ -45,11 +53,18 @@ class Turn:
             if not future.cancelled():
                 self._next()
             raise
+        self._held = True
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._next()
+        self.leave()
+
+    def leave(self) -> None:
+        """Let the next one in."""
+        if self._held:
+            self._held = False
+            self._next()
 
     def _next(self) -> None:
         line = self._lines[self._key]

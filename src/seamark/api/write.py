@@ -32,7 +32,7 @@ from seamark.api.intake import check_namespace
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry, entry_of, key_of, stored
 from seamark.api.state.versions import number_or_zero, of_write_or_watch
-from seamark.api.turns import Turns
+from seamark.api.turns import Turn, Turns
 from seamark.errors import Object
 from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
@@ -47,7 +47,7 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 LONGEST_BASE = 63 - SUFFIX_LENGTH
 GENERATE_ATTEMPTS = 8
-CONFLICT_ATTEMPTS = 10
+CONFLICT_ATTEMPTS = 100
 NAMESPACE_SECONDS = 0.05  # how long a write waits for a namespace that is not there, as in Kubernetes
 
 
@@ -107,6 +107,9 @@ class Writer:
             path = f"{needed.namespace}/{needed.name}" if needed.namespace else needed.name
             await self._cache.arrival(needed.resource, path, needed.seconds)
         await self._admission.mutate(request)
+        if request.changed:
+            meta = self._edited(request, namespace)
+        obj = request.obj
         generated = not meta.get("name") and bool(meta.get("generateName"))
         unprepared = copy.deepcopy(obj) if generated and kind.named_inside else None
         for attempt in range(GENERATE_ATTEMPTS):
@@ -130,26 +133,26 @@ class Writer:
         kind.prepare_create(obj)
         if not caller.dry_run and self._admission.contends(request):
             # Of all that use the same quota at once, only one could be written at the first try.
-            async with self._turns.take("contended", request.namespace):
-                return await self._create_patiently(request, caller)
+            async with self._turns.take("contended", request.namespace) as turn:
+                return await self._create_patiently(request, caller, turn)
         return await self._create_patiently(request, caller)
 
-    async def _create_patiently(self, request: Request, caller: Caller) -> Written:
+    async def _create_patiently(self, request: Request, caller: Caller, *held: Turn) -> Written:
         try:
-            return await self._try_create(request, caller)
+            return await self._try_create(request, caller, *held)
         except Mismatch as error:
             # Another write took the same address or port, or used up some of a quota.  Those that lost queue here, so
             # that they do not all lose again to each other.
             key, found = error.key, error.found
-        async with self._turns.take(key):
+        async with self._turns.take(key) as turn:
             while True:
                 await self._cache.reach(found)
                 try:
-                    return await self._try_create(request, caller)
+                    return await self._try_create(request, caller, *held, turn)
                 except Mismatch as error:
                     found = error.found
 
-    async def _try_create(self, request: Request, caller: Caller) -> Written:
+    async def _try_create(self, request: Request, caller: Caller, *held: Turn) -> Written:
         """Raises Mismatch if something that the object takes or changes is no longer as it was; then try again."""
         kind, obj = request.kind, request.obj
         resource, meta = kind.resource, obj["metadata"]
@@ -159,7 +162,7 @@ class Writer:
         wrong += kind.validate(obj)
         if wrong:
             raise refuse(kind.stored_as or resource, name, wrong)
-        await self._admission.validate(request)
+        await self._admission.validate(request, *held)
         warnings = kind.warnings(obj, None)
         inner = kind.to_stored(obj)
         path = f"{meta['namespace']}/{name}" if resource.namespaced else name
@@ -188,6 +191,16 @@ class Writer:
             meta["namespace"] = namespace
         elif not kind.built_in:
             meta.pop("namespace", None)
+
+    @staticmethod
+    def _edited(request: Request, namespace: str) -> Object:
+        """The metadata of a new object that an outsider has edited."""
+        meta: Object = request.obj["metadata"]
+        if request.kind.resource.namespaced:
+            check_namespace(meta, namespace)
+            meta["namespace"] = namespace
+        meta.pop("resourceVersion", None)
+        return meta
 
     def _suffix(self) -> str:
         return "".join(self._random.choices(SUFFIX_LETTERS, k=SUFFIX_LENGTH))
@@ -223,7 +236,7 @@ class Writer:
         ``tracked`` says that the result's managedFields are already right (server-side apply sets them itself).
         """
         kind, path = target.kind, target.path
-        async with self._turns.take(kind.resource.plural, path):
+        async with self._turns.take(kind.resource.plural, path) as turn:
             for _ in range(CONFLICT_ATTEMPTS):
                 entry = await self._cache.find(kind.resource, path, expected)
                 if entry is None:
@@ -232,7 +245,7 @@ class Writer:
                 new = make(old)
                 self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
                 try:
-                    return await self._change(kind, part, entry, old, new, caller, tracked)
+                    return await self._change(kind, part, entry, old, new, caller, turn, tracked=tracked)
                 except Mismatch as error:
                     # Now a write that names a version is refused, and a patch starts again from the new object.
                     await self._cache.reach(error.found)
@@ -285,14 +298,26 @@ class Writer:
             raise conflict(kind.resource, entry.name)
 
     async def _change(
-        self, kind: Kind, part: Part, entry: Entry, old: Object, new: Object, caller: Caller, tracked: bool
+        self,
+        kind: Kind,
+        part: Part,
+        entry: Entry,
+        old: Object,
+        new: Object,
+        caller: Caller,
+        turn: Turn,
+        *,
+        tracked: bool,
     ) -> Written:
         part.default(kind, new)
         if not tracked:
             managed.track(new, old, kind, part, manager=caller.manager, now=caller.now)
         self._carry_over(new["metadata"], old["metadata"])
         request = self._admission.request(kind, part, new, old, caller)
-        await self._admission.mutate(request)
+        await self._admission.mutate(request, turn)
+        if request.changed:
+            new = request.obj
+            self._carry_over(new["metadata"], old["metadata"])
         part.prepare(kind, new, old)
         reserved = self._reservations.plan(kind, part, new, old, dry_run=caller.dry_run)
         wrong = metadata.validate_update(new["metadata"], old["metadata"], plain=not kind.built_in)
@@ -301,7 +326,7 @@ class Writer:
         wrong += part.validate(kind, new, old)
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong, twice)
-        await self._admission.validate(request)
+        await self._admission.validate(request, turn)
         warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
         return await self._put(kind, entry, old, new, caller, reserved.writes + _writes(request.also), warnings)

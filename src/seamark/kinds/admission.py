@@ -3,13 +3,13 @@
 A :class:`Plugin` is one such rule.  :mod:`seamark.api.admission` lists the plug-ins in Kubernetes' order and asks them
 on every write, first to edit the object (``mutate``), later, when it is complete and valid, to judge it (``validate``).
 Plug-ins are pure: what they need to know of the cluster they ask :class:`Others`, and what has to change together with
-the object they put on :attr:`Request.also`.
+the object they put on :attr:`Request.also`.  Only those that ask outsiders (webhooks) wait for an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -19,8 +19,9 @@ from seamark.kinds.values.refusals import named
 
 if TYPE_CHECKING:
     from seamark.kinds.kind import Kind
+    from seamark.kinds.subresource import Subresource
 
-Operation = Literal["CREATE", "UPDATE"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 class Who(Protocol):
@@ -58,11 +59,40 @@ class Others(Protocol):
         ...
 
 
+class Seats(Protocol):
+    """The places of those whose requests are being worked on."""
+
+    def enter(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+class Notes(msgspec.Struct):
+    """What admission says beside its decision: warnings for the user, and annotations for the audit log.
+
+    ``seats`` is where the request has a place, which it gives up while an outsider is asked about it.
+    """
+
+    warnings: list[str] | None = None
+    annotations: dict[str, str] | None = None
+    seats: Seats | None = None
+
+    def warn(self, sentences: Iterable[str]) -> None:
+        self.warnings = [*(self.warnings or ()), *sentences]
+
+    def annotate(self, key: str, value: str) -> None:
+        self.annotations = {**(self.annotations or {}), key: value}
+
+
 class Request(msgspec.Struct):
     """One write, as plug-ins see it.
 
-    ``obj`` is the new object, which ``mutate`` may edit; ``old`` is the one it replaces, None for a creation.
-    ``part`` names the subresource written to, "" for the object itself.
+    ``obj`` is the new object, which ``mutate`` may edit or replace; ``old`` the one it replaces, None for a creation.
+    ``part`` names the subresource written to, "" for the object itself; ``sub`` is what that is.  In a deletion both
+    objects are the one that is deleted.  What is posted to a subresource (an Eviction) and the options of a CONNECT are
+    documents of their own kind, so ``place`` says the namespace and name of the object that they are for.
+
+    A step that edits the object for an outsider sets ``changed``; then all steps edit it once more, in ``round`` 1.
     """
 
     kind: Kind
@@ -76,14 +106,23 @@ class Request(msgspec.Struct):
     others: Others
     # Objects that are written in the same transaction, each provided that it still has the version it names.
     also: list[tuple[Resource, Object]] = []
+    sub: Subresource | None = None
+    options: Any = None  # the WriteOptions or DeleteOptions that were sent; None if there were none
+    notes: Notes | None = None  # None if nobody reads them
+    place: tuple[str, str] | None = None
+    changed: bool = False
+    round: int = 0
+    memory: dict[object, Any] | None = None  # what a step remembers from one call to the next
 
     @property
     def namespace(self) -> str:
-        return str(self.obj["metadata"].get("namespace", ""))
+        return self.place[0] if self.place is not None else str(self.obj["metadata"].get("namespace", ""))
 
     @property
     def name(self) -> str:
         """The object's name; while the server has not chosen one yet, what it will begin with."""
+        if self.place is not None:
+            return self.place[1]
         meta = self.obj["metadata"]
         return meta.get("name") or meta.get("generateName") or "Unknown"
 

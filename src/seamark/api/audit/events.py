@@ -33,6 +33,7 @@ class Audited(msgspec.Struct):
     code: int = 0
     reason: str = ""  # why it was allowed or forbidden
     refused: bool = False
+    annotations: dict[str, str] = {}  # what admission noted
 
 
 def event(audited: Audited, stage: Stage, now: str) -> Object | None:
@@ -65,6 +66,7 @@ def event(audited: Audited, stage: Stage, now: str) -> Object | None:
         made["annotations"] = {
             "authorization.k8s.io/decision": decision,
             "authorization.k8s.io/reason": audited.reason,
+            **audited.annotations,
         }
     return made
 

@@ -35,6 +35,7 @@ from seamark.api.impersonation import Impersonation, impersonates
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
+from seamark.kinds.admission import Notes
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError, Unavailable
 
@@ -49,7 +50,7 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 
-class Label(msgspec.Struct):
+class Label(Notes):
     """What a request is about, for metrics and the audit log; and a warning that goes with every answer."""
 
     verb: str = ""
@@ -112,7 +113,7 @@ class Application:
     def admit(self, request: Request) -> Response | None:
         """Look at a request whose body has not come; the answer if it needs no body or is refused."""
         began = time.perf_counter()
-        label = Label()
+        label = Label(seats=self._queue)
         try:
             found = self._check(request, label)
         except Exception as error:
@@ -124,7 +125,7 @@ class Application:
 
     def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
         began = time.perf_counter()
-        label = Label() if request.checked is None else request.checked.label
+        label = Label(seats=self._queue) if request.checked is None else request.checked.label
         try:
             answer = self._route(request, label, began)
         except Exception as error:
@@ -164,10 +165,13 @@ class Application:
     def _counted(self, request: Request, answer: Answer, label: Label, began: float) -> None:
         self._count(label, answer.status, began)
         if self._auditing is not None and label.audited is not None:
+            label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
         if label.warning:
             # The warning of a deprecated kind goes with errors, too.
             answer.headers = (*warning_headers([label.warning]), *answer.headers)
+        if label.warnings:
+            answer.headers = (*answer.headers, *warning_headers(label.warnings))
 
     def _count(self, label: Label, status: int, began: float) -> None:
         verb, resource = label.verb, label.resource
@@ -253,7 +257,7 @@ class Application:
         limit = MAX_BODY if found.target.kind.stored else MAX_UNSTORED_BODY
         if request.too_large or len(request.body) > limit:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")
-        call = Call(request, found.target, found.query, found.user, self._clock, found.watch)
+        call = Call(request, found.target, found.query, found.user, self._clock, found.watch, label)
         if label.verb == "watch":
             return self._verbs.perform(found.verb, call)
         flow, work = (found.user.name, label.resource), partial(self._verbs.perform, found.verb, call)

@@ -31,6 +31,7 @@ from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.write import Written
 from seamark.clock import Clock
+from seamark.kinds.admission import Notes
 from seamark.kinds.language.protobuf_writing import writable
 from seamark.kinds.values import times
 from seamark.kinds.values.refusals import named
@@ -86,6 +87,7 @@ class Call(msgspec.Struct):
     user: User
     clock: Clock
     watch: bool = False
+    notes: Notes | None = None
 
     @property
     def content_type(self) -> str:
@@ -112,6 +114,8 @@ class Call(msgspec.Struct):
             managed.manager_name(self.request.headers.get("user-agent", ""), options.field_manager),
             bool(options.dry_run),
             options.field_validation,
+            options,
+            self.notes,
         )
 
     def deletion(self, yaml: Reading | None) -> tuple[DeleteOptions, Caller]:
@@ -120,7 +124,7 @@ class Call(msgspec.Struct):
             options = body.read_deletion(self.request.body, self.content_type, yaml)
         else:
             options = delete_options(self.query)
-        return options, Caller(self.user, times.text(self.clock.time()))
+        return options, Caller(self.user, times.text(self.clock.time()), notes=self.notes)
 
 
 class Verbs:

@@ -27,7 +27,7 @@ class ResourceQuotas(Plugin):
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         if operation == "CREATE":
             return kind.resource.namespaced and not part
-        return (kind.resource, part) in _CHARGED_UPDATES
+        return operation == "UPDATE" and (kind.resource, part) in _CHARGED_UPDATES
 
     def contends(self, request: Request) -> bool:
         resource = request.kind.resource

@@ -24,7 +24,7 @@ class LimitRanges(Plugin):
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         if kind.resource == PODS:
             return (operation, part) in (("CREATE", ""), ("UPDATE", "resize"))
-        return kind.resource == PERSISTENT_VOLUME_CLAIMS and not part
+        return kind.resource == PERSISTENT_VOLUME_CLAIMS and not part and operation in ("CREATE", "UPDATE")
 
     def mutate(self, request: Request) -> None:
         if request.kind.resource == PODS and request.old is None:
