@@ -8,6 +8,7 @@ import pytest
 import uvloop
 
 from seamark.api.certificates import Authority
+from seamark.api.http import listener as listener_module
 from seamark.api.http import protocol as http
 from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
 from seamark.api.http.protocol import HEAD_SECONDS, Response, Streaming, frame
@@ -164,6 +165,53 @@ def test_closing_finishes_what_is_under_way(run):
             await asyncio.open_connection(*listener.address)
         for _, writer in (writing, watching, idle):
             writer.close()
+
+    run(main())
+
+
+@LOOPS
+def test_closing_does_not_wait_for_clients_that_keep_an_idle_connection(run, tmp_path, monkeypatch):
+    """A client that pools its connections never says goodbye.  Its last answer has come, so nothing is left to do."""
+    monkeypatch.setattr(listener_module, "FINISH_SECONDS", 3600.0)
+    authority = Authority(tmp_path)
+    authority.prepare(["127.0.0.1"])
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+
+    def ask(address):
+        client = trust.wrap_socket(socket.create_connection(address), server_hostname="127.0.0.1")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        return client
+
+    async def main():
+        listener = await opened(lambda request: Response(200, b"done"), authority.tls())
+        client = await asyncio.to_thread(ask, listener.address)
+        await listener.close()
+        assert not listener.connections
+        assert client.recv(1000) == b""  # told that it ends, not cut off
+        client.close()
+
+    run(main())
+
+
+@LOOPS
+def test_closing_waits_for_a_client_that_still_reads(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(listener_module, "FINISH_SECONDS", 3600.0)
+    authority = Authority(tmp_path)
+    authority.prepare(["127.0.0.1"])
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    large = b"x" * 30_000_000
+
+    async def main():
+        listener = await opened(lambda request: Response(200, large), authority.tls())
+        reader, writer = await asyncio.open_connection(*listener.address, ssl=trust)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        closing = asyncio.create_task(listener.close())
+        assert f"Content-Length: {len(large)}".encode() in head
+        assert await reader.readexactly(len(large)) == large
+        writer.close()
+        await closing
 
     run(main())
 
