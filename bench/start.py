@@ -1,8 +1,13 @@
-"""The time from the command to ready, of `seamark apiserver` and `seamark up`, as multiples of `python -c pass`."""
+"""The time from the command to ready, of `seamark apiserver` and `seamark up`, as multiples of `python -c pass`.
+
+And what a private cluster costs a test: its start and its end, beside a client that keeps its connection.
+"""
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import ssl
 import statistics
 import subprocess
 import sys
@@ -10,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from bench._load import environment, resident_megabytes
 
@@ -70,6 +76,32 @@ def measure(folder: Path, env: dict[str, str], rounds: int) -> None:
                 f"   {memory:4.0f} MB   ends in {end * 1e3:4.0f} ms",
                 flush=True,
             )
+    for profile in ("plain", "full"):
+        clusters = [private_cluster(profile) for _ in range(rounds + 1)][1:]  # the first one loads the modules
+        start, end = (statistics.median(column) for column in zip(*clusters, strict=True))
+        print(
+            f"  {f'fixture, profile {profile}':<36} {start * 1e3:6.0f} ms  {(start + end) / floor:5.1f} ×"
+            f"   with its end in {end * 1e3:4.0f} ms",
+            flush=True,
+        )
+
+
+def private_cluster(profile: Literal["plain", "full"]) -> tuple[float, float]:
+    """Seconds to start and to stop a cluster of the fixture, with a client that has asked it something."""
+    from seamark.testing import Cluster
+
+    began = time.perf_counter()
+    cluster = Cluster(profile=profile).start()
+    ready = time.perf_counter() - began
+    trust = ssl.create_default_context(cafile=str(cluster.ca))
+    client = http.client.HTTPSConnection(cluster.url.removeprefix("https://"), context=trust)
+    client.request("GET", "/version")
+    client.getresponse().read()
+    began = time.perf_counter()
+    cluster.stop()
+    end = time.perf_counter() - began
+    client.close()
+    return ready, end
 
 
 if __name__ == "__main__":

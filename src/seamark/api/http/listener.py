@@ -263,8 +263,8 @@ def _handle(connection: Connection) -> socket.socket | None:
 async def _hang_up(handles: list[socket.socket]) -> None:
     """End connections that only wait for their clients to say goodbye as TLS wants it: clients with a pool never do.
 
-    In each turn, the event loop sends as much as the system takes.  If the system could take more and has sent all, turn
-    after turn, then there is no more.
+    In each turn, the event loop sends as much as the system takes.  If the system could take more and has sent all,
+    turn after turn, then there is no more.
     """
     sent = handles
     for _ in range(SENT_TURNS):

@@ -111,12 +111,12 @@ def _cluster(options: argparse.Namespace) -> Iterator[DemoCluster]:
         return
 
     from seamark.daemon import StartError
-    from seamark.testing.cluster import TestCluster
+    from seamark.testing.cluster import Cluster
 
     began = time.perf_counter()
     try:
         with Progress("starting a Seamark …"):
-            cluster = TestCluster(nodes=options.nodes).start()
+            cluster = Cluster(nodes=options.nodes).start()
     except StartError as error:
         raise Failure(str(error)) from error
     try:
