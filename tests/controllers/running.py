@@ -28,7 +28,7 @@ class Running:
         self.metrics = Registry()
         informers = Informers(seen_through, clock=self.clock, random=lambda: 0.0)
         self.manager = Manager(informers, clock=self.clock, metrics=self.metrics)
-        add_discovery(self.manager, seen_through, which=which, settings=settings)
+        add_discovery(self.manager, lambda _: seen_through, which=which, settings=settings)
         self._task = asyncio.create_task(self.manager.run())
 
     async def settle(self, quiet=2.5, limit=100.0):

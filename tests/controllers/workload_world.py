@@ -51,11 +51,11 @@ RESOURCES = {
 
 
 class Controllers:
-    """The controllers of one process; those of workloads write ``through`` a cluster, the others have their own."""
+    """The controllers of one process; those of workloads, and the informers, see the cluster ``through`` something."""
 
     def __init__(self, through, clock, cluster_for):
-        self.manager = Manager(Informers(through), clock=clock or SYSTEM_CLOCK)
-        add_workloads(self.manager, through, batch=0.0)
+        self.manager = Manager(Informers(through(cluster_for("informers"))), clock=clock or SYSTEM_CLOCK)
+        add_workloads(self.manager, lambda name: through(cluster_for(name)), batch=0.0)
         add_cleaning(self.manager, cluster_for, Kinds(), namespace_grace=0.0)
 
     def nudge(self, controller, key):
@@ -159,7 +159,7 @@ async def world(*, through=lambda cluster: cluster, clock=None, kubelet=True, co
         watching = asyncio.create_task(here._watch_pods())
         async with contextlib.AsyncExitStack() as stack:
             if controllers:
-                here.controllers = Controllers(through(api.cluster("kube-controller-manager")), clock, api.cluster)
+                here.controllers = Controllers(through, clock, api.cluster)
                 await stack.enter_async_context(here.controllers.running())
             if kubelet:
                 if clock:

@@ -34,7 +34,7 @@ from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
 from seamark.api.outgoing.calling import Outgoing
 from seamark.api.rbac.authorizer import RbacAuthorizer
-from seamark.api.rbac.components import user_of
+from seamark.api.rbac.components import field_manager, user_of
 from seamark.api.rbac.escalation import NoEscalation
 from seamark.api.settings import DEFAULT_TOKENS, WATCH_BYTES, ServiceNetwork, TokenSettings
 from seamark.api.state.cache import Cache
@@ -193,14 +193,14 @@ class ApiServer:
     # --- access --------------------------------------------------------------------------------------
 
     def cluster(self, name: str, *, user: User | None = None) -> LocalCluster:
-        """The cluster for a component of this process, which acts as ``user`` and writes as the field manager ``name``.
+        """The cluster for a component of this process, which acts as ``user``.
 
         Without a user it is the one that roles are for (:mod:`seamark.api.rbac.components`); where there are none, it
         may do everything.
         """
         if user is None:
             user = component(name) if self._rbac is None else user_of(name)
-        return LocalCluster(self.operations, user=user, manager=name, clock=self._clock)
+        return LocalCluster(self.operations, user=user, manager=field_manager(name), clock=self._clock)
 
     def port_repair(self, recorder: EventRecorder) -> PortRepair:
         """Repairs the reservations of node ports; if servers share a store, one of them is enough to run it."""

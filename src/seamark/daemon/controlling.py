@@ -104,8 +104,8 @@ class Controlling:
             from seamark.controllers.discovery.discovery import add_discovery
 
             settings = self._config.discovery
-            cluster = self._api.cluster("endpoint-controllers")
-            discovery = partial(add_discovery, cluster=cluster, which=settings.controllers, settings=settings)
+            which = settings.controllers
+            discovery = partial(add_discovery, cluster_for=self._api.cluster, which=which, settings=settings)
             parts.append(self._managed("discovery", informers, discovery))
         if "nodes" in self._components and (self._config.nodes.count or self._api.cache.of(NODES).entries):
             parts.append(self._managed("nodes", informers, self._add_nodes))

@@ -17,7 +17,7 @@ from seamark.api.rbac import components, roles
 from seamark.api.rbac.keeping import make_roles, mended
 from seamark.api.rbac.lines import AUTOUPDATE
 from seamark.errors import Forbidden
-from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, NODES, SECRETS
+from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, NODES, REPLICA_SETS, SECRETS
 from seamark.store.opening import open_store
 
 Object = dict[str, Any]
@@ -323,7 +323,7 @@ async def test_a_part_of_this_process_may_not_do_what_its_role_does_not_say() ->
         with pytest.raises(Forbidden, match='User "system:serviceaccount:kube-system:event-expiry" cannot create'):
             await events.create(CONFIGMAPS, {"metadata": {"name": "x"}}, namespace="default")
         with pytest.raises(Forbidden, match='cannot get resource "secrets"'):
-            await api.api.cluster("endpoint-controllers").get(SECRETS, "s", namespace="default")
+            await api.api.cluster("endpointslice-controller").get(SECRETS, "s", namespace="default")
         with pytest.raises(Forbidden, match='cannot patch resource "deployments"'):
             await api.api.cluster("nodes").patch(DEPLOYMENTS, "d", {}, namespace="default")
         await api.api.cluster("nodes").create(NODES, {"metadata": {"name": "n"}})
@@ -344,3 +344,33 @@ def test_a_part_without_rights_is_a_mistake_in_the_program() -> None:
     with pytest.raises(LookupError, match=r"seamark\.api\.rbac\.components"):
         components.user_of("nonesuch")
     assert components.user_of("job-controller").name == "system:serviceaccount:kube-system:job-controller"
+
+
+@pytest.mark.parametrize(
+    ("part", "account"),
+    [
+        ("deployment-controller", "deployment-controller"),
+        ("replicaset-controller", "replicaset-controller"),
+        ("daemonset-controller", "daemon-set-controller"),
+        ("statefulset-controller", "statefulset-controller"),
+        ("job-controller", "job-controller"),
+        ("cronjob-controller", "cronjob-controller"),
+        ("endpoint-controller", "endpoint-controller"),
+        ("endpointslice-controller", "endpointslice-controller"),
+    ],
+)
+async def test_a_controller_is_who_it_is_in_kubernetes_and_can_do_no_more(part: str, account: str) -> None:
+    async with with_roles() as api:
+        cluster = api.api.cluster(part)
+        with pytest.raises(Forbidden, match=f'User "system:serviceaccount:kube-system:{account}" cannot create'):
+            await cluster.create(CONFIGMAPS, {"metadata": {"name": "x"}}, namespace="default")
+        if "endpoint" not in part and part not in ("deployment-controller", "cronjob-controller"):
+            with pytest.raises(Forbidden, match='cannot create resource "replicasets"'):
+                await cluster.create(REPLICA_SETS, {"metadata": {"name": "x"}}, namespace="default")
+
+
+async def test_controllers_share_one_name_for_the_fields_they_manage() -> None:
+    async with with_roles() as api:
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
+        made = await api.api.cluster("daemonset-controller").create(EVENTS, event, namespace="default")
+        assert [each["manager"] for each in made["metadata"]["managedFields"]] == ["kube-controller-manager"]

@@ -22,11 +22,11 @@ class JobWorld:
         self.cluster = own.cluster
 
     @contextlib.asynccontextmanager
-    async def controlled(self, through=None):
-        through = through or self.own.api.cluster("kube-controller-manager")
-        manager = Manager(Informers(through, clock=self.clock), clock=self.clock)
-        add_workloads(manager, through, batch=0.0)
-        add_cleaning(manager, self.own.api.cluster, self.own.api.kinds, namespace_grace=0.0)
+    async def controlled(self, through=lambda cluster: cluster):
+        cluster_for = self.own.api.cluster
+        manager = Manager(Informers(cluster_for("informers"), clock=self.clock), clock=self.clock)
+        add_workloads(manager, lambda name: through(cluster_for(name)), batch=0.0)
+        add_cleaning(manager, cluster_for, self.own.api.kinds, namespace_grace=0.0)
         async with self.own.managed(manager):
             yield manager
 

@@ -420,7 +420,7 @@ class Flaky:
 async def test_each_pod_is_counted_once_whatever_is_lost():
     async with own_cluster() as own:
         world = JobWorld(own)
-        async with world.controlled(through=Flaky(own.api.cluster("kube-controller-manager"))):
+        async with world.controlled(through=Flaky):
             await world.job(completions=12, parallelism=4, backoffLimit=100)
             ended = 0
             for _ in range(200):

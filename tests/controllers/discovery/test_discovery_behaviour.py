@@ -501,4 +501,4 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 async def test_a_controller_nobody_knows_is_refused(cluster):
     with pytest.raises(ValueError, match="no such controller: proxies"):
-        add_discovery(Manager(Informers(cluster)), cluster, which=("proxies",))
+        add_discovery(Manager(Informers(cluster)), lambda _: cluster, which=("proxies",))

@@ -22,9 +22,8 @@ async def own():
 
 @contextlib.asynccontextmanager
 async def discovering(own):
-    cluster = own.api.cluster("endpoint-controllers")
-    manager = Manager(Informers(cluster))
-    add_discovery(manager, cluster)
+    manager = Manager(Informers(own.api.cluster("informers")))
+    add_discovery(manager, own.api.cluster)
     async with own.managed(manager):
         yield
 

@@ -81,10 +81,10 @@ async def probing_again(world, mirrored=False, **settings):
     own = world.own
     manager = Manager(Informers(own.api.cluster("probes"), clock=own.clock), clock=own.clock)
     if mirrored:
-        add_discovery(manager, own.api.cluster("endpoint-controllers"), which=["endpointslicemirroring"])
+        add_discovery(manager, own.api.cluster, which=["endpointslicemirroring"])
     add_probes(
         manager,
-        own.api.cluster("endpoint-controllers"),
+        own.api.cluster("probes"),
         ProbeSettings(**settings),
         check=world.check,
         random=lambda: 0.5,

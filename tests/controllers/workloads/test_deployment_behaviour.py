@@ -276,8 +276,9 @@ async def test_conflicts_lost_answers_and_late_news_are_got_over():
     faulty = {}
 
     def through(cluster):
-        faulty["cluster"] = FaultyCluster(cluster, each_once(coming))
-        return faulty["cluster"]
+        wrapped = FaultyCluster(cluster, each_once(coming))
+        faulty.setdefault("cluster", wrapped)  # the first is that of the informers
+        return wrapped
 
     async with world(through=through) as here:
         await here.create("Deployment", "web", spec())

@@ -193,8 +193,9 @@ class Faults:
         return None
 
     def through(self, cluster):
-        self.cluster = FaultyCluster(cluster, self)
-        return self.cluster
+        wrapped = FaultyCluster(cluster, self)
+        self.cluster = self.cluster or wrapped  # the first is that of the informers
+        return wrapped
 
 
 async def test_an_informer_that_is_behind_does_not_make_pods_twice():
@@ -325,11 +326,11 @@ async def test_one_that_cannot_be_served_keeps_nobody_else_waiting():
 
 async def test_a_controller_that_takes_over_goes_on_where_the_other_was():
     async with world(controllers=False) as here:
-        first = Controllers(here.api.cluster("one"), None, here.api.cluster)
+        first = Controllers(through=lambda cluster: cluster, clock=None, cluster_for=here.api.cluster)
         async with first.running():
             await here.create("ReplicaSet", "web", {**SPEC, "replicas": 40})
             await here.until(lambda: some_made(here))
-        second = Controllers(here.api.cluster("two"), None, here.api.cluster)
+        second = Controllers(through=lambda cluster: cluster, clock=None, cluster_for=here.api.cluster)
         async with second.running():
             await here.until(ready(here), 40)
             await here.quiet()
@@ -341,7 +342,10 @@ async def some_made(here):
 
 
 async def test_two_controllers_at_once_end_with_the_right_number():
-    async with world() as here, Controllers(here.api.cluster("another"), None, here.api.cluster).running():
+    async with (
+        world() as here,
+        Controllers(through=lambda cluster: cluster, clock=None, cluster_for=here.api.cluster).running(),
+    ):
         await here.create("ReplicaSet", "web", SPEC)
         await here.until(ready(here), 3)
         await here.quiet()

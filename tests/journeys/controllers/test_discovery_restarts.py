@@ -23,7 +23,7 @@ from seamark.runtime.manager import Manager
 async def controllers(server: Seamark) -> AsyncIterator[asyncio.Task[None]]:
     async with RemoteCluster(load(server.kubeconfig)) as cluster:
         manager = Manager(Informers(cluster))
-        add_discovery(manager, cluster)
+        add_discovery(manager, lambda _: cluster)
         task = asyncio.create_task(manager.run())
         try:
             yield task

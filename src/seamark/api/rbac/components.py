@@ -28,39 +28,19 @@ PARTS = {
     "certificate-approver": Rights(account="certificate-controller"),
     "certificate-cleaner": Rights(account="certificate-controller"),
     "certificate-signer": Rights(account="certificate-controller"),
+    "cronjob-controller": Rights("patch | batch | cronjobs/status"),
+    "daemonset-controller": Rights("get | core | pods\npatch | apps | daemonsets/status", "daemon-set-controller"),
+    "deployment-controller": Rights("patch | apps | deployments/status"),
     "dns": Rights(
         "list watch | core | namespaces pods services\nlist watch | discovery.k8s.io | endpointslices", "kube-dns"
     ),
-    "endpoint-controllers": Rights("""
-        list watch | core | nodes pods services
-        create delete patch read update | core | endpoints
-        create delete list patch update watch | discovery.k8s.io | endpointslices
-        create patch | core | events
-        update | core | endpoints/finalizers services/finalizers
-    """),
     "event-expiry": Rights("delete | core | events"),
     "ipallocator-repair-controller": Rights("""
         get | core | services
         create delete get | networking.k8s.io | ipaddresses
         create patch | core | events
     """),
-    "kube-controller-manager": Rights(
-        """
-        create delete get patch | core | pods
-        get | core | replicationcontrollers
-        patch | core | replicationcontrollers/status
-        get | apps | daemonsets
-        get patch | apps | deployments statefulsets
-        create delete get patch | apps | controllerrevisions replicasets
-        patch | apps | daemonsets/status deployments/status replicasets/status statefulsets/status
-        create delete get patch | batch | jobs
-        get | batch | cronjobs
-        patch | batch | cronjobs/status jobs/status
-        create delete get patch update | core | persistentvolumeclaims
-        create patch | core | events
-        """,
-        "workload-controllers",
-    ),
+    "job-controller": Rights("get | core | pods\npatch | batch | jobs/status"),
     "leader-election": Rights("create get update | coordination.k8s.io | leases", "leader-election-controller"),
     "nodes": Rights(
         """
@@ -79,13 +59,20 @@ PARTS = {
         patch | core | persistentvolumeclaims persistentvolumeclaims/status persistentvolumes persistentvolumes/status
     """),
     "portallocator-repair-controller": Rights("create patch | core | events"),
+    "probes": Rights(
+        "patch | core | endpoints\npatch | discovery.k8s.io | endpointslices\ncreate patch | core | events",
+        "seamark-probes",
+    ),
     "pvc-protection-controller": Rights("patch | core | persistentvolumeclaims persistentvolumes"),
+    "replicaset-controller": Rights("get | core | pods\npatch | apps | replicasets/status"),
+    "replication-controller": Rights("get | core | pods\npatch | core | replicationcontrollers/status"),
     "resourcequota-controller": Rights("get | core | resourcequotas"),
     "root-ca-certificate-publisher-controller": Rights("get | core | configmaps", "root-ca-cert-publisher"),
     "seamark-proxy": Rights("create patch | core | events"),
     "service-cidr-controller": Rights(account="service-cidrs-controller"),
     "service-lb-controller": Rights("patch | core | services", "service-controller"),
     "serviceaccount-controller": Rights(account="service-account-controller"),
+    "statefulset-controller": Rights("patch | core | persistentvolumeclaims\npatch | apps | statefulsets/status"),
     "tokens-controller": Rights("get update | core | secrets serviceaccounts\ndelete | core | secrets"),
 }
 
@@ -100,6 +87,11 @@ def user_of(name: str) -> User:
         raise LookupError(f"the component {name} has no rights: give it some in seamark.api.rbac.components")
     groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system", AUTHENTICATED)
     return User(f"system:serviceaccount:kube-system:{_account(name)}", groups)
+
+
+def field_manager(name: str) -> str:
+    """The name under which a part's changes of fields are kept; controllers have one, as in Kubernetes."""
+    return "kube-controller-manager" if _account(name) in roles.CONTROLLERS else name
 
 
 def _account(name: str) -> str:

@@ -31,9 +31,9 @@ class CronJobController(Controller):
 
     def __init__(self, cron_jobs: Informer[CronJob], jobs: Informer[Job], place: Workplace) -> None:
         super().__init__("cronjob-controller", place.manager)
-        self._cluster = place.cluster
+        self._cluster = place.cluster_for(self.name)
         self._clock = place.manager.clock
-        self._recorder = place.manager.recorder(place.cluster, self.name)
+        self._recorder = place.manager.recorder(self._cluster, self.name)
         self._cron_jobs = self.watch(cron_jobs, self._changed)
         self._jobs = self.watch(jobs, self._job_changed)
         self._owned = jobs.index("controller", controller_uid)

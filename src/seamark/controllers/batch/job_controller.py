@@ -19,7 +19,7 @@ from seamark.controllers.batch.job import TRACKING, Job, JobStatus
 from seamark.controllers.batch.job_plan import Plan, plan
 from seamark.controllers.batch.job_pods import job_pod
 from seamark.controllers.batch.tally import Backoff, Tally, tally
-from seamark.controllers.batch.tracked_pods import free
+from seamark.controllers.batch.tracked_pods import NAME, free
 from seamark.controllers.workloads.owners import Claims, Dependants, claim
 from seamark.controllers.workloads.pods import PodKeeper
 from seamark.controllers.workloads.replicas import pause
@@ -36,7 +36,8 @@ class JobController(WorkloadController[Job]):
     """The controller of Jobs, and of how long they stay after their end."""
 
     def __init__(self, jobs: Informer[Job], pods: Dependants[Pod], place: Workplace) -> None:
-        super().__init__("job-controller", JOBS, jobs, place)
+        super().__init__(NAME, JOBS, jobs, place)
+        self._expiring = place.cluster_for("ttl-after-finished-controller")
         self._pods = pods
         self._claims: Claims[Pod] = Claims(self._cluster, JOBS, PODS, finalizer=TRACKING)
         self._keeper = PodKeeper(self._cluster, pods.informer, self._recorder)
@@ -191,7 +192,7 @@ class JobController(WorkloadController[Job]):
             raise Again(left, "it may stay for so long")
         try:
             # This version only: another one may say something else about how long it stays.
-            await self._cluster.delete(
+            await self._expiring.delete(
                 JOBS,
                 meta.name,
                 namespace=meta.namespace,

@@ -21,6 +21,9 @@ from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Controller
 from seamark.runtime.queue import Key
 
+# Of the controller of Jobs, for which this one works too.
+NAME = "job-controller"
+
 
 async def free(cluster: Cluster, pods: Sequence[Pod]) -> set[str]:
     """Remove the finalizers of these Pods; returns the uids of those that have none any more."""
@@ -52,7 +55,7 @@ class TrackedPods(Controller):
     def __init__(self, jobs: Informer[Job], owners: Owners[Job], pods: Dependants[Pod], place: Workplace) -> None:
         super().__init__("job-tracked-pods", place.manager)
         self._owners = owners
-        self._cluster = place.cluster
+        self._cluster = place.cluster_for(NAME)
         self._owned = pods
         self._pods = self.watch(pods.informer, self._pod_changed)
         self._jobs = self.watch(jobs, self._job_changed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from seamark.access.cluster import Cluster
 from seamark.controllers.discovery.endpoints_controller import EndpointsController
@@ -23,19 +23,19 @@ from seamark.runtime.manager import Manager
 
 def add_discovery(
     manager: Manager,
-    cluster: Cluster,
+    cluster_for: Callable[[str], Cluster],
     *,
     which: Collection[Name] = ALL,
     settings: DiscoverySettings | None = None,
 ) -> None:
-    """Add the discovery controllers to the manager; they write to ``cluster``."""
+    """Add the discovery controllers to the manager; each writes to the cluster for its name."""
     unknown = set(which) - set(ALL)
     if unknown:
         raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
     settings = settings or DiscoverySettings()
     informers = manager.informers
     if "probes" in which:
-        add_probes(manager, cluster, settings.probes)
+        add_probes(manager, cluster_for("probes"), settings.probes)
     if set(which) <= {"probes"}:
         return
     services = informers.of(SERVICES, as_=Service)
@@ -46,7 +46,7 @@ def add_discovery(
         states.append(
             EndpointsController(
                 manager,
-                cluster,
+                cluster_for("endpoint-controller"),
                 members=members,
                 endpoints=informers.of(ENDPOINTS, as_=Endpoints),
                 workers=settings.workers,
@@ -57,7 +57,7 @@ def add_discovery(
         states.append(
             EndpointSlicesController(
                 manager,
-                cluster,
+                cluster_for("endpointslice-controller"),
                 members=members,
                 nodes=nodes,
                 slices=informers.of(ENDPOINT_SLICES, as_=EndpointSlice),
@@ -70,7 +70,7 @@ def add_discovery(
         states.append(
             MirroringController(
                 manager,
-                cluster,
+                cluster_for("endpointslicemirroring-controller"),
                 services=services,
                 endpoints=informers.of(ENDPOINTS, as_=Endpoints),
                 slices=informers.of(ENDPOINT_SLICES, as_=EndpointSlice),

@@ -131,7 +131,7 @@ class ControllerProcess:
 
     async def _work(self) -> None:
         manager = self._manager = Manager(Informers(self._cluster, metrics=self.metrics), metrics=self.metrics)
-        add_discovery(manager, self._cluster, which=self._which, settings=self._settings)
+        add_discovery(manager, lambda _: self._cluster, which=self._which, settings=self._settings)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(manager.run(), name="discovery controllers")

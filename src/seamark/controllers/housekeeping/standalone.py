@@ -39,7 +39,7 @@ def add_housekeeping(
     manager: Manager, cluster_for: Callable[[str], Cluster], settings: SurroundingsSettings, *, authority: str = ""
 ) -> None:
     """Add the controllers of workloads, budgets and the surroundings; ``authority`` is the API server's CA (PEM)."""
-    add_workloads(manager, cluster_for("kube-controller-manager"))
+    add_workloads(manager, cluster_for)
     add_surroundings(manager, cluster_for, settings, authority=authority)
     disruption = cluster_for(budgets.NAME)
     manager.add(DisruptionController(manager, disruption), StaleTargets(manager, disruption))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from seamark.access.cluster import Cluster
@@ -38,9 +39,9 @@ from seamark.rules.objects.pod import Pod
 from seamark.runtime.manager import Manager
 
 
-def add_workloads(manager: Manager, cluster: Cluster, *, batch: float = BATCH_SECONDS) -> None:
-    """Add all workload controllers to the manager; they write to ``cluster``."""
-    informers, place = manager.informers, Workplace(manager, cluster, batch)
+def add_workloads(manager: Manager, cluster_for: Callable[[str], Cluster], *, batch: float = BATCH_SECONDS) -> None:
+    """Add all workload controllers to the manager; each writes to the cluster for its name."""
+    informers, place = manager.informers, Workplace(manager, cluster_for, batch)
     pods = Dependants(informers.of(PODS, as_=Pod), same=Pod.same_replica)
     sets = Dependants(informers.of(REPLICA_SETS, as_=ReplicaSet))
     revisions = Dependants(informers.of(CONTROLLER_REVISIONS, as_=Revision))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -24,13 +24,13 @@ BATCH_SECONDS = 0.05
 
 
 class Workplace(msgspec.Struct, frozen=True):
-    """What every workload controller needs: its manager, the cluster it writes to, and how long to gather changes.
+    """What every workload controller needs: its manager, the cluster for its name, and how long to gather changes.
 
     During a burst of Pod changes a workload is handled once per ``batch`` seconds; a single change does not wait.
     """
 
     manager: Manager
-    cluster: Cluster
+    cluster_for: Callable[[str], Cluster]
     batch: float = BATCH_SECONDS
 
 
@@ -42,8 +42,8 @@ class WorkloadController(Controller, Generic[W]):
         super().__init__(name, manager, batch=place.batch)
         self.resource = resource
         self.owners = Owners(resource, workloads)
-        self._cluster = place.cluster
-        self._recorder = manager.recorder(place.cluster, name)
+        self._cluster = place.cluster_for(name)
+        self._recorder = manager.recorder(self._cluster, name)
         self._clock = manager.clock
         self._workloads = self.watch(workloads, self._changed)
         self._written = Ledger(workloads)
