@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,8 @@ from seamark.api.write import Writer
 from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.extensions.definition import DEFINITION
-from seamark.kinds.extensions.names import FINALIZER, judged
+from seamark.kinds.extensions.names import FINALIZER, Taken, is_true, judged
+from seamark.kinds.extensions.outlines import outline
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS, Resource
 from seamark.kinds.subresource import Part
@@ -55,11 +57,23 @@ class _Noticing:
 
 
 class _Served(msgspec.Struct):
-    """What is served of one definition: the text it was made from, and its kinds."""
+    """What is served of one definition: which of its states it was made from, and its kinds."""
 
-    text: bytes
-    group: str
+    state: tuple[Any, ...]
     kinds: list[Kind]
+
+
+class _Accepted(msgspec.Struct):
+    acceptedNames: dict[str, Any] | None = None  # noqa: N815  # the field's name
+
+
+class _Named(msgspec.Struct):
+    """What of a definition tells which names it has."""
+
+    status: _Accepted | None = None
+
+
+_named = msgspec.json.Decoder(_Named)
 
 
 class Definitions:
@@ -84,6 +98,8 @@ class Definitions:
         self._served: dict[str, _Served] = {}
         self._seen: dict[str, int] = {}  # the version of each definition that was looked at last
         self._again: set[str] = set()  # definitions to look at once more, though they did not change
+        self._taken = Taken()
+        self._refused: set[str] = set()  # definitions that want a name which another one has
         self._news = asyncio.Event()
         self.caught_up = asyncio.Event()  # set once every definition was looked at
 
@@ -104,6 +120,10 @@ class Definitions:
         entries = self._cache.of(DEFINITIONS).entries
         names = [name for name, entry in entries.items() if self._seen.get(name) != entry.revision]
         names += [name for name in self._seen if name not in entries]
+        for name in names:  # All of them before the first is judged.
+            entry = entries.get(name)
+            status = None if entry is None else _named.decode(b"{" + entry.tail).status
+            self._note(name, status.acceptedNames if status is not None else None)
         waiting = self._again
         self._again = set()
         for name in dict.fromkeys([*names, *waiting]):
@@ -125,18 +145,22 @@ class Definitions:
         entry = self._cache.of(DEFINITIONS).get(name)
         if entry is None:
             self._seen.pop(name, None)
+            self._refused.discard(name)
             await self._forget(name)
             return
-        definition = entry.decode()
+        definition = outline(b"{" + entry.tail)
         self._seen[name] = entry.revision
         if "deletionTimestamp" in definition["metadata"]:
             await self._finish(name, definition)
             return
-        status = judged(definition, self._others(definition), self._now())
+        before, status = definition.get("status"), judged(definition, self._taken, self._now())
         definition["status"] = status
         await self._serve(name, definition)
-        target = Target(DEFINITION, "", name, DEFINITION.subresource("status"))
-        await self._write(target, lambda old: {**old, "status": judged(old, self._others(old), self._now())})
+        self._note(name, status["acceptedNames"])
+        (self._refused.discard if is_true(definition, "NamesAccepted") else self._refused.add)(name)
+        if status != before:
+            target = Target(DEFINITION, "", name, DEFINITION.subresource("status"))
+            await self._write(target, lambda old: {**old, "status": judged(old, self._taken, self._now())})
 
     async def _write(self, target: Target, make: Callable[[Object], Object]) -> None:
         part = target.subresource or DEFINITION.whole
@@ -150,21 +174,21 @@ class Definitions:
     def _now(self) -> str:
         return times.text(self._clock.time())
 
-    def _others(self, definition: Object) -> list[Object]:
-        """The other definitions of the same group."""
-        own, group = definition["metadata"]["name"], definition["spec"]["group"]
-        entries = self._cache.of(DEFINITIONS).entries
-        # The name of a definition ends with its group.
-        return [e.decode() for name, e in entries.items() if name != own and name.endswith(f".{group}")]
+    def _note(self, name: str, accepted: Object | None) -> None:
+        """Keep which names a definition has; if one became free, look again at those that may want it."""
+        if self._taken.set(name, accepted or {}):
+            for other in self._refused - {name}:
+                self._soon(other)
 
     # --- kinds ---------------------------------------------------------------------------------------
 
     async def _serve(self, name: str, definition: Object) -> None:
         from seamark.kinds.extensions.custom import is_established, kinds_of
 
-        text = msgspec.json.encode([definition["spec"], definition["status"].get("acceptedNames")])
+        meta = definition["metadata"]
+        state = (meta["uid"], meta.get("generation"), definition["status"].get("acceptedNames"))
         served = self._served.get(name)
-        if not is_established(definition) or (served is not None and served.text == text):
+        if not is_established(definition) or (served is not None and served.state == state):
             return
         kinds: list[Kind] = list(kinds_of(definition))
         for kind in kinds:
@@ -173,17 +197,13 @@ class Definitions:
         for kind in served.kinds if served is not None else ():
             if kind.resource not in wanted:
                 await self._remove(kind.resource)
-        self._served[name] = _Served(text, definition["spec"]["group"], kinds)
+        self._served[name] = _Served(state, kinds)
 
     async def _forget(self, name: str) -> None:
-        """Serve a definition's kinds no longer; its names are free for others."""
+        """Serve a definition's kinds no longer."""
         served = self._served.pop(name, None)
         for kind in served.kinds if served is not None else ():
             await self._remove(kind.resource)
-        group = name.partition(".")[2]
-        for other in self._cache.of(DEFINITIONS).entries:
-            if other.endswith(f".{group}"):
-                self._soon(other)
 
     # --- the end of a definition -----------------------------------------------------------------------
 
@@ -194,7 +214,8 @@ class Definitions:
         if FINALIZER not in (definition["metadata"].get("finalizers") or ()):
             return
         if is_established(definition):
-            await self._serve(name, definition)  # after a restart: instances must be served to be deleted
+            if name not in self._served:  # after a restart: instances must be served to be deleted
+                await self._serve(name, definition)
             served = self._served.get(name)
             for kind in served.kinds if served is not None else ():
                 kind.terminating = True  # type: ignore[attr-defined]  # they are CustomKinds

@@ -41,7 +41,7 @@ class DynamicKind(Kind):
     def __init__(
         self,
         resource: Resource,
-        shape: Shape,
+        shape: Shape | None = None,
         *,
         singular: str = "",
         short_names: Iterable[str] = (),
@@ -50,7 +50,8 @@ class DynamicKind(Kind):
         printed: Iterable[Printed] = (AGE,),
     ) -> None:
         self.resource = resource
-        self.shape = shape
+        if shape is not None:  # else the class knows it
+            self.shape = shape
         self.singular = singular or resource.kind.lower()
         self.short_names = tuple(short_names)
         self.categories = tuple(categories)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seamark.kinds.extensions import formats, jsonpaths, regex
-from seamark.kinds.extensions.names import judged
+from seamark.kinds.extensions.names import Taken, judged
 from seamark.kinds.extensions.versions import priority
 
 
@@ -93,7 +93,7 @@ def test_an_approved_group_of_kubernetes() -> None:
         "metadata": {"name": "x.k8s.io", "annotations": {"api-approved.kubernetes.io": "https://example.com"}},
         "spec": {"group": "k8s.io", "names": {"plural": "x", "kind": "X"}},
     }
-    status = judged(definition, [], "now")
+    status = judged(definition, Taken(), "now")
     assert status["conditions"][-1]["reason"] == "ApprovedAnnotation"
-    again = judged({**definition, "status": status}, [], "later")
+    again = judged({**definition, "status": status}, Taken(), "later")
     assert again == status

@@ -7,6 +7,7 @@
 - ``regex``: patterns as Go writes them
 - ``jsonpaths``: the simple paths (``.spec.replicas``) that definitions name fields by
 - ``names``: which names of a definition are accepted, and the conditions that say so
+- ``outlines``: definitions whose schemas are still text, since most of them are never used
 - ``filling``: removes what a schema does not know, and fills in its defaults
 - ``checking``: a schema compiled into a validator of instances
 - ``quick``: the same as a plain yes or no, which is all that most instances need

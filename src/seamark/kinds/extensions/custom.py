@@ -12,6 +12,7 @@ from seamark.errors import Cause, Forbidden, InternalError, Object
 from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.extensions import checking, filling, jsonpaths, quick
 from seamark.kinds.extensions.names import is_true
+from seamark.kinds.extensions.outlines import schema_of, top_fields
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Column, Kind
@@ -58,11 +59,8 @@ class CustomKind(DynamicKind):
         resource = Resource(
             spec["group"], version["name"], names["plural"], names["kind"], namespaced=spec["scope"] == "Namespaced"
         )
-        schema = _schema(version)
-        reversed_group = ".".join(reversed(resource.group.split(".")))
         super().__init__(
             resource,
-            shape_of(f"{reversed_group}.{resource.version}.{resource.kind}", schema),
             singular=names.get("singular", ""),
             short_names=names.get("shortNames") or (),
             categories=names.get("categories") or (),
@@ -79,14 +77,26 @@ class CustomKind(DynamicKind):
         selectable = [field["jsonPath"] for field in version.get("selectableFields") or ()]
         self.field_names = tuple(path[1:] for path in selectable)
         self._selectable = [(path[1:], jsonpaths.steps(path)) for path in selectable]
-        self._schema = schema
-        self._stored_schema = (
-            schema if version.get("storage") else _schema(next(v for v in spec["versions"] if v.get("storage")))
-        )
+        self._version = version
+        self._stored_version = next(v for v in spec["versions"] if v.get("storage"))
         # What was written by the only schema there ever was needs no change when it is read.
         self.shows_as_stored = len(spec["versions"]) == 1 and definition["metadata"].get("generation", 1) == 1
 
-    # Compiled on first use: a server may have hundreds of definitions that nobody uses.
+    # Decoded and compiled on first use: a server may have hundreds of definitions that nobody uses.
+
+    @cached_property
+    def _schema(self) -> Object:
+        return schema_of(self._version)
+
+    @cached_property
+    def _stored_schema(self) -> Object:
+        return self._schema if self._stored_version is self._version else schema_of(self._stored_version)
+
+    @cached_property
+    def shape(self) -> Shape:
+        resource = self.resource
+        reversed_group = ".".join(reversed(resource.group.split(".")))
+        return shape_of(f"{reversed_group}.{resource.version}.{resource.kind}", self._schema)
 
     @cached_property
     def _prune(self) -> filling.Prune:
@@ -114,11 +124,11 @@ class CustomKind(DynamicKind):
 
     @cached_property
     def _prune_stored(self) -> filling.Prune:
-        return self._prune if self._stored_schema is self._schema else filling.pruner(self._stored_schema)
+        return self._prune if self._stored_version is self._version else filling.pruner(self._stored_schema)
 
     @cached_property
     def _fill_stored(self) -> filling.Fill:
-        return self._fill if self._stored_schema is self._schema else filling.filler(self._stored_schema) or _nothing
+        return self._fill if self._stored_version is self._version else filling.filler(self._stored_schema) or _nothing
 
     @cached_property
     def list_shape(self) -> Shape:
@@ -137,7 +147,7 @@ class CustomKind(DynamicKind):
         return obj, unknown + sorted(more)
 
     def to_stored(self, obj: Object) -> Object:
-        if self._stored_schema is self._schema:
+        if self._stored_version is self._version:
             return obj
         kept: Object = self._prune_stored(obj, None, [])
         return kept
@@ -147,7 +157,7 @@ class CustomKind(DynamicKind):
             return obj
         out: Object = self._prune_stored(obj, None, [])
         self._fill_stored(out)
-        return out if self._stored_schema is self._schema else self._prune(out, None, [])
+        return out if self._stored_version is self._version else self._prune(out, None, [])
 
     # --- writes --------------------------------------------------------------------------------------
 
@@ -211,11 +221,6 @@ def _nothing(value: Any) -> None:
     """A schema without anything to fill in."""
 
 
-def _schema(version: Object) -> Object:
-    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
-    return schema
-
-
 def _without_head(obj: Object) -> Object:
     """The object without what the server itself keeps, so that its parts can be compared with the old ones."""
     return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
@@ -275,7 +280,7 @@ def _subresources(version: Object, kind: str) -> list[Subresource]:
     given = version.get("subresources") or {}
     found: list[Subresource] = []
     if given.get("status") is not None:
-        others = [name for name in _schema(version).get("properties") or () if name not in ("status", "metadata")]
+        others = [name for name in top_fields(version) if name not in ("status", "metadata")]
         found.append(status_of(kind, reset=tuple((name,) for name in dict.fromkeys(("spec", *others)))))
     if (scale := given.get("scale")) is not None:
         path = tuple(step for step in jsonpaths.steps(scale["specReplicasPath"]) or () if isinstance(step, str))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from seamark.errors import Object
 
@@ -34,10 +33,43 @@ def with_condition(conditions: list[Any] | None, new: Object, now: str) -> list[
     return [*out, {"lastTransitionTime": now, **new}]
 
 
-def judged(definition: Object, others: Iterable[Object], now: str) -> Object:
-    """The status of a definition, given the other definitions of its group."""
+class Taken:
+    """The accepted names of all definitions, and which definitions have them; kept up to date name by name."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[str, str, str], set[str]] = {}  # by group, what is named, and name
+        self._places: dict[str, list[tuple[str, str, str]]] = {}  # by definition
+
+    def set(self, definition: str, accepted: Object) -> bool:
+        """Note the accepted names of a definition, none if it is gone; returns whether a name became free."""
+        group = definition.partition(".")[2]
+        words = [accepted.get("plural"), accepted.get("singular"), *(accepted.get("shortNames") or ())]
+        places = [(group, "resource", word) for word in words if word]
+        places += [(group, "kind", word) for word in (accepted.get("kind"), accepted.get("listKind")) if word]
+        before = self._places.get(definition, [])
+        if places == before:
+            return False
+        for place in before:
+            self._owners[place].discard(definition)
+            if not self._owners[place]:
+                del self._owners[place]
+        for place in places:
+            self._owners.setdefault(place, set()).add(definition)
+        self._places[definition] = places
+        if not places:
+            del self._places[definition]
+        return not set(before) <= set(places)
+
+    def by_others(self, definition: str, noun: Literal["resource", "kind"], name: str) -> bool:
+        """Whether another definition of the same group has this name."""
+        owners = self._owners.get((definition.partition(".")[2], noun, name))
+        return bool(owners) and owners != {definition}
+
+
+def judged(definition: Object, taken: Taken, now: str) -> Object:
+    """The status of a definition, given the names that others have."""
     status = dict(definition.get("status") or {})
-    accepted, conflict = _accepted(definition, list(others))
+    accepted, conflict = _accepted(definition, taken)
     was_established = is_true(definition, "Established")
     conditions = with_condition(status.get("conditions"), conflict or _NO_CONFLICTS, now)
     if conflict is None:
@@ -64,29 +96,25 @@ TERMINATING = _says(
 )
 
 
-def _accepted(definition: Object, others: list[Object]) -> tuple[Object, Object | None]:
+_NAMES: tuple[tuple[str, Literal["resource", "kind"], str], ...] = (
+    ("plural", "resource", "PluralConflict"),
+    ("singular", "resource", "SingularConflict"),
+    ("shortNames", "resource", "ShortNamesConflict"),
+    ("kind", "kind", "KindConflict"),
+    ("listKind", "kind", "ListKindConflict"),
+)
+
+
+def _accepted(definition: Object, taken: Taken) -> tuple[Object, Object | None]:
     """The accepted names, and the condition that tells of a conflict."""
-    wanted = definition["spec"]["names"]
+    own, wanted = definition["metadata"]["name"], definition["spec"]["names"]
     before = (definition.get("status") or {}).get("acceptedNames") or {}
-    taken = [(other.get("status") or {}).get("acceptedNames") or {} for other in others]
-    resources = {
-        name
-        for names in taken
-        for name in (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ()))
-        if name
-    }
-    kinds = {name for names in taken for name in (names.get("kind"), names.get("listKind")) if name}
     accepted: Object = {"kind": before.get("kind", ""), "plural": before.get("plural", "")}
     conflict: Object | None = None
-    for field, used, reason in (
-        ("plural", resources, "PluralConflict"),
-        ("singular", resources, "SingularConflict"),
-        ("shortNames", resources, "ShortNamesConflict"),
-        ("kind", kinds, "KindConflict"),
-        ("listKind", kinds, "ListKindConflict"),
-    ):
+    for field, noun, reason in _NAMES:
         names = wanted.get(field)
-        clash = [name for name in (names if isinstance(names, list) else [names]) if name in used]
+        listed = names if isinstance(names, list) else [names]
+        clash = [name for name in listed if name and taken.by_others(own, noun, name)]
         if clash:
             text = ", ".join(f'"{name}" is already in use' for name in clash)
             conflict = _says("NamesAccepted", "False", reason, text)
