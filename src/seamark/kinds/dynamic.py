@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -59,6 +60,10 @@ class DynamicKind(Kind):
         self._printed = tuple(printed)
         self.columns = (_NAME, *(printed.column for printed in self._printed))
         self._has_status = any(sub.name == "status" for sub in self.subresources)
+
+    @cached_property
+    def schema_digest(self) -> bytes:
+        return sha256(repr(self.shape).encode()).digest()
 
     @cached_property
     def list_shape(self) -> Shape:

@@ -83,6 +83,11 @@ class Kind:
         return shapes.of(self.shape_name)
 
     @cached_property
+    def schema_digest(self) -> bytes:
+        """Differs when the schema does, for a kind whose shape is not in shapes.json."""
+        return b""
+
+    @cached_property
     def list_shape(self) -> Shape | None:
         """The fields of a list of its objects; None for a kind that cannot be listed."""
         return shapes.load().get(f"{self.shape_name}List")

@@ -101,7 +101,8 @@ class Documents:
         if self._openapi is None or self._openapi_revision != self._kinds.revision:
             from seamark.api.openapi.documents import OpenApi
 
-            self._openapi, self._openapi_revision = OpenApi(self._kinds), self._kinds.revision
+            self._openapi = OpenApi(self._kinds, self._openapi)
+            self._openapi_revision = self._kinds.revision
         return self._openapi.answer(request)
 
     def _health(self, root: str, name: str, *, verbose: bool) -> Response:

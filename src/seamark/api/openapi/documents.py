@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 
 import msgspec
@@ -36,12 +36,27 @@ _EDITION = 2
 
 
 class OpenApi:
-    """The documents about these kinds; each is made when first asked for, and kept as bytes."""
+    """The documents about these kinds; each is made when first asked for, and kept as bytes.
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    ``before`` is about the kinds there were before one came or went: what it has of others is taken over.
+    """
+
+    def __init__(self, kinds: Iterable[Kind], before: OpenApi | None = None) -> None:
         self._by_version = by_version(kinds)
         self._kinds = [kind for versions in self._by_version.values() for kind in chain(*versions.values())]
         self._documents: dict[tuple[str, str], Document] = {}
+        self._hashes: dict[tuple[str, str], str] = {}
+        if before is None:
+            return
+        for group, versions in self._by_version.items():
+            for version, members in versions.items():
+                place = group, version
+                if before._by_version.get(group, {}).get(version) != members:
+                    continue
+                if place in before._documents:
+                    self._documents[place] = before._documents[place]
+                if place in before._hashes:
+                    self._hashes[place] = before._hashes[place]
 
     def answer(self, request: Request) -> Response | None:
         """The answer to a path below ``/openapi``, None if nothing is there."""
@@ -135,22 +150,27 @@ class OpenApi:
     def _hash(self, group: str, version: str) -> str:
         """Of all a document is made from, so that the index does not cost making every document.
 
-        A document with kinds that are not built in is small enough to be hashed itself.  Those of built-in kinds do not
-        change when others come and go, so that clients need not fetch them again.
+        Those of built-in kinds do not change when others come and go, so that clients need not fetch them again.
         """
-        members = self._by_version[group][version]
-        if not all(kind.built_in for kind in members):
-            return hashlib.sha512(self.v3(group, version).body).hexdigest().upper()
+        known = self._hashes.get((group, version))
+        if known is None:
+            known = self._hashes[group, version] = self._new_hash(self._by_version[group][version])
+        return known
+
+    def _new_hash(self, members: list[Kind]) -> str:
         facts = [
-            [kind.resource, kind.shape_name, kind.verbs, _listed(kind), kind.delete_answers_object] for kind in members
+            [kind.resource, kind.list_kind, kind.verbs, _listed(kind), kind.delete_answers_object] for kind in members
         ]
         served = list(dict.fromkeys((k.resource.group, k.resource.version) for k in self._kinds if k.built_in))
         words = [_EDITION, __version__, field_docs.edition(), facts, served]
-        return hashlib.sha512(msgspec.json.encode(words) + self._shape_facts).hexdigest().upper()
+        given = [kind.schema_digest for kind in members]
+        return hashlib.sha512(b"".join([msgspec.json.encode(words), _shape_facts(), *given])).hexdigest().upper()
 
-    @cached_property
-    def _shape_facts(self) -> bytes:
-        return shapes.FACTS.read_bytes()
+
+@cache
+def _shape_facts() -> bytes:
+    """A digest of the shapes of all built-in kinds."""
+    return hashlib.sha512(shapes.FACTS.read_bytes()).digest()
 
 
 class Document(msgspec.Struct, frozen=True, dict=True):

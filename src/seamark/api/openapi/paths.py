@@ -80,7 +80,7 @@ def paths(kinds: Iterable[Kind]) -> Object:
     found: Object = {}
     for kind in kinds:
         found |= _of_kind(kind)
-        if "watch" in kind.verbs:
+        if "watch" in kind.verbs and kind.built_in:
             found |= _watched(kind)
     return dict(sorted(found.items()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from seamark.errors import Cause, Forbidden, InternalError, Object
 from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.extensions import checking, filling, jsonpaths, quick
 from seamark.kinds.extensions.names import is_true
-from seamark.kinds.extensions.outlines import schema_of, top_fields
+from seamark.kinds.extensions.outlines import schema_of, schema_text, top_fields
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Column, Kind
@@ -91,6 +92,10 @@ class CustomKind(DynamicKind):
     @cached_property
     def _stored_schema(self) -> Object:
         return self._schema if self._stored_version is self._version else schema_of(self._stored_version)
+
+    @cached_property
+    def schema_digest(self) -> bytes:
+        return sha256(schema_text(self._version)).digest()
 
     @cached_property
     def shape(self) -> Shape:

@@ -48,7 +48,7 @@ class _Top(msgspec.Struct):
 
 
 _definition = msgspec.json.Decoder(_Definition)
-_top = msgspec.json.Decoder(_Top)
+_top = msgspec.json.Decoder(_Top | None)
 
 
 def outline(text: bytes) -> Object:
@@ -83,10 +83,12 @@ def schema_of(version: Object) -> Object:
     return schema or {"type": "object"}
 
 
+def schema_text(version: Object) -> bytes:
+    """The schema of a version as JSON."""
+    return msgspec.json.encode((version.get("schema") or {}).get("openAPIV3Schema"))
+
+
 def top_fields(version: Object) -> list[str]:
     """The names of the fields at the top of a version's schema; the rest is not decoded."""
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if isinstance(schema, msgspec.Raw):
-        found = _top.decode(schema) if bytes(schema) != b"null" else _Top()
-        return list(found.properties or ())
-    return list((schema or {}).get("properties") or ())
+    found = _top.decode(schema_text(version))
+    return list((found and found.properties) or ())
