@@ -18,7 +18,7 @@ from seamark.api.openapi import discovery
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Response | None:
     named = {"accept": accept, "host": "localhost:6443"} | {k.replace("_", "-"): v for k, v in headers.items()}
-    return discovery.answer(KINDS, Request("GET", path, "", named, b""))
+    return discovery.Discovery(KINDS).answer(Request("GET", path, "", named, b""))
 
 
 def document(path: str, accept: str = "application/json") -> Any:

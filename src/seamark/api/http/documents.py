@@ -15,6 +15,7 @@ from seamark.kinds.table import Kinds
 from seamark.metrics import Registry
 
 if TYPE_CHECKING:
+    from seamark.api.openapi.discovery import Discovery
     from seamark.api.openapi.documents import OpenApi
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
@@ -52,7 +53,8 @@ class Documents:
         self._readiness = readiness
         self._pages = pages
         self._openapi: OpenApi | None = None
-        self._openapi_revision = 0  # that of the kinds it describes
+        self._discovery: Discovery | None = None
+        self._openapi_revision = self._discovery_revision = 0  # those of the kinds that they describe
 
     def serves(self, path: str) -> bool:
         root = path.split("/", 2)[1] if path.startswith("/") else ""
@@ -91,13 +93,14 @@ class Documents:
     def _described(self, request: Request) -> Response | None:
         """Discovery and OpenAPI of the kinds that are served now; None for any other path.
 
-        Discovery is made anew for every request, which is cheap; OpenAPI is kept until a kind appears or vanishes.
-        Both are imported when they are first asked for.
+        Both are kept until a kind appears or vanishes, and imported when they are first asked for.
         """
         if not request.path.startswith("/openapi"):
-            from seamark.api.openapi import discovery
+            if self._discovery is None or self._discovery_revision != self._kinds.revision:
+                from seamark.api.openapi.discovery import Discovery
 
-            return discovery.answer(self._kinds, request)
+                self._discovery, self._discovery_revision = Discovery(self._kinds), self._kinds.revision
+            return self._discovery.answer(request)
         if self._openapi is None or self._openapi_revision != self._kinds.revision:
             from seamark.api.openapi.documents import OpenApi
 

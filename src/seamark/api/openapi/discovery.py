@@ -1,6 +1,6 @@
 """Discovery: which groups, versions and resources there are, as one document each and in the aggregated form.
 
-Pure functions from kinds to documents; :func:`answer` puts them under their paths:
+Pure functions from kinds to documents; :class:`Discovery` puts them under their paths:
 
     /                      every path that is worth a look
     /api  /apis            the versions of the core group, all other groups; aggregated if the client asks for that
@@ -43,6 +43,9 @@ _GROUP_ORDER = (
 
 # What is served beside objects and their discovery.
 _OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+
+# Documents that are kept: clients ask for a few, by a few Accept headers.
+MOST_KEPT = 1000
 
 ByVersion = dict[str, dict[str, list[Kind]]]
 
@@ -235,19 +238,40 @@ def wants_aggregated(accept: str) -> bool:
     return False
 
 
-def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
-    """The answer to a discovery path, None for any other."""
-    accept = request.headers.get("accept", "")
-    match request.path.strip("/").split("/"):
+class Discovery:
+    """The documents about these kinds, each made when first asked for.
+
+    When a kind appears or vanishes, the server makes a new one: with hundreds of kinds a document costs milliseconds.
+    """
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds = kinds
+        self._made: dict[tuple[str, ...], Response] = {}
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer to a discovery path, None for any other."""
+        accept, host = request.headers.get("accept", ""), request.headers.get("host", "")
+        key = request.path, accept, host if request.path.startswith("/api") else ""
+        made = self._made.get(key)
+        if made is None:
+            made = _answer(self._kinds, request.path, accept, host)
+            if made is None:
+                return None
+            if len(self._made) < MOST_KEPT:
+                self._made[key] = made
+        if ("ETag", request.headers.get("if-none-match", "")) in made.headers:
+            return Response(304, b"", made.content_type, made.headers)
+        return msgspec.structs.replace(made)  # the caller may add headers
+
+
+def _answer(kinds: Iterable[Kind], path: str, accept: str, host: str) -> Response | None:
+    match path.strip("/").split("/"):
         case [""]:
             return Response(200, msgspec.json.format(msgspec.json.encode(paths(kinds))))
         case ["api" | "apis" as root]:
             if wants_aggregated(accept):
-                return _respond(request, aggregated(kinds, core=root == "api"), AGGREGATED)
-            if root == "api":
-                document: Object | None = core_versions(kinds, request.headers.get("host", ""))
-            else:
-                document = group_list(kinds)
+                return _respond(aggregated(kinds, core=root == "api"), AGGREGATED)
+            document: Object | None = core_versions(kinds, host) if root == "api" else group_list(kinds)
         case ["apis", name]:
             document = group(kinds, name)
         case ["api", version]:
@@ -256,12 +280,10 @@ def answer(kinds: Iterable[Kind], request: Request) -> Response | None:
             document = resource_list(kinds, name, version) if name else None
         case _:
             return None
-    if document is None:
-        return None
-    return _respond(request, document, negotiate(accept, NONE).content_type)
+    return None if document is None else _respond(document, negotiate(accept, NONE).content_type)
 
 
-def _respond(request: Request, document: Object, content_type: str) -> Response:
+def _respond(document: Object, content_type: str) -> Response:
     if content_type == "application/yaml":
         from seamark.kinds.language import yaml_text
 
@@ -269,7 +291,4 @@ def _respond(request: Request, document: Object, content_type: str) -> Response:
     else:
         body = msgspec.json.encode(document) + b"\n"
     tag = f'"{hashlib.sha256(body).hexdigest()}"'
-    headers = (("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public"))
-    if request.headers.get("if-none-match") == tag:
-        return Response(304, b"", content_type, headers)
-    return Response(200, body, content_type, headers)
+    return Response(200, body, content_type, (("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public")))
