@@ -4,6 +4,7 @@ The tour, from a request to an answer:
 
 - ``api``: the API server: decodes ``POST …/services``, fills in defaults, allocates an address, validates and commits
 - ``kinds``: what objects are: the rules of every kind, which ``api`` applies
+- ``cel``: expressions in the Common Expression Language, which users put into definitions and policies
 - ``store``: a revisioned key-value log on SQLite or etcd; ``api`` passes its changes on to every watcher
 - ``access``: how the other packages see a cluster, this one or any other: verbs, informers, kubeconfig
 - ``rules``: what follows from objects, for example whether a Pod is an endpoint of a Service, and why
