@@ -64,6 +64,16 @@ async def test_what_is_missing_is_missing_in_every_form(two):
     assert (await two.ask("GET", f"{BASE}/c", headers={"accept": META.format("List")})).status == 404
 
 
+async def test_a_review_has_no_table(api):
+    review = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = await api.ask("POST", path, review, headers={"accept": TABLE})
+    sentence = "only the following media types are accepted: application/json, application/yaml"
+    assert (answer.status, answer.json["reason"], answer.json["message"]) == (406, "NotAcceptable", sentence)
+    either = await api.ask("POST", path, review, headers={"accept": f"{TABLE},application/json"})
+    assert (either.status, either.json["kind"]) == (201, "SelfSubjectAccessReview")
+
+
 async def test_a_scale_has_a_table_of_its_own(api):
     deployments = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -104,6 +104,19 @@ async def test_many_at_once_never_exceed_a_quota_while_it_is_counted():
         assert (await status(own))["used"] == {"configmaps": "10"}
 
 
+async def test_what_is_made_during_the_first_count_is_counted():
+    """Nothing is charged before a quota has a status, so the first count may miss what is made meanwhile."""
+    hard = {f"count/{name}": "20" for name in ("configmaps", "secrets", "services", "pods", "endpoints")}
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, namespace="default")
+        for i in range(10):
+            await own.cluster.create(CONFIGMAPS, named(f"c-{i}", {}), namespace="default")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"]["count/configmaps"] == "10"
+
+
 async def test_it_is_counted_now_and_then():
     async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
         await own.cluster.create(RESOURCE_QUOTAS, quota(configmaps="10"), namespace="default")

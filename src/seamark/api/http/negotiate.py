@@ -58,6 +58,7 @@ PLAIN = Representation()
 # Both forms of metadata are allowed here; the renderer refuses the one that does not fit an object or a list.
 STORED = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 STREAMED = frozenset({"Table", "PartialObjectMetadata"})
+TABLES = frozenset({"Table"})  # none exist of documents that are only answered, such as reviews
 NONE: frozenset[str] = frozenset()
 
 

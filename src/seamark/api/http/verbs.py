@@ -20,7 +20,7 @@ from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
-from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, negotiate, not_streamable
+from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
 from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, list_options, patch_options, write_options
@@ -101,6 +101,8 @@ class Call(msgspec.Struct):
         """For the representation the client asked for; raises NotAcceptable if it is not one of ``allowed``."""
         accept = self.request.headers.get("accept", "")
         protobuf = PROTOBUF in accept and self.target.kind.shape.form(writable)
+        if not self.target.kind.stored:
+            allowed -= TABLES
         try:
             representation = negotiate(accept, allowed, protobuf=protobuf)
         except errors.NotAcceptable as error:

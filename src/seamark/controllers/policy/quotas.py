@@ -3,7 +3,8 @@
 The API server charges a quota for every new object (:mod:`seamark.kinds.policy.charging`), but gives nothing back when
 an object goes, ends or shrinks.  This controller does, by counting all objects of the namespace.  It reads the quota
 first, then lists the objects, and writes only if the quota is still the one it read: an object that is made meanwhile
-charges the quota, so the count is repeated.
+charges the quota, so the count is repeated.  Nothing is charged before the status says what is limited: when it first
+does, objects made during that count may be missing from it, so they are counted once more.
 """
 
 from __future__ import annotations
@@ -79,9 +80,12 @@ class QuotaController(Controller):
             return
         hard = (quota.get("spec") or {}).get("hard") or {}
         status: Object = {"hard": hard, "used": await self._count(quota, hard)} if hard else {}
+        limited = quota["status"].get("hard") or {}
         if status != quota["status"]:
             quota["status"] = status
             await self._cluster.update(RESOURCE_QUOTAS, quota, namespace=namespace, subresource="status", as_=Receipt)
+        if hard.keys() - limited.keys():
+            raise Again(BATCH_SECONDS, "what was made during the first count was not charged")
         raise Again(RESYNC_SECONDS, "counted now and then")
 
     async def _count(self, quota: Object, hard: dict[str, str]) -> dict[str, str]:
