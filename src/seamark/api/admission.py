@@ -34,9 +34,10 @@ from seamark.errors import Object
 from seamark.kinds.admission import Awaited, Operation, Plugin, Request
 from seamark.kinds.certificates.admission import Requesters
 from seamark.kinds.core.automount import ServiceAccounts
+from seamark.kinds.core.runtimeclass import RuntimeClasses
 from seamark.kinds.kind import Kind
 from seamark.kinds.networking.ingressclass import DefaultIngressClass
-from seamark.kinds.pod.admission import PodTopologyLabels, RuntimeClasses, Tolerations
+from seamark.kinds.pod.admission import PodTopologyLabels, Tolerations
 from seamark.kinds.policy.charging import ResourceQuotas
 from seamark.kinds.policy.limits import LimitRanges
 from seamark.kinds.policy.priority import Priorities

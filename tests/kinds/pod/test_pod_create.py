@@ -189,7 +189,6 @@ def test_priority_comes_from_the_class() -> None:
             'pods "p" is forbidden: the integer value of priority (5) must not be provided in pod spec; priority '
             "admission controller computed 0 from the given PriorityClass name",
         ),
-        ({"runtimeClassName": "gvisor"}, 'pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found'),
     ],
 )
 def test_what_admission_refuses(spec: Object, message: str) -> None:

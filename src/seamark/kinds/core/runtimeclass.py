@@ -1,4 +1,4 @@
-"""RuntimeClass: which container runtime the Pods that name it run in."""
+"""RuntimeClass: which container runtime the Pods that name it run in, where those run, and what each costs on top."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
+from seamark.kinds.admission import Plugin, Request
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.resources import container_mistakes, round_up
 from seamark.kinds.pod.scheduling import toleration_mistakes
-from seamark.kinds.resource import RUNTIME_CLASSES
+from seamark.kinds.resource import PODS, RUNTIME_CLASSES
 from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_label, validate_labels
+from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.times import age
 
 _KEYS = ("key", "operator", "value", "effect")
@@ -57,6 +59,78 @@ def _toleration_mistakes(tolerations: list[Object], path: str) -> Errors:
     return errors + [
         duplicate(f"{path}[{i}]", toleration) for i, toleration in enumerate(tolerations) if seen[i] in seen[:i]
     ]
+
+
+class RuntimeClasses(Plugin):
+    """A Pod takes over the overhead, the node selector and the tolerations of the class that it names."""
+
+    resources = frozenset({PODS})
+
+    def mutate(self, request: Request) -> None:
+        spec = request.obj["spec"]
+        found = self._class_of(request)
+        overhead = _overhead(found)
+        if overhead is None and spec.get("overhead"):
+            raise request.forbidden(
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
+        if overhead is not None:
+            if spec.get("overhead") is not None and not _equal(spec["overhead"], overhead):
+                raise request.forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+            spec["overhead"] = overhead
+        scheduling = found.get("scheduling") or {}
+        if wanted := scheduling.get("nodeSelector"):
+            own = spec.get("nodeSelector") or {}
+            for key in wanted.keys() & own.keys():
+                if wanted[key] != own[key]:
+                    raise request.forbidden(
+                        f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {wanted[key]}; "
+                        f"pod.spec.nodeSelector[{key}] = {own[key]}"
+                    )
+            spec["nodeSelector"] = {**own, **wanted}
+        if tolerations := scheduling.get("tolerations"):
+            spec["tolerations"] = _merged([*(spec.get("tolerations") or []), *tolerations])
+
+    def _class_of(self, request: Request) -> Object:
+        name = request.obj["spec"].get("runtimeClassName")
+        if not name:
+            return {}
+        found = request.others.get(RUNTIME_CLASSES, name)
+        if found is None:
+            raise request.forbidden(f'pod rejected: RuntimeClass "{name}" not found')
+        return found
+
+
+def _overhead(runtime_class: Object) -> dict[str, str] | None:
+    overhead = runtime_class.get("overhead")
+    return None if overhead is None else overhead.get("podFixed") or {}
+
+
+def _equal(one: dict[str, str], other: dict[str, str]) -> bool:
+    return one.keys() == other.keys() and all(amount(one[name]) == amount(other[name]) for name in one)
+
+
+def _merged(tolerations: list[Object]) -> list[Object]:
+    """Without those that a later one covers."""
+    return [
+        each for i, each in enumerate(tolerations) if not any(_covers(later, each) for later in tolerations[i + 1 :])
+    ]
+
+
+def _covers(wide: Object, narrow: Object) -> bool:
+    """Whether the one tolerates all that the other does."""
+    if wide == narrow:
+        return True
+    exists = wide.get("operator") == "Exists"
+    if wide.get("key", "") != narrow.get("key", "") and (wide.get("key") or not exists):
+        return False
+    if wide.get("effect") and wide["effect"] != narrow.get("effect"):
+        return False
+    if wide.get("effect") == "NoExecute" and (seconds := wide.get("tolerationSeconds")) is not None:
+        enough = narrow.get("tolerationSeconds")
+        if enough is None or seconds < enough:
+            return False
+    return exists or (narrow.get("operator", "Equal") == "Equal" and wide.get("value", "") == narrow.get("value", ""))
 
 
 RUNTIME_CLASS = RuntimeClassKind()

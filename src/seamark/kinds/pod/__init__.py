@@ -2,7 +2,7 @@
 
 - ``pod``: the kind: which rules apply to create, update, status and deletion
 - ``defaults``: defaults of a PodSpec
-- ``admission``: tolerations and priority that the cluster adds, and Pods that it rejects
+- ``admission``: tolerations and topology labels that the cluster adds
 - ``validation``: validation of a Pod or Pod template, which calls the modules below
 - ``containers``: containers, init containers, ephemeral containers
 - ``environment``: environment variables, references to fields of the Pod, relative paths

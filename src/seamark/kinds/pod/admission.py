@@ -1,4 +1,4 @@
-"""What the cluster adds to every Pod (tolerance of short trouble, its zone), and what it refuses.
+"""What the cluster adds to every Pod: tolerance of short trouble, and its zone.
 
 The classes are plug-ins of admission (:mod:`seamark.kinds.admission`).
 """
@@ -36,21 +36,6 @@ class Tolerations(Plugin):
 
     def mutate(self, request: Request) -> None:
         tolerate_briefly(request.obj["spec"])
-
-
-class RuntimeClasses(Plugin):
-    """There are no RuntimeClasses here, so no Pod can ask for one, or for the overhead of one."""
-
-    resources = frozenset({PODS})
-
-    def mutate(self, request: Request) -> None:
-        spec = request.obj["spec"]
-        if spec.get("runtimeClassName"):
-            raise request.forbidden(f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found')
-        if spec.get("overhead"):
-            raise request.forbidden(
-                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            )
 
 
 class PodTopologyLabels(Plugin):
