@@ -108,7 +108,9 @@ async def test_what_is_made_during_the_first_count_is_counted():
     """Nothing is charged before a quota has a status, so the first count may miss what is made meanwhile."""
     hard = {f"count/{name}": "20" for name in ("configmaps", "secrets", "services", "pods", "endpoints")}
     async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
-        await own.cluster.create(RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, namespace="default")
+        await own.cluster.create(
+            RESOURCE_QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, namespace="default"
+        )
         for i in range(10):
             await own.cluster.create(CONFIGMAPS, named(f"c-{i}", {}), namespace="default")
         await own.quiet()
