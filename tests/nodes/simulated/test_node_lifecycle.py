@@ -235,6 +235,23 @@ async def test_a_taint_of_the_users_own_drives_pods_away(world):
         await world.pod("unwelcome")
 
 
+async def test_patience_ends_although_the_taint_does_not_say_when_it_was_added(world):
+    await world.start()
+    patience = [{"key": "maintenance", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}]
+    await world.make("patient", nodeName="node-1", tolerations=patience)
+    tainted = {"spec": {"taints": [{"key": "maintenance", "effect": "NoExecute"}]}}
+    await world.cluster.patch(NODES, "node-1", tainted)
+    await world.pass_(15)
+    await world.cluster.patch(NODES, "node-1", {"spec": {"taints": None}})
+    await world.pass_(15)
+    await world.cluster.patch(NODES, "node-1", tainted)
+    await world.pass_(19)
+    assert "deletionTimestamp" not in (await world.pod("patient"))["metadata"]
+    await world.pass_(2)
+    with pytest.raises(errors.NotFound):
+        await world.pod("patient")
+
+
 async def test_taints_of_foreign_nodes_drive_nobody_away(world):
     await world.start(count=1)
     taint = {"key": "maintenance", "effect": "NoExecute"}

@@ -42,6 +42,12 @@ class Evictions(Controller):
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._events = events
         self._clock = manager.clock
+        self._since: dict[
+            str, float
+        ] = {}  # by uid: from when patience counts, if a taint does not say when it was added
+
+    def reset(self) -> None:
+        self._since.clear()
 
     def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
         if new is not None and new.simulated and (old is None or old.spec.taints != new.spec.taints):
@@ -49,7 +55,11 @@ class Evictions(Controller):
                 self.queue.add(key)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        if new is None or not new.spec.node_name:
+        if new is None:
+            if old is not None:
+                self._since.pop(old.metadata.uid, None)
+            return
+        if not new.spec.node_name:
             return
         if old is not None and (old.spec.tolerations, old.spec.node_name) == (new.spec.tolerations, new.spec.node_name):
             return
@@ -65,8 +75,10 @@ class Evictions(Controller):
         if node is None or not node.simulated:
             return
         now = self._clock.time()
-        due = eviction_time(node.spec.taints, pod.spec.tolerations, now=now)
+        since = self._since.setdefault(pod.metadata.uid, now)
+        due = eviction_time(node.spec.taints, pod.spec.tolerations, now=since)
         if due is None:
+            del self._since[pod.metadata.uid]
             return
         if now < due:
             raise Again(due - now)
