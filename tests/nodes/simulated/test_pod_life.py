@@ -241,6 +241,21 @@ def test_work_that_ends_does_so_by_default(policy):
     assert endless.shown == "Running True"
 
 
+def test_a_pod_that_is_active_for_too_long_fails():
+    pod = Watched(make(activeDeadlineSeconds=5))
+    pod.pass_(4.9)
+    assert (pod.shown, pod.again) == ("Running True", T0 + 5)
+    pod.pass_(0.1)
+    status = pod.pod.status
+    assert (pod.shown, status.reason) == ("Failed False", "DeadlineExceeded")
+    assert status.message == "Pod was active on the node longer than the specified deadline"
+    assert pod.container.state.terminated.exit_code == 137
+    assert [note.reason for note in pod.notes] == ["DeadlineExceeded"]
+    early = Watched(make(activeDeadlineSeconds=5, restartPolicy="Never"))
+    early.pass_(10)
+    assert (early.shown, early.pod.status.reason) == ("Succeeded False", "")
+
+
 def test_images_that_fail():
     rules = msgspec.structs.replace(RULES, failing_images=("example.com/broken*",))
     broken = [{"name": "c", "image": "example.com/broken:1"}]

@@ -6,6 +6,8 @@
               complete-after   ▼  │
                              ended ──▶ Succeeded or Failed
 
+    activeDeadlineSeconds after it came to its node ──▶ Failed
+
     deleted ──stop-after, within the grace period──▶ Succeeded or Failed ──▶ removed
 
 All containers of a Pod go through this together.  The state is read from the Pod's status, so a restarted simulation
@@ -23,6 +25,7 @@ from msgspec.structs import replace
 
 from seamark.clock import doubling
 from seamark.kinds.values import times
+from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.nodes.simulated import containers, pod_conditions
 from seamark.nodes.simulated.containers import Ending
 from seamark.nodes.simulated.orders import NO_ORDERS, Orders
@@ -107,7 +110,14 @@ def next_status(
         return _stop(pod, now, moments, orders, rules)
     if pod.finished:
         return Step(pod.status, moments)
-    return _Life(pod, now, ips, moments, orders, rules).step()
+    life = _Life(pod, now, ips, moments, orders, rules)
+    if pod.spec.active_deadline_seconds is None:
+        return life.step()
+    deadline = moments.accepted + pod.spec.active_deadline_seconds
+    if now >= deadline:
+        return life.overdue()
+    step = life.step()
+    return step if step.status.phase in FINISHED_PHASES else replace(step, again=min(step.again or inf, deadline))
 
 
 class _Life:
@@ -139,6 +149,16 @@ class _Life:
                 return self._backing_off(due, delay)
             self.moments = replace(self.moments, crashes=self.moments.crashes + 1)
             self._start()
+
+    def overdue(self) -> Step:
+        """The Pod has been active for longer than ``activeDeadlineSeconds``."""
+        ending = Ending(KILLED, self.text)
+        self._change(lambda _, status: containers.end(status, ending))
+        initial = tuple(containers.end(status, ending) for status in self.pod.status.init_container_statuses)
+        status = self._status("Failed", pod_conditions.ended("Failed"), initial=initial)
+        message = "Pod was active on the node longer than the specified deadline"
+        status = replace(status, reason="DeadlineExceeded", message=message)
+        return Step(status, self.moments, notes=(Note("DeadlineExceeded", message),))
 
     # --- changes -----------------------------------------------------------------------------------
 

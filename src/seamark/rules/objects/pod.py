@@ -95,6 +95,7 @@ class PodSpec(View, frozen=True):
     init_containers: tuple[Container, ...] = ()
     ephemeral_containers: tuple[Container, ...] = ()
     restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
     host_network: bool = False
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
