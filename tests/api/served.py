@@ -185,6 +185,7 @@ class Served:
 
     async def cache_equals_store(self) -> None:
         """Fail unless the cache holds exactly what the store holds."""
+        await self.api.aggregation.settled()  # it writes the APIServices of custom resources
         await self.api.cache.reach(await self.store.revision())
         page = await self.store.read("/", "0")
         expected = {row.key: row for row in page.rows}

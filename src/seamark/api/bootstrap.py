@@ -14,6 +14,7 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
+from seamark.api.aggregation.front_proxy import NAME as FRONT_PROXY
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
@@ -21,6 +22,7 @@ from seamark.kinds.policy.priority_class import SYSTEM_CLASSES
 from seamark.kinds.registration.apiservice import local_services
 from seamark.kinds.resource import (
     API_SERVICES,
+    CONFIGMAPS,
     ENDPOINT_SLICES,
     ENDPOINTS,
     NAMESPACES,
@@ -57,6 +59,33 @@ async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:
     """One APIService for each version of each group that this server answers for."""
     served = {(kind.resource.group, kind.resource.version) for kind in kinds}
     await _ensure_all(cluster, API_SERVICES, local_services(sorted(served)))
+
+
+async def publish_authorities(cluster: Cluster, clients: str, front_proxy: str) -> None:
+    """Tell aggregated servers by which certificates they know users, and this server (PEM).
+
+    Servers that share a store may have authorities of their own: all of them are told.
+    """
+    name = "extension-apiserver-authentication"
+    try:
+        found = (await cluster.get(CONFIGMAPS, name, namespace="kube-system")).get("data") or {}
+    except errors.NotFound:
+        found = {}
+    data = {
+        "client-ca-file": _joined(found.get("client-ca-file", ""), clients),
+        "requestheader-client-ca-file": _joined(found.get("requestheader-client-ca-file", ""), front_proxy),
+        "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+    wanted = {"metadata": {"name": name, "namespace": "kube-system"}, "data": data}
+    await _ensure(cluster, CONFIGMAPS, wanted, compare="data")
+
+
+def _joined(bundle: str, certificate: str) -> str:
+    return bundle if certificate in bundle else bundle + certificate
 
 
 async def make_storage_class(cluster: Cluster, name: str, provisioner: str) -> None:

@@ -50,13 +50,15 @@ class Issued(msgspec.Struct):
 class Authority:
     """The files of one directory."""
 
-    def __init__(self, directory: Path, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, directory: Path, clock: Clock = SYSTEM_CLOCK, prefix: str = "") -> None:
+        """``prefix`` begins the names of the CA's files, where a directory holds several."""
         self._directory = directory
         self._clock = clock
-        self.ca_path = directory / "ca.crt"
+        self._prefix = prefix
+        self.ca_path = directory / f"{prefix}ca.crt"
         self.server_path = directory / "server.crt"
         self.server_key_path = directory / "server.key"
-        self._ca_key_path = directory / "ca.key"
+        self._ca_key_path = directory / f"{prefix}ca.key"
         self.admin_token_path = directory / "admin.token"
         self.signing_key_path = directory / "sa.key"
         self.verifying_keys_path = directory / "sa.pub"
@@ -65,7 +67,7 @@ class Authority:
     def prepare(self, names: Sequence[str]) -> None:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
         make_private_directory(self._directory)
-        for path in (self.admin_token_path, self._ca_key_path, self.server_key_path, self.ca_path, self.server_path):
+        for path in (self.admin_token_path, self.server_key_path, self.server_path):
             check_private(path)
         for path in (self.signing_key_path, self.verifying_keys_path):
             check_private(path)
@@ -73,11 +75,20 @@ class Authority:
             self.new_admin_token()
         if not (self.signing_key_path.exists() and self.verifying_keys_path.exists()):
             self.new_signing_key()
-        if not (self.ca_path.exists() and self._ca_key_path.exists()):
-            self._make_ca()
+        if self.prepare_ca():
             self._issued_path.unlink(missing_ok=True)
         if not self._still_good(names):
             self._make_server(names)
+
+    def prepare_ca(self) -> bool:
+        """Make the CA if there is none; returns whether that was so."""
+        make_private_directory(self._directory)
+        for path in (self._ca_key_path, self.ca_path):
+            check_private(path)
+        if self.ca_path.exists() and self._ca_key_path.exists():
+            return False
+        self._make_ca()
+        return True
 
     @property
     def admin_token(self) -> str:
@@ -120,7 +131,7 @@ class Authority:
         from cryptography import x509
 
         key = _new_key()
-        name = _name("seamark-ca", ())
+        name = _name(f"seamark-{self._prefix}ca", ())
         builder = self._builder(name, name, key.public_key(), timedelta(days=CA_DAYS))
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         builder = builder.add_extension(_usage("digital_signature", "key_cert_sign", "crl_sign"), critical=True)

@@ -13,6 +13,9 @@ from itertools import chain
 
 from seamark.access.events import EventRecorder
 from seamark.api.admission import PLAIN, Admission
+from seamark.api.aggregation.following import Aggregation
+from seamark.api.aggregation.front_proxy import FrontProxy
+from seamark.api.aggregation.reaching import Servers
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.audit.log import AuditLog
@@ -74,11 +77,13 @@ class ApiServer:
         plugins: Sequence[Plugin] = PLAIN,
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
+        front_proxy: FrontProxy | None = None,
     ) -> None:
         """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server.
 
         ``keys`` sign the tokens of ServiceAccounts; without, a key is made that ends with this server.  ``plugins`` are
         the steps of admission, in their order.  With ``rbac``, roles say what users may do, else their groups.
+        By ``front_proxy``, aggregated servers know this one.
         """
         stored = tuple(kinds)
         chance = chance or random.Random()
@@ -122,6 +127,11 @@ class ApiServer:
             authorizer=authorizer,
             authenticator=authenticator,
         )
+        user = component("kube-aggregator")
+        aggregator = LocalCluster(self.operations, user=user, manager="kube-apiserver", clock=clock)
+        self.aggregation = Aggregation(
+            self.cache, self.kinds, Servers(self.outgoing, admission.others, front_proxy), aggregator, clock
+        )
         issuer = IssuerDiscovery(self.accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
         documents = Documents(
             kinds=self.kinds,
@@ -129,6 +139,7 @@ class ApiServer:
             checks={"store": self._check_store},
             readiness=readiness,
             pages={CONFIGURATION: issuer.configuration, KEYS: issuer.keys},
+            elsewhere=self.aggregation,
         )
         self.application = Application(
             operations=self.operations,
@@ -139,6 +150,7 @@ class ApiServer:
             metrics=metrics,
             max_in_flight=max_in_flight,
             clock=clock,
+            aggregation=self.aggregation,
             auditing=None if audit is None else Auditing(audit),
         )
         self.listener: Listener | None = None
@@ -220,6 +232,7 @@ class ApiServer:
         beside = [
             asyncio.create_task(self._store.mend(), name="mend the store"),
             asyncio.create_task(self.definitions.run(), name="serve what definitions define"),
+            asyncio.create_task(self.aggregation.run(), name="follow the APIServices"),
         ]
         try:
             await self.cache.follow()

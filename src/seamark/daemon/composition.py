@@ -19,6 +19,7 @@ from seamark import __version__
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.admission import PLAIN, PLUGINS
+from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.rbac.keeping import make_roles
 from seamark.api.server import ApiServer
@@ -98,6 +99,8 @@ class Daemon:
         authority = Authority(self.data_dir / "pki")
         with own_files(self.data_dir):
             authority.prepare(server_names(self.config))
+            front_proxy = FrontProxy(self.data_dir / "pki")
+            front_proxy.prepare()
         tokens = fixed_tokens(authority, self.config.api.token_file)
         self.api = ApiServer(
             store,
@@ -113,6 +116,7 @@ class Daemon:
             readiness=self.supervisor.problems,
             max_connections=self.config.api.max_connections,
             audit=audit_log(self.config.api, self.metrics),
+            front_proxy=front_proxy,
         )
         await self.api.load()
         background = [self._spawn("follow the store", self.api.follow())]
@@ -125,6 +129,7 @@ class Daemon:
         await bootstrap.make_ranges(cluster, self.config.network)
         await bootstrap.make_priority_classes(cluster)
         await bootstrap.make_api_services(cluster, self.api.kinds)
+        await bootstrap.publish_authorities(cluster, authority.ca_pem.decode(), front_proxy.ca)
         if "surroundings" in self.components and (storage_class := self.config.surroundings.storage_class):
             await bootstrap.make_storage_class(cluster, storage_class, PROVISIONER)
         if fresh:

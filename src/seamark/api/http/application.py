@@ -19,6 +19,8 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from seamark import errors
+from seamark.api.aggregation.backends import Backend
+from seamark.api.aggregation.following import Aggregation
 from seamark.api.audit.events import Audited
 from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User, check
@@ -70,6 +72,14 @@ class Checked(msgspec.Struct):
     watch: bool  # the path says that it is one
 
 
+class Relayed(msgspec.Struct):
+    """A request that another server answers, and that its sender may make."""
+
+    label: Label
+    backend: Backend
+    user: User
+
+
 class Application:
     """Answers every request; never raises."""
 
@@ -84,9 +94,11 @@ class Application:
         metrics: Registry,
         max_in_flight: int,
         clock: Clock,
+        aggregation: Aggregation,
         auditing: Auditing | None = None,
     ) -> None:
         self._operations = operations
+        self._aggregation = aggregation
         self._verbs = verbs
         self._clock = clock
         self._documents = documents
@@ -118,7 +130,7 @@ class Application:
             found = self._check(request, label)
         except Exception as error:
             found = refusal(error, request)
-        if isinstance(found, Checked):
+        if isinstance(found, Checked | Relayed):
             request.checked = found
             return None
         return self._complete(request, found, label, began)
@@ -200,11 +212,15 @@ class Application:
 
     # --- routing -----------------------------------------------------------------------------------
 
-    def _check(self, request: Request, label: Label) -> Checked | Response:
+    def _check(self, request: Request, label: Label) -> Checked | Relayed | Response:
         """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
         user = self._authenticator.user(request.headers, request.certificate)
         acts = impersonates(request.headers)
         path = request.path
+        if (backend := self._aggregation.backend_of(path)) is not None:
+            label.verb, label.resource = request.method.lower(), f"aggregated.{backend.group}"
+            what = asked(request.method, path, parse_query(request.query))
+            return Relayed(label, backend, self._check_path(request, user, label, what, acts=acts))
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
             self._check_path(request, user, label, Attributes(request.method.lower(), path=path), acts=acts)
@@ -240,13 +256,14 @@ class Application:
         check_verb(verb, target)
         return Checked(label, verb, target, query, user, route.watch)
 
-    def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> None:
-        """Raise unless the user may ask for a document, or for what is not there."""
+    def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> User:
+        """Raise unless the user may ask for a document, or for what is not here; returns whom the sender acts as."""
         if acts:
             user = self._impersonation.user(user, request.headers, asked)
         if self._auditing is not None:
             label.audited = self._auditing.begin(request, user, asked)
         check(self._authorizer, user, asked)
+        return user
 
     def _route(self, request: Request, label: Label, began: float) -> Answer | Awaitable[Answer]:
         found = request.checked or self._check(request, label)
@@ -254,6 +271,10 @@ class Application:
             return found
         if request.crowded:
             raise too_many()
+        if isinstance(found, Relayed):
+            if request.too_large:
+                raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
+            return self._aggregation.relay(found.backend, request, found.user)
         limit = MAX_BODY if found.target.kind.stored else MAX_UNSTORED_BODY
         if request.too_large or len(request.body) > limit:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from seamark.api.aggregation.backends import Foreign
 from seamark.api.call import not_allowed, not_found
 from seamark.api.http.protocol import Request, Response
 from seamark.kinds.table import Kinds
@@ -31,6 +32,16 @@ Readiness = Callable[[], Mapping[str, str | None]]
 Page = Callable[[Request], Response]
 
 
+class Elsewhere(Protocol):
+    """What other servers serve of this API; the revision grows with every change."""
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def foreign(self) -> Sequence[Foreign]: ...
+
+
 class Documents:
     """Everything that is served by its path alone."""
 
@@ -42,6 +53,7 @@ class Documents:
         checks: Mapping[str, Check],
         readiness: Readiness = dict,
         pages: Mapping[str, Page] = MappingProxyType({}),
+        elsewhere: Elsewhere,
     ) -> None:
         """``readiness`` counts for ``/readyz`` only: the process lives and serves although a part beside it failed.
 
@@ -52,9 +64,10 @@ class Documents:
         self._checks = {"ping": _well, **checks}
         self._readiness = readiness
         self._pages = pages
+        self._elsewhere = elsewhere
         self._openapi: OpenApi | None = None
         self._discovery: Discovery | None = None
-        self._openapi_revision = self._discovery_revision = 0  # those of the kinds that they describe
+        self._openapi_revision = self._discovery_revision = (0, 0)  # those of the kinds described, here and elsewhere
 
     def serves(self, path: str) -> bool:
         root = path.split("/", 2)[1] if path.startswith("/") else ""
@@ -95,17 +108,18 @@ class Documents:
 
         Both are kept until a kind appears or vanishes, and imported when they are first asked for.
         """
+        revision = (self._kinds.revision, self._elsewhere.revision)
         if not request.path.startswith("/openapi"):
-            if self._discovery is None or self._discovery_revision != self._kinds.revision:
+            if self._discovery is None or self._discovery_revision != revision:
                 from seamark.api.openapi.discovery import Discovery
 
-                self._discovery, self._discovery_revision = Discovery(self._kinds), self._kinds.revision
+                self._discovery, self._discovery_revision = Discovery(self._kinds, self._elsewhere.foreign), revision
             return self._discovery.answer(request)
-        if self._openapi is None or self._openapi_revision != self._kinds.revision:
+        if self._openapi is None or self._openapi_revision != revision:
             from seamark.api.openapi.documents import OpenApi
 
-            self._openapi = OpenApi(self._kinds, self._openapi)
-            self._openapi_revision = self._kinds.revision
+            self._openapi = OpenApi(self._kinds, self._openapi, self._elsewhere.foreign)
+            self._openapi_revision = revision
         return self._openapi.answer(request)
 
     def _health(self, root: str, name: str, *, verbose: bool) -> Response:

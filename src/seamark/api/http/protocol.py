@@ -40,6 +40,7 @@ REASONS = {
     200: "OK",
     201: "Created",
     202: "Accepted",
+    204: "No Content",
     301: "Moved Permanently",
     304: "Not Modified",
     400: "Bad Request",
@@ -556,7 +557,8 @@ class Connection(asyncio.Protocol):
         elif self._plain:
             lines.append("Connection: keep-alive\r\n")
         lines += (_date(int(time.time())), "Cache-Control: no-cache, private\r\n\r\n")
-        return _STATUS_LINES[answer.status] + "".join(lines).encode("utf-8", "replace")
+        status = _STATUS_LINES.get(answer.status) or b"HTTP/1.1 %d Other\r\n" % answer.status
+        return status + "".join(lines).encode("utf-8", "replace")
 
     def end_stream(self) -> None:
         stream, self.stream = self.stream, None

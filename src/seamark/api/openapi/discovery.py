@@ -15,31 +15,19 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from seamark.api.aggregation.backends import Foreign
 from seamark.api.http.negotiate import NONE, negotiate, not_acceptable, parse_accept
 from seamark.api.http.protocol import Request, Response
 from seamark.errors import Object
 from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Kind
+from seamark.kinds.registration.apiservice import CUSTOM_PRIORITIES, PRIORITIES
+from seamark.kinds.resource import API_SERVICES
 from seamark.kinds.subresource import Subresource
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 _AGGREGATED_PARAMETERS = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
-
-# Kubernetes lists groups by priority; where two serve the same name, clients take the first.
-_GROUP_ORDER = (
-    "",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-)
 
 # What is served beside objects and their discovery.
 _OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
@@ -48,6 +36,32 @@ _OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", 
 MOST_KEPT = 1000
 
 ByVersion = dict[str, dict[str, list[Kind]]]
+
+
+Served = dict[str, dict[str, list[Kind] | Foreign]]
+
+
+def served(kinds: Iterable[Kind], foreign: Sequence[Foreign]) -> Served:
+    """All versions of all groups, those of other servers included, in the order in which clients shall prefer them."""
+    found: Served = {group: dict(versions) for group, versions in by_version(kinds).items()}
+    if not foreign:
+        return found
+    groups = {group: PRIORITIES.get(group, CUSTOM_PRIORITIES)[0] for group in found}
+    for each in foreign:
+        found.setdefault(each.group, {})[each.version] = each
+        groups[each.group] = max(each.group_priority, groups.get(each.group, 0))
+    return {
+        group: dict(sorted(found[group].items(), key=lambda item: _version_place(group, *item)))
+        for group in sorted(found, key=lambda group: _group_place(group, groups[group]))
+    }
+
+
+def _version_place(group: str, version: str, members: list[Kind] | Foreign) -> tuple[object, ...]:
+    if isinstance(members, Foreign):
+        own = members.version_priority
+    else:
+        own = PRIORITIES.get(group, CUSTOM_PRIORITIES)[1] + (version == "v2" and group == "autoscaling")
+    return -own, priority(version)
 
 
 def by_version(kinds: Iterable[Kind]) -> ByVersion:
@@ -65,14 +79,19 @@ def _place(kind: Kind) -> tuple[object, ...]:
     return _priority(resource.group), version, resource.plural
 
 
-def _priority(group: str) -> tuple[int, str]:
-    return (_GROUP_ORDER.index(group) if group in _GROUP_ORDER else len(_GROUP_ORDER), group)
+def _priority(group: str) -> tuple[object, ...]:
+    return _group_place(group, PRIORITIES.get(group, CUSTOM_PRIORITIES)[0])
 
 
-def paths(kinds: Iterable[Kind]) -> Object:
+def _group_place(group: str, own: int) -> tuple[object, ...]:
+    """Groups by priority; where two serve the same name, clients take the first.  The one of APIServices leads."""
+    return group != "", group != API_SERVICES.group, -own, group
+
+
+def paths(kinds: Iterable[Kind], foreign: Sequence[Foreign] = ()) -> Object:
     """``/``"""
     found = {"/apis", *_OTHER_PATHS}
-    for group, versions in by_version(kinds).items():
+    for group, versions in served(kinds, foreign).items():
         root = f"/apis/{group}" if group else "/api"
         found |= {root, *(f"{root}/{version}" for version in versions)}
     return {"paths": sorted(found)}
@@ -90,15 +109,15 @@ def core_versions(kinds: Iterable[Kind], address: str) -> Object:
     }
 
 
-def group_list(kinds: Iterable[Kind]) -> Object:
+def group_list(kinds: Iterable[Kind], foreign: Sequence[Foreign] = ()) -> Object:
     """``/apis``"""
-    groups = [_group(name, versions) for name, versions in by_version(kinds).items() if name]
+    groups = [_group(name, versions) for name, versions in served(kinds, foreign).items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def group(kinds: Iterable[Kind], name: str) -> Object | None:
+def group(kinds: Iterable[Kind], name: str, foreign: Sequence[Foreign] = ()) -> Object | None:
     """``/apis/GROUP``, None if there is no such group."""
-    versions = by_version(kinds).get(name)
+    versions = served(kinds, foreign).get(name)
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if name and versions else None
 
 
@@ -158,7 +177,7 @@ def _subresource(kind: Kind, sub: Subresource) -> Object:
 # --- the aggregated form ---------------------------------------------------------------------------
 
 
-def aggregated(kinds: Iterable[Kind], *, core: bool) -> Object:
+def aggregated(kinds: Iterable[Kind], foreign: Sequence[Foreign] = (), *, core: bool) -> Object:
     """Everything at once: the core group's part (``/api``) or that of all others (``/apis``)."""
     return {
         "kind": "APIGroupDiscoveryList",
@@ -167,19 +186,20 @@ def aggregated(kinds: Iterable[Kind], *, core: bool) -> Object:
         "items": [
             {
                 "metadata": {"name": name} if name else {},
-                "versions": [
-                    {
-                        "version": version,
-                        "resources": [_aggregated_resource(kind) for kind in members],
-                        "freshness": "Current",
-                    }
-                    for version, members in versions.items()
-                ],
+                "versions": [_aggregated_version(version, members) for version, members in versions.items()],
             }
-            for name, versions in by_version(kinds).items()
+            for name, versions in served(kinds, foreign).items()
             if core == (name == "")
         ],
     }
+
+
+def _aggregated_version(version: str, members: list[Kind] | Foreign) -> Object:
+    if not isinstance(members, Foreign):
+        resources = [_aggregated_resource(kind) for kind in members]
+        return {"version": version, "resources": resources, "freshness": "Current"}
+    told: Object = {"resources": list(members.resources)} if members.resources else {}
+    return {"version": version, **told, "freshness": "Stale" if members.stale else "Current"}
 
 
 def _aggregated_resource(kind: Kind) -> Object:
@@ -229,7 +249,7 @@ def wants_aggregated(accept: str) -> bool:
         plain = "as" not in media.parameters
         if plain and media.type in ("application/json", "application/yaml", "application/*", "*/*"):
             return False
-        # "profile" asks for the server's own groups only, without those of aggregated servers; here that is all.
+        # "profile" asks to leave out what other servers of this cluster serve; they all serve the same here.
         wanted = {name: value for name, value in media.parameters.items() if name != "profile"}
         if media.type == "application/json" and wanted == _AGGREGATED_PARAMETERS:
             return True
@@ -244,8 +264,9 @@ class Discovery:
     When a kind appears or vanishes, the server makes a new one: with hundreds of kinds a document costs milliseconds.
     """
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[Kind], foreign: Sequence[Foreign] = ()) -> None:
         self._kinds = kinds
+        self._foreign = foreign
         self._made: dict[tuple[str, ...], Response] = {}
 
     def answer(self, request: Request) -> Response | None:
@@ -254,7 +275,7 @@ class Discovery:
         key = request.path, accept, host if request.path.startswith("/api") else ""
         made = self._made.get(key)
         if made is None:
-            made = _answer(self._kinds, request.path, accept, host)
+            made = _answer(self._kinds, self._foreign, request.path, accept, host)
             if made is None:
                 return None
             if len(self._made) < MOST_KEPT:
@@ -264,16 +285,16 @@ class Discovery:
         return msgspec.structs.replace(made)  # the caller may add headers
 
 
-def _answer(kinds: Iterable[Kind], path: str, accept: str, host: str) -> Response | None:
+def _answer(kinds: Iterable[Kind], foreign: Sequence[Foreign], path: str, accept: str, host: str) -> Response | None:
     match path.strip("/").split("/"):
         case [""]:
-            return Response(200, msgspec.json.format(msgspec.json.encode(paths(kinds))))
+            return Response(200, msgspec.json.format(msgspec.json.encode(paths(kinds, foreign))))
         case ["api" | "apis" as root]:
             if wants_aggregated(accept):
-                return _respond(aggregated(kinds, core=root == "api"), AGGREGATED)
-            document: Object | None = core_versions(kinds, host) if root == "api" else group_list(kinds)
+                return _respond(aggregated(kinds, foreign, core=root == "api"), AGGREGATED)
+            document: Object | None = core_versions(kinds, host) if root == "api" else group_list(kinds, foreign)
         case ["apis", name]:
-            document = group(kinds, name)
+            document = group(kinds, name, foreign)
         case ["api", version]:
             document = resource_list(kinds, "", version)
         case ["apis", name, version]:

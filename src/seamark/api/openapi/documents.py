@@ -10,13 +10,14 @@ An :class:`OpenApi` is about one set of kinds.  When a kind appears or vanishes,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from itertools import chain
 
 import msgspec
 
 from seamark import __version__
+from seamark.api.aggregation.backends import Foreign
 from seamark.api.http.negotiate import not_acceptable, parse_accept
 from seamark.api.http.protocol import Request, Response
 from seamark.api.openapi import field_docs
@@ -39,10 +40,12 @@ class OpenApi:
     """The documents about these kinds; each is made when first asked for, and kept as bytes.
 
     ``before`` is about the kinds there were before one came or went: what it has of others is taken over.
+    ``foreign`` is what other servers serve: they answer for their documents of v3 themselves.
     """
 
-    def __init__(self, kinds: Iterable[Kind], before: OpenApi | None = None) -> None:
+    def __init__(self, kinds: Iterable[Kind], before: OpenApi | None = None, foreign: Sequence[Foreign] = ()) -> None:
         self._by_version = by_version(kinds)
+        self._foreign = foreign
         self._kinds = [kind for versions in self._by_version.values() for kind in chain(*versions.values())]
         self._documents: dict[tuple[str, str], Document] = {}
         self._hashes: dict[tuple[str, str], str] = {}
@@ -101,6 +104,9 @@ class OpenApi:
             for version in versions:
                 path = f"apis/{group}/{version}" if group else f"api/{version}"
                 found[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._hash(group, version)}"}
+        for each in self._foreign:
+            if entry := each.openapi.get("v3"):
+                found[f"apis/{each.group}/{each.version}"] = entry
         return Document(msgspec.json.encode({"paths": dict(sorted(found.items()))}))
 
     def v3(self, group: str, version: str) -> Document:
@@ -132,6 +138,15 @@ class OpenApi:
         return Document(openapi_protobuf.document(self._v2()))
 
     def _v2(self) -> Object:
+        document = self._own_v2()
+        for each in self._foreign:
+            theirs = each.openapi.get("v2") or {}
+            # Where a name means something here and there, ours stays: it is one of the shared types.
+            for part in ("paths", "definitions"):
+                document[part] = (theirs.get(part) or {}) | document[part]
+        return document
+
+    def _own_v2(self) -> Object:
         return {
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": "unversioned"},

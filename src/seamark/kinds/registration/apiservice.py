@@ -20,7 +20,7 @@ AUTOMANAGED_LABEL = "kube-aggregator.kubernetes.io/automanaged"
 _STATUSES = ("True", "False", "Unknown")
 
 # The order in which clients prefer groups: (priority of the group, priority of its version).
-_PRIORITIES = {
+PRIORITIES = {
     "": (18000, 1),
     "apps": (17800, 15),
     "events.k8s.io": (17750, 15),
@@ -43,6 +43,9 @@ _PRIORITIES = {
     "resource.k8s.io": (15900, 15),
     "storagemigration.k8s.io": (15800, 15),
 }
+
+# Those of custom resources, which come after all built-in ones.
+CUSTOM_PRIORITIES = (1000, 100)
 
 
 class APIServiceKind(Kind):
@@ -142,8 +145,8 @@ def local_services(group_versions: Iterable[tuple[str, str]]) -> list[Object]:
     """The APIServices of the groups that this server answers for itself."""
     made = []
     for group, version in group_versions:
-        if group in _PRIORITIES:
-            group_priority, version_priority = _PRIORITIES[group]
+        if group in PRIORITIES:
+            group_priority, version_priority = PRIORITIES[group]
             spec: Object = {
                 "version": version,
                 "groupPriorityMinimum": group_priority,
