@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from seamark.kinds.extensions import formats, jsonpaths, regex
+from seamark.kinds.extensions.definition import DEFINITION
 from seamark.kinds.extensions.names import Taken, judged
 from seamark.kinds.extensions.versions import priority
+from seamark.kinds.language.decode import DecodeError
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,10 @@ def test_an_approved_group_of_kubernetes() -> None:
     assert status["conditions"][-1]["reason"] == "ApprovedAnnotation"
     again = judged({**definition, "status": status}, Taken(), "later")
     assert again == status
+
+
+def test_a_schema_that_cannot_be_read_is_refused_like_any_document() -> None:
+    schema = {"type": "array", "items": {"type": "object", "properties": "none"}}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
+    with pytest.raises(DecodeError, match=r"JSONSchemaProps\.properties"):
+        DEFINITION.conform({"metadata": {}, "spec": {"group": "g", "names": {}, "scope": "", "versions": versions}})

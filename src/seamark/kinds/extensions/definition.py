@@ -48,6 +48,12 @@ class DefinitionKind(CountedKind):
         Column("Established", "boolean", priority=1),
     )
 
+    def conform(self, value: Any) -> tuple[Object, list[str]]:
+        obj, unknown = super().conform(value)
+        for _, schema in _schemas(obj):
+            schemas.normal(schema)
+        return obj, unknown
+
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
         names = spec["names"]
@@ -58,8 +64,6 @@ class DefinitionKind(CountedKind):
         conversion["strategy"] = conversion.get("strategy") or "None"
         if client := (conversion.get("webhook") or {}).get("clientConfig"):
             default_client(client)
-        for _, schema in _schemas(obj):
-            schemas.normal(schema)
 
     def prepare_create(self, obj: Object) -> None:
         super().prepare_create(obj)
