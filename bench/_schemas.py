@@ -9,6 +9,7 @@ from seamark.kinds.language import shapes
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, Shape, Type
 
 DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
+POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplate"
 GROUP = "bench.example.com"
 
 _PLAIN: dict[str, Any] = {
@@ -37,14 +38,14 @@ def structural(shape: Shape, keys: tuple[str, ...] = ()) -> Any:
     needed = [name for name, field in shape.fields.items() if field.required or name in keys]
     schema = {
         "type": "object",
-        "description": words.text,
+        **({"description": words.text} if words.text else {}),
         "properties": {name: _field(field, words.fields.get(name, "")) for name, field in shape.fields.items()},
     }
     return schema | ({"required": needed} if needed else {})
 
 
 def _field(field: Field, text: str) -> Any:
-    schema = {**_schema(field.type), "description": text}
+    schema = {**_schema(field.type), **({"description": text} if text else {})}
     if field.default is not None:
         schema["default"] = field.default
     return schema
@@ -64,18 +65,15 @@ def _schema(type_: Type, keys: tuple[str, ...] = ()) -> Any:
 
 
 def like(shape_name: str, schema_bytes: int = 0) -> Any:
-    """A schema with the spec and status of a built-in kind; ``schema_bytes`` more are added to it as further fields."""
+    """The schema of a built-in kind; its first field is repeated until there are ``schema_bytes``."""
     fields = shapes.of(shape_name).fields
-    schema = {
-        "type": "object",
-        "properties": {name: _field(fields[name], "") for name in ("spec", "status") if name in fields},
-    }
-    spec, copies = schema["properties"]["spec"], 0
-    size = len(str(spec))
-    while size * (copies + 1) < schema_bytes:
+    common = ("apiVersion", "kind", "metadata")
+    properties = {name: _field(field, "") for name, field in fields.items() if name not in common}
+    largest, copies = next(iter(properties.values())), 0
+    while len(str(largest)) * (copies + 1) < schema_bytes:
         copies += 1
-        schema["properties"][f"more{copies}"] = spec
-    return schema
+        properties[f"more{copies}"] = largest
+    return {"type": "object", "properties": properties}
 
 
 def definition(plural: str, kind: str, schema: Any, group: str = GROUP, **version: Any) -> Any:
