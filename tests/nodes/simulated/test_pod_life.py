@@ -256,6 +256,36 @@ def test_a_pod_that_is_active_for_too_long_fails():
     assert (early.shown, early.pod.status.reason) == ("Succeeded False", "")
 
 
+@pytest.mark.parametrize(
+    ("command", "before", "after"),
+    [
+        (["sleep", "30"], "Running True", "Succeeded False"),
+        (["sh", "-c", "sleep 30; exit 3"], "Running True", "Failed False"),
+        (["sleep", "infinity"], "Running True", "Running True"),
+        (["/bin/false"], "Failed False", "Failed False"),
+    ],
+)
+def test_work_ends_as_its_command_tells(command, before, after):
+    pod = Watched(make(restartPolicy="Never", containers=[{"name": "a", "image": "i", "command": command}]))
+    pod.pass_(29)
+    assert pod.shown == before
+    pod.pass_(1)
+    assert pod.shown == after
+
+
+def test_a_command_that_ends_is_run_again_if_the_policy_is_always():
+    pod = Watched(make(containers=[{"name": "a", "image": "i", "command": ["sleep", "30"]}]))
+    pod.pass_(31)
+    assert (pod.shown, pod.container.restart_count) == ("Running True", 1)
+
+
+def test_an_order_goes_before_the_command():
+    sleeping = [{"name": "a", "image": "i", "command": ["sleep", "30"]}]
+    pod = Watched(make({"complete-after": "2s"}, restartPolicy="Never", containers=sleeping))
+    pod.pass_(2)
+    assert pod.shown == "Succeeded False"
+
+
 def test_images_that_fail():
     rules = msgspec.structs.replace(RULES, failing_images=("example.com/broken*",))
     broken = [{"name": "c", "image": "example.com/broken:1"}]

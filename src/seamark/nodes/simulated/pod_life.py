@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from seamark.clock import doubling
 from seamark.kinds.values import times
 from seamark.kinds.wellknown import FINISHED_PHASES
-from seamark.nodes.simulated import containers, pod_conditions
+from seamark.nodes.simulated import commands, containers, pod_conditions
 from seamark.nodes.simulated.containers import Ending
 from seamark.nodes.simulated.orders import NO_ORDERS, Orders
 from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
@@ -187,10 +187,21 @@ class _Life:
         usual = self.rules.complete_after
         if any(fnmatchcase(each.image, image) for image in self.rules.failing_images for each in self._containers):
             endings.append((started + min(usual, FAIL_AFTER), orders.exit_code))
-        elif not endings and self.pod.spec.restart_policy != "Always":
-            endings.append((started + usual, 0))
+        elif not endings and usual < inf:
+            if (told := self._told()) is not None:
+                endings.append((started + told[0], told[1]))
+            elif self.pod.spec.restart_policy != "Always":
+                endings.append((started + usual, 0))
         ending = min(endings, default=(inf, 0))
         return ending if ending[0] < inf else None
+
+    def _told(self) -> commands.End | None:
+        """How the containers end by their commands: all together, with the last of them; None if one does not tell."""
+        ends = [commands.end(each.command, each.args) for each in self.pod.spec.containers]
+        told = [end for end in ends if end is not None]
+        if len(told) < len(ends) or not told:
+            return None
+        return max(lasts for lasts, _ in told), max(code for _, code in told)
 
     @property
     def _containers(self) -> tuple[Container, ...]:
