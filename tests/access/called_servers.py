@@ -28,9 +28,9 @@ class Trusted:
         """As ``caBundle`` has it."""
         return base64.b64encode(self.pem).decode()
 
-    def server(self, handler: object) -> HttpServer:
+    def server(self, handler: object, host: str = "127.0.0.1") -> HttpServer:
         """To be entered; ``handler(exchange)`` answers."""
-        return HttpServer(handler, ssl=self._authority.tls())  # type: ignore[no-untyped-call]
+        return HttpServer(handler, ssl=self._authority.tls(), host=host)  # type: ignore[no-untyped-call]
 
 
 def service(name: str = "hook", port: int = 443, **spec: object) -> dict[str, object]:

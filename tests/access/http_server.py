@@ -63,16 +63,17 @@ class Exchange:
 class HttpServer:
     """Serves ``handler(exchange)`` on a free port; remembers the requests and counts the connections."""
 
-    def __init__(self, handler, ssl=None):
+    def __init__(self, handler, ssl=None, host="127.0.0.1"):
         self.handler = handler
         self.ssl = ssl
+        self.host = host
         self.requests = []
         self.connections = 0
         self.peers = []  # the certificates clients showed
         self._tasks = set()
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self.ssl)
+        self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self.ssl)
         self.port = self._server.sockets[0].getsockname()[1]
         self.url = f"{'https' if self.ssl else 'http'}://127.0.0.1:{self.port}"
         return self

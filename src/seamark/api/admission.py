@@ -68,6 +68,12 @@ PLAIN = tuple(plugin for plugin in PLUGINS if not isinstance(plugin, ServiceAcco
 Plugins = tuple[Plugin, ...]
 
 
+def before_quotas(plugins: Sequence[Plugin], *steps: Plugin) -> Plugins:
+    """The plug-ins with further steps that ask outsiders: after all others, but before quotas are charged."""
+    quotas = tuple(plugin for plugin in plugins if isinstance(plugin, ResourceQuotas))
+    return (*(plugin for plugin in plugins if plugin not in quotas), *steps, *quotas)
+
+
 class Chain(NamedTuple):
     """The plug-ins that look at a kind of write, by what they have to say."""
 

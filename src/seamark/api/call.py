@@ -64,6 +64,16 @@ def not_allowed() -> errors.MethodNotAllowed:
     return errors.MethodNotAllowed("the server does not allow this method on the requested resource", details={})
 
 
+class NotAvailable(errors.ApiError):
+    """What discovery lists as in every cluster, but needs a kubelet: log, exec, port-forward."""
+
+    code, reason = 501, "NotImplemented"
+
+    def __init__(self, target: Target) -> None:
+        path = f"{target.kind.resource.plural}/{target.subresource.name if target.subresource else ''}"
+        super().__init__(f"seamark runs no containers: {path} is not available", details={})
+
+
 def check_verb(verb: str, target: Target) -> None:
     """Raises MethodNotAllowed for a verb that the target does not have, NotImplemented for one that we do not."""
     kind, sub = target.kind, target.subresource
@@ -71,13 +81,7 @@ def check_verb(verb: str, target: Target) -> None:
         if verb not in sub.verbs:
             raise not_allowed()
         if not isinstance(sub, _AVAILABLE):
-            # Discovery lists it as in every cluster, but it needs a kubelet: log, exec, port-forward.
-            raise errors.ApiError(
-                f"seamark runs no containers: {kind.resource.plural}/{sub.name} is not available",
-                code=501,
-                reason="NotImplemented",
-                details={},
-            )
+            raise NotAvailable(target)
         return
     if not kind.built_in and verb in ("update", "patch") and not target.name:
         raise errors.BadRequest("name must be provided")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from seamark.access.events import EventRecorder
-from seamark.api.admission import PLAIN, Admission
+from seamark.api.admission import PLAIN, Admission, Others, before_quotas
 from seamark.api.aggregation.following import Aggregation
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.aggregation.reaching import Servers
@@ -42,6 +42,8 @@ from seamark.api.rbac.escalation import NoEscalation
 from seamark.api.settings import DEFAULT_TOKENS, WATCH_BYTES, ServiceNetwork, TokenSettings
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
+from seamark.api.webhooks.asking import Asking
+from seamark.api.webhooks.plugin import Webhooks
 from seamark.api.write import Writer
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.admission import Plugin
@@ -104,8 +106,10 @@ class ApiServer:
             COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),
         }
         reader = Reader(self.cache, store, components)
-        admission = Admission(self.cache, (*plugins, SignerRights(authorizer)))
-        self.outgoing = Outgoing(admission.others)
+        self.outgoing = Outgoing(Others(self.cache))
+        webhooks = Webhooks(self.cache, self.kinds, Asking(self.outgoing, metrics), authorizer)
+        plugins = before_quotas((*plugins, SignerRights(authorizer)), webhooks)
+        admission = Admission(self.cache, plugins)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
         cut = metrics.counter(

@@ -144,19 +144,34 @@ def _pruned(value: Any) -> Any:
 # --- RFC 6902 ---------------------------------------------------------------------------------------
 
 
-class _Inapplicable(Exception):
-    """An operation does not fit the document; Kubernetes does not tell the client which."""
+class Inapplicable(Exception):
+    """An operation does not fit the document.  Kubernetes tells a webhook which, in these words, but not a client."""
+
+
+class _MissingPath(Exception):
+    """What an operation is about is not there."""
 
 
 def json_patch(document: Any, current: Object) -> Any:
     """``current`` after all operations; they happen together or not at all."""
     operations = _operations(document)
-    target = _Target(current)
     try:
-        for operation in operations:
-            target.run(operation)
-    except _Inapplicable as error:
+        return edited(operations, current)
+    except Inapplicable as error:
         raise Invalid(REJECTED, details={}) from error
+
+
+def edited(operations: list[Object], current: Object) -> Any:
+    """As :func:`json_patch`, of operations; raises :class:`Inapplicable`."""
+    target = _Target(current)
+    for operation in operations:
+        try:
+            target.run(operation)
+        except _MissingPath:
+            word, path = operation.get("op"), operation.get("path")
+            raise Inapplicable(
+                f'{word} operation does not apply: doc is missing path: "{path}": missing value'
+            ) from None
     return target.root
 
 
@@ -211,22 +226,22 @@ class _Target:
                 value = copied(self._get(_pointer(operation, "from")))
                 self._copied_bytes += len(msgspec.json.encode(value))
                 if self._copied_bytes > MOST_COPIED_BYTES:
-                    raise _Inapplicable("too much copied")
+                    raise Inapplicable("too much copied")
                 self._add(_pointer(operation, "path"), value)
             case "test":
                 self._test(operation)
             case other:
-                raise _Inapplicable(f"unexpected kind: {other}")
+                raise Inapplicable(f"unexpected kind: {other}")
 
     def _parent(self, path: list[str]) -> tuple[dict[str, Any] | list[Any], str]:
         """The container in which the last step of ``path`` is to be found."""
         if not path:
-            raise _Inapplicable("the whole document cannot be meant here")
+            raise Inapplicable("the whole document cannot be meant here")
         container = self.root
         for step in path[:-1]:
             child = _child(container, step)
             if not isinstance(child, dict | list):
-                raise _Inapplicable(f"missing path: {path}")
+                raise _MissingPath
             if id(child) not in self._own:
                 child = child.copy()
                 self._own[id(child)] = child
@@ -249,7 +264,7 @@ class _Target:
     def _replace(self, path: list[str], value: Any) -> None:
         if not path:
             if not isinstance(value, dict | list):
-                raise _Inapplicable("only an object or a list can replace the whole document")
+                raise Inapplicable("only an object or a list can replace the whole document")
             self.root = value.copy()
             self._own[id(self.root)] = self.root
             return
@@ -264,7 +279,10 @@ class _Target:
         container, step = self._parent(path)
         if isinstance(container, dict):
             if step not in container:
-                raise _Inapplicable(f"nothing to remove at {path}")
+                shown = "/".join(("", *path))
+                raise Inapplicable(
+                    f"error in remove for path: '{shown}': Unable to remove nonexistent key: {step}: missing value"
+                )
             del container[step]
         else:
             del container[_index(step, len(container))]
@@ -273,16 +291,16 @@ class _Target:
         path = _pointer(operation, "path")
         value = self._get(path) if path else self.root
         if not _identical(value, operation.get("value")):
-            raise _Inapplicable(f"test failed at {path}")
+            raise Inapplicable(f"testing value {operation.get('path')} failed: test failed")
 
 
 def _pointer(operation: Object, key: str) -> list[str]:
     """An RFC 6901 pointer as its steps."""
     text = operation.get(key)
     if text is None:
-        raise _Inapplicable(f"operation without {key}")
+        raise Inapplicable(f"operation without {key}")
     if text and "/" not in text:
-        raise _Inapplicable(f"not a pointer: {text}")
+        raise Inapplicable(f"not a pointer: {text}")
     # Kubernetes ignores what stands before the first slash.
     steps: list[str] = text.split("/")[1:]
     return [step.replace("~1", "/").replace("~0", "~") for step in steps]
@@ -298,7 +316,7 @@ def _index(step: str, length: int) -> int:
     """A position in a list; negative ones count from its end."""
     place = int64(step) if _INTEGER.fullmatch(step) else None
     if place is None or not -length <= place < length:
-        raise _Inapplicable(f"invalid index {step!r}")
+        raise Inapplicable(f"invalid index {step!r}")
     return place % length
 
 

@@ -24,7 +24,7 @@ from seamark.api.aggregation.following import Aggregation
 from seamark.api.audit.events import Audited
 from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User, check
-from seamark.api.call import Target, check_verb, not_allowed
+from seamark.api.call import NotAvailable, Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
 from seamark.api.http.fairness import FairQueue, Full
@@ -253,7 +253,10 @@ class Application:
         resource = target.kind.resource
         if verb == "create" and not target.kind.built_in and resource.namespaced and not target.namespace:
             return not_found_page()
-        check_verb(verb, target)
+        try:
+            check_verb(verb, target)
+        except NotAvailable:
+            verb = "connect"  # Admission is asked before it is refused.
         return Checked(label, verb, target, query, user, route.watch)
 
     def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> User:

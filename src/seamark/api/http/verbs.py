@@ -15,7 +15,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authorization import User
-from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions
+from seamark.api.call import Caller, DeleteOptions, NotAvailable, Target, WriteOptions
 from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
@@ -23,7 +23,7 @@ from seamark.api.http import body
 from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
 from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.http.render import Renderer
-from seamark.api.http.url import Query, delete_options, first, list_options, patch_options, write_options
+from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
 from seamark.api.http.watch import Watches
 from seamark.api.http.websocket import asked_for, upgraded
 from seamark.api.operations import FOUND, Answered, Operations, success
@@ -129,6 +129,24 @@ class Call(msgspec.Struct):
         return options, Caller(self.user, times.text(self.clock.time()), notes=self.notes)
 
 
+def connect_options(call: Call) -> errors.Object:
+    """The options of a connection (PodExecOptions, ServiceProxyOptions) that path and query say."""
+    sub = call.target.subresource
+    assert sub is not None, "connections are made to subresources"
+    found: errors.Object = {"kind": sub.kind, "apiVersion": "v1"}
+    for name, values in call.query.items():
+        if name in ("stdin", "stdout", "stderr", "tty"):
+            found[name] = flag(call.query, name)
+        elif name == "command":
+            found[name] = values
+        elif name == "ports":
+            found[name] = [int(number) for each in values for number in each.split(",") if number.isdigit()]
+        elif name == "container":
+            found[name] = values[0]
+    path = call.request.path.partition(f"/{call.target.name}/{sub.name}")[2]
+    return {**found, "path": path} if sub.goes_on and path else found
+
+
 class Verbs:
     """What each verb does."""
 
@@ -151,6 +169,8 @@ class Verbs:
                 return self._apply(call) if call.media_type == body.APPLY else self._patch(call)
             case "delete":
                 return self._delete(call)
+            case "connect":
+                return self._connect(call)
             case _:
                 return self._delete_all(call)
 
@@ -240,6 +260,11 @@ class Verbs:
         options, caller = call.deletion(await self._parsed(call))
         chosen = list_options(call.query, watch=False)
         return _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
+
+    async def _connect(self, call: Call) -> Answer:
+        """Nothing here can be connected to; but a webhook that refuses connections has the first say."""
+        await self._operations.connect(call.target, connect_options(call), call.caller(WriteOptions()))
+        raise NotAvailable(call.target)
 
     async def _parsed(self, call: Call) -> Reading | None:
         """A body that is YAML, parsed while other requests go on.  One body at a time, or the pieces would add up."""

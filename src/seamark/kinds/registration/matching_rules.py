@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seamark.errors import Object
+from seamark.kinds.registration.conditions import expression_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required
 from seamark.kinds.values.metadata import qualified_name
 
@@ -76,13 +77,15 @@ def _resource_mistakes(resources: list[str], at: str) -> Errors:
 
 
 def condition_mistakes(conditions: list[Object], at: str) -> Errors:
-    """What is wrong with match conditions, but for their expressions, which are compiled where they are used."""
+    """What is wrong with match conditions and their expressions."""
     errors: Errors = []
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         path, name = f"{at}[{i}]", condition.get("name", "")
-        if not (condition.get("expression") or "").strip():
+        if not (expression := (condition.get("expression") or "").strip()):
             errors.append(required(f"{path}.expression"))
+        else:
+            errors += expression_mistakes(expression, f"{path}.expression")
         if not name:
             errors.append(required(f"{path}.name"))
         else:

@@ -1,0 +1,52 @@
+"""What the patch in a webhook's answer makes of the object; pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from seamark.api.fields.patch import Inapplicable, edited
+from seamark.api.webhooks.review import Document, internal
+from seamark.errors import Object
+from seamark.kinds.kind import Kind
+from seamark.kinds.language.decode import DecodeError
+from seamark.kinds.language.scalars import found
+
+
+def patched(name: str, shown: Document, patch: bytes) -> Object:
+    """The document as the patch of the webhook ``name`` leaves it, in the normal form of its kind."""
+    kind, obj = shown.kind, shown.obj
+    if obj is None or kind is None:
+        raise internal(
+            f'admission webhook "{name}" attempted to modify the object, which is not supported for this operation'
+        )
+    try:
+        operations = msgspec.json.decode(patch)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise internal(f"invalid patch: {error}") from error
+    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+        raise internal(f"json: cannot unmarshal {found(operations)} into Go value of type jsonpatch.Patch")
+    try:
+        result = edited(operations, obj)
+    except (Inapplicable, RecursionError) as error:
+        raise internal(str(error)) from error
+    return _conformed(kind, result)
+
+
+def _conformed(kind: Kind, result: object) -> Object:
+    resource = kind.resource
+    if not isinstance(result, dict) or not isinstance(result.get("metadata", {}), dict):
+        raise internal(f"json: cannot unmarshal {found(result)} into Go value of type {resource.kind}")
+    if (result.get("kind"), result.get("apiVersion")) != (resource.kind, resource.api_version):
+        text = f'{result.get("kind")} in version "{result.get("apiVersion")}" cannot be handled as a {resource.kind}'
+        raise internal(text)
+    try:
+        obj, _ = kind.conform(result)
+    except DecodeError as error:
+        raise internal(f'{resource.kind} in version "{resource.version}" cannot be handled: {error}') from error
+    obj.setdefault("metadata", {})
+    return obj
+
+
+def moved(obj: Object, kind: Kind, to: Kind) -> Object:
+    """An object in another version of its kind."""
+    return obj if kind is to else to.from_stored(kind.to_stored(obj))

@@ -1,0 +1,214 @@
+"""The step of admission that asks webhooks: mutating ones one after the other, validating ones all at once.
+
+A mutating webhook that is called again when the object changed after it (``reinvocationPolicy: IfNeeded``) is called in
+the second round of admission, and only there.  So are the other steps, if any webhook changed the object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+import msgspec
+
+from seamark.api.authorization import AUTHENTICATED, Attributes, Authorizer, User
+from seamark.api.state.cache import Cache
+from seamark.api.webhooks.asking import AskFailed, Asking
+from seamark.api.webhooks.hooks import Configured, Hook, HookId, Match
+from seamark.api.webhooks.patching import moved, patched
+from seamark.api.webhooks.review import Document, Verdict, denial, document, headed, internal, question, review
+from seamark.api.write import new_uid
+from seamark.errors import ApiError, Object
+from seamark.kinds.admission import Operation, Plugin, Request, Who
+from seamark.kinds.kind import Kind
+from seamark.kinds.registration.conditions import ConditionError, met
+from seamark.kinds.registration.selecting import EXEMPT
+from seamark.kinds.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from seamark.kinds.subresource import Part, View
+from seamark.kinds.table import Kinds
+
+_log = logging.getLogger(__name__)
+
+
+def authorizer_of(authorizer: Authorizer, who: Who) -> Any:
+    """The variable ``authorizer`` of expressions, which answers what this user, or a ServiceAccount, may do."""
+    from seamark.cel.library.authorizer import Answer, Question
+    from seamark.cel.library.authorizer import Authorizer as Asked
+
+    def decide(question: Question) -> Answer:
+        user = User(who.name, tuple(who.groups), who.uid, who.extra)
+        if question.service_account is not None:
+            namespace, name = question.service_account
+            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+            user = User(f"system:serviceaccount:{namespace}:{name}", groups)
+        asked = Attributes(
+            question.verb,
+            question.group,
+            "*",
+            question.resource,
+            question.subresource,
+            question.namespace,
+            question.name,
+            question.path,
+        )
+        found = authorizer.authorize(user, asked)
+        return Answer(found.allowed or authorizer.trusts(user), found.reason)
+
+    return Asked(decide)
+
+
+class _Rounds(msgspec.Struct):
+    """What mutating webhooks did to one object so far."""
+
+    left: Object  # the object as they left it
+    invoked: set[HookId]  # those that are called again if the object changes
+    again: set[HookId]  # those that are to be called again
+
+    def changed(self) -> None:
+        self.again |= self.invoked
+        self.invoked.clear()
+
+
+class Webhooks(Plugin):
+    """Asks the webhooks of one server's configurations."""
+
+    def __init__(self, cache: Cache, kinds: Kinds, asking: Asking, authorizer: Authorizer) -> None:
+        self._asking = asking
+        self._authorizer = authorizer
+        self._mutating = Configured(cache, kinds, MUTATING_WEBHOOKS, mutating=True)
+        self._validating = Configured(cache, kinds, VALIDATING_WEBHOOKS, mutating=False)
+
+    def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
+        return kind.resource not in EXEMPT
+
+    # --- mutating -----------------------------------------------------------------------------------
+
+    def mutate(self, request: Request) -> Awaitable[None] | None:
+        matches = self._mutating.of(request)
+        return self._mutate(request, matches) if matches else None
+
+    async def _mutate(self, request: Request, matches: Sequence[Match]) -> None:
+        memory = request.memory = request.memory or {}
+        rounds: _Rounds = memory.setdefault(self, _Rounds({}, set(), set()))
+        if request.round and request.obj != rounds.left:
+            rounds.changed()  # by the other steps
+        for place, (hook, shown) in enumerate(matches):
+            if request.round and hook.id not in rounds.again:
+                continue
+            mutated = await self._mutated_by(hook, shown, request, f"round_{request.round}_index_{place}")
+            if mutated:
+                request.changed = True
+                rounds.changed()
+            if hook.reinvoked:
+                rounds.invoked.add(hook.id)
+        rounds.left = msgspec.json.decode(msgspec.json.encode(request.obj))
+
+    async def _mutated_by(self, hook: Hook, to: Kind, request: Request, place: str) -> bool:
+        """Ask one webhook, and do what its patch says; returns whether the object is another one now."""
+        own = document(request)
+        shown = self._shown(request, own, to)
+        found = await self._ask(hook, to, request, own, shown, place)
+        mutated = False
+        if found is not None and found.patch:
+            if found.patch_type != "JSONPatch":
+                text = f'failed calling webhook "{hook.name}": unsupported patch type "{found.patch_type}"'
+                raise internal(text)
+            new = patched(hook.name, shown, found.patch)
+            mutated = new != shown.obj
+            if mutated:
+                self._take(request, new, to)
+        if found is not None and request.notes is not None:
+            said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": mutated}
+            request.notes.annotate(f"mutation.webhook.admission.k8s.io/{place}", msgspec.json.encode(said).decode())
+        return mutated
+
+    @staticmethod
+    def _take(request: Request, new: Object, shown_as: Kind) -> None:
+        """Let the object be what a webhook made of it, with its defaults."""
+        kind, sub = request.kind, request.sub
+        if isinstance(sub, View):
+            request.obj = sub.change(kind, headed(kind.resource, request.obj), new)
+        elif isinstance(sub, Part):
+            request.obj = moved(new, shown_as, kind)
+            sub.default(kind, request.obj)
+        else:
+            request.obj = new
+
+    @staticmethod
+    def _shown(request: Request, own: Document, to: Kind) -> Document:
+        """The documents in the version that the webhook is for."""
+        if to is request.kind or own.kind is not request.kind:
+            return own
+        obj, old = (
+            None if each is None else headed(to.resource, moved(each, request.kind, to)) for each in (own.obj, own.old)
+        )
+        return Document(to.resource, to, obj, old)
+
+    # --- validating ---------------------------------------------------------------------------------
+
+    def validate(self, request: Request) -> Awaitable[None] | None:
+        matches = self._validating.of(request)
+        return self._validate(request, matches) if matches else None
+
+    async def _validate(self, request: Request, matches: Sequence[Match]) -> None:
+        own = document(request)
+        memory = request.memory = request.memory or {}
+        judged = msgspec.json.encode((own.obj, own.old))
+        if memory.get("judged") == judged:
+            return  # A write that is tried again, because of another object, is the same.
+        shown = [self._shown(request, own, to) for _, to in matches]
+        asked = (
+            self._ask(hook, to, request, own, seen, f"round_0_index_{place}")
+            for place, ((hook, to), seen) in enumerate(zip(matches, shown, strict=True))
+        )
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+        memory["judged"] = judged
+
+    def _variables(self, request: Request, asked: Object) -> Object:
+        """What match conditions can name."""
+        return {
+            "object": asked["object"],
+            "oldObject": asked["oldObject"],
+            "request": asked,
+            "authorizer": authorizer_of(self._authorizer, request.user),
+        }
+
+    # --- asking -------------------------------------------------------------------------------------
+
+    async def _ask(
+        self, hook: Hook, to: Kind, request: Request, own: Document, shown: Document, place: str
+    ) -> Verdict | None:
+        """The answer of a webhook that allows the request, None if it failed and that is ignored; raises otherwise."""
+        operation, uid = request.operation, new_uid()
+        asked = question(hook, request, own, shown, to.resource, uid)
+        try:
+            if hook.conditions and not met(hook.conditions, self._variables(request, asked)):
+                return None
+            found = await self._asking.ask(hook, review(hook, asked), uid, operation)
+        except ConditionError as error:
+            if hook.ignores_failures:
+                return None
+            raise request.forbidden(str(error)) from error
+        except AskFailed as error:
+            if hook.ignores_failures:
+                _log.warning("%s; its failurePolicy is Ignore, so the write goes on", error)
+                self._asking.failed_open(hook)
+                if request.notes is not None:
+                    kind = "mutating" if hook.mutating else "validating"
+                    request.notes.annotate(f"failed-open.{kind}.webhook.admission.k8s.io/{place}", hook.name)
+                return None
+            self._asking.rejected(hook, operation, "calling_webhook_error", 0)
+            raise internal(str(error)) from error
+        if request.notes is not None:
+            request.notes.warn(found.warnings)
+            for key, value in found.annotations.items():
+                request.notes.annotate(f"{hook.name}/{key}", value)
+        if not found.allowed:
+            refusal: ApiError = denial(hook.name, found.status)
+            self._asking.rejected(hook, operation, "no_error", refusal.code)
+            raise refusal
+        return found
