@@ -104,7 +104,7 @@ class ForwardedCluster:
 
 @contextlib.asynccontextmanager
 async def forwarded_cluster(*, refusal=0):
-    behind = testing.TestCluster(parts=()).start()
+    behind = testing.Cluster(parts=()).start()
     try:
         tls = ssl.create_default_context(cafile=str(behind.ca))
         way = (behind.url, {"Authorization": f"Bearer {behind.token}"}, tls)

@@ -67,6 +67,27 @@ PLAIN = tuple(plugin for plugin in PLUGINS if not isinstance(plugin, ServiceAcco
 
 Plugins = tuple[Plugin, ...]
 
+# The plug-ins that can be left out, by their names in Kubernetes.
+_NAMES: dict[str, type[Plugin]] = {
+    "CertificateSubjectRestriction": Requesters,
+    "DefaultIngressClass": DefaultIngressClass,
+    "DefaultStorageClass": DefaultStorageClass,
+    "DefaultTolerationSeconds": Tolerations,
+    "LimitRanger": LimitRanges,
+    "PersistentVolumeClaimResize": ClaimResize,
+    "PodTopologyLabels": PodTopologyLabels,
+    "Priority": Priorities,
+    "ResourceQuota": ResourceQuotas,
+    "RuntimeClass": RuntimeClasses,
+    "ServiceAccount": ServiceAccounts,
+    "StorageObjectInUseProtection": StorageProtection,
+}
+
+
+def without(plugins: Plugins, names: Sequence[str]) -> Plugins:
+    """The plug-ins but for those with these names in Kubernetes; other names mean nothing here."""
+    return tuple(each for each in plugins if not any(type(each) is _NAMES.get(name) for name in names))
+
 
 def before_quotas(plugins: Sequence[Plugin], *steps: Plugin) -> Plugins:
     """The plug-ins with further steps that ask outsiders: after all others, but before quotas are charged."""

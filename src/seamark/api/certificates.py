@@ -98,11 +98,14 @@ class Authority:
     def ca_pem(self) -> bytes:
         return self.ca_path.read_bytes()
 
-    def tls(self) -> ssl.SSLContext:
-        """The server's TLS settings: its certificate, and optional client certificates if this CA signed them."""
+    def tls(self, serving: tuple[str, str] | None = None) -> ssl.SSLContext:
+        """The server's TLS settings: its certificate, and optional client certificates if this CA signed them.
+
+        ``serving`` names the files of another certificate and its key.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.server_path, self.server_key_path)
+        context.load_cert_chain(*(serving or (self.server_path, self.server_key_path)))
         context.load_verify_locations(self.ca_path)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])

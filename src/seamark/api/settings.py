@@ -21,6 +21,25 @@ class ApiSettings(Section, frozen=True):
     port: Annotated[int, setting("The port the API server listens on; 0 takes a free one.", "--api-port PORT")] = 6443
     plain_http: Annotated[bool, setting("No TLS; allowed on loopback only.", "--plain-http")] = False
     token_file: Annotated[str, setting('More users: lines of `token,user,uid,"group,…"`.', "--token-file FILE")] = ""
+    tls_certificate: Annotated[
+        str,
+        setting(
+            "The certificate to serve with, and those of its issuers (PEM); empty: one of our own authority.",
+            "--tls-cert-file FILE",
+        ),
+    ] = ""
+    tls_key: Annotated[str, setting("The key of that certificate (PEM).", "--tls-private-key-file FILE")] = ""
+    client_authority: Annotated[
+        str,
+        setting(
+            "Authorities whose client certificates are believed (PEM), beside our own: CN is the user, O a group.",
+            "--client-ca-file FILE",
+        ),
+    ] = ""
+    disabled_plugins: Annotated[
+        tuple[str, ...],
+        setting("Steps of admission to leave out, by their names in Kubernetes.", "--disable-admission-plugins NAME"),
+    ] = ()
     advertise: Annotated[
         str,
         setting("The address in the Endpoints of `default/kubernetes`; empty: the one listened on, or the machine's."),
@@ -58,6 +77,8 @@ class ApiSettings(Section, frozen=True):
     def __post_init__(self) -> None:
         if self.audit_policy and not self.audit_log:
             raise ValueError("audit_policy says what is logged, but audit_log does not say where")
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise ValueError("tls_certificate and tls_key belong together: give both, or neither")
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port {self.port}: a port is between 0 and 65535")
         if self.watch_bytes < SMALLEST_WATCH_BYTES:

@@ -8,6 +8,7 @@ on stderr and an exit code, never a traceback.
 - ``asking``: ``why``, ``audit`` and ``resolve``
 - ``reaching``: ``port-forward`` and ``forward``
 - ``keeping``: ``backup``, ``restore``, ``export``, ``fsck`` and ``rotate``
+- ``envtest``: ``envtest-assets``, for tests of Go operators
 - ``config``: the effective settings, and a ``reference`` of all of them; ``toml_text`` writes TOML
 - ``completion``: completion scripts for shells
 
@@ -65,6 +66,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "rotate": ("seamark.cli.keeping.rotate", "replace the admin's token, or the key that signs tokens"),
     },
     "set it up": {
+        "envtest-assets": ("seamark.cli.envtest.assets", "programs for envtest, so that tests of Go operators use it"),
         "config": ("seamark.cli.config", "the settings it would run with, or a reference of all of them"),
         "completion": ("seamark.cli.completion", "completion scripts for bash, zsh and fish"),
     },
@@ -99,7 +101,7 @@ def help_text() -> str:
     lines = ["usage: seamark [-h] [--version] COMMAND …", ""]
     lines += ["Kubernetes service discovery: run it, test against it, ask it why.", ""]
     for title, verbs in GROUPS.items():
-        lines += [heading(title), *(f"  {verb:<12} {about}" for verb, (_, about) in verbs.items()), ""]
+        lines += [heading(title), *(f"  {verb:<14} {about}" for verb, (_, about) in verbs.items()), ""]
     lines += [heading("examples"), EXAMPLES, heading("exit codes"), EXIT_CODES]
     return "\n".join(lines).rstrip()
 

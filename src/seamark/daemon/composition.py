@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from seamark import __version__
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
-from seamark.api.admission import PLAIN, PLUGINS
+from seamark.api.admission import PLAIN, PLUGINS, without
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.rbac.keeping import make_roles
@@ -35,7 +35,9 @@ from seamark.daemon.requirements import (
     opened_store,
     own_files,
     server_names,
+    serving_tls,
     token_keys,
+    trusted,
 )
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.values import times
@@ -107,7 +109,7 @@ class Daemon:
             rbac=self.config.profile == "full",
             keys=token_keys(authority, self.config.tokens),
             token_settings=self.config.tokens,
-            plugins=PLUGINS if self.config.profile == "full" else PLAIN,
+            plugins=without(PLUGINS if self.config.profile == "full" else PLAIN, self.config.api.disabled_plugins),
             network=self.config.network,
             tokens=tokens,
             metrics=self.metrics,
@@ -229,7 +231,7 @@ class Daemon:
         host, port = self.config.api.host, self.config.api.port
         plain = self.config.api.plain_http
         with own_files(self.data_dir):
-            tls = None if plain else authority.tls()
+            tls = None if plain else serving_tls(authority, self.config.api)
         try:
             listener = await self.api.listen(host, port, tls)
         except OSError as error:
@@ -240,11 +242,11 @@ class Daemon:
                 f"cannot listen on {where}: {reason}; choose another with {flag_for(error, 'api')}"
             ) from error
         self.url = listener.url
-        ca = None if plain else authority.ca_pem
+        ca = None if plain else trusted(authority, self.config.api)
         text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
         with own_files(self.data_dir):
             write_private(self.kubeconfig_path, text.encode())
-        if tls is None:
+        if tls is None or self.config.api.tls_certificate:
             return []
         renew = partial(authority.keep_fresh, tls, server_names(self.config))
         return [self._keep(self.supervisor.part("certificate", at_once(renew)))]

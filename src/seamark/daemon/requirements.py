@@ -60,6 +60,27 @@ def flag_for(error: BaseException | None, part: str) -> str:
     return f"--{part}-{'port' if port else 'host'}"
 
 
+def serving_tls(authority: Authority, settings: ApiSettings) -> ssl.SSLContext:
+    """The TLS settings of the server, with the certificate and the authorities of given files."""
+    if not settings.tls_certificate and not settings.client_authority:
+        return authority.tls()
+    trying = f"{settings.tls_certificate} and {settings.tls_key}"
+    try:
+        context = authority.tls((settings.tls_certificate, settings.tls_key) if settings.tls_certificate else None)
+        if settings.client_authority:
+            trying = settings.client_authority
+            context.load_verify_locations(settings.client_authority)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"cannot serve with {trying}: {error.strerror or error}") from error
+    return context
+
+
+def trusted(authority: Authority, settings: ApiSettings) -> bytes:
+    """The certificates by which clients of this machine know the server, as PEM."""
+    given = Path(settings.tls_certificate).read_bytes() if settings.tls_certificate else b""
+    return given + authority.ca_pem
+
+
 def audit_log(settings: ApiSettings, metrics: Registry) -> AuditLog | None:
     if not settings.audit_log:
         return None

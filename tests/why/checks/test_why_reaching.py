@@ -30,7 +30,7 @@ def another_program():
 
 async def test_a_node_port_that_another_program_has_is_told_by_the_proxy_of_up():
     with another_program() as port:
-        behind = testing.TestCluster().start()
+        behind = testing.Cluster().start()
         try:
             async with RemoteCluster(load(behind.kubeconfig, environ={})) as cluster:
                 await cluster.create(
