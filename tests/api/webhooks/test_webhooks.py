@@ -13,6 +13,7 @@ from hooked import ON_SECRETS, SECRETS, Hooks, configuration, labelled, patch, s
 from served import Served, served
 
 from free_ports import reachable_address
+from seamark.api.admission import PLUGINS
 from seamark.kinds.resource import SECRETS as RESOURCE
 
 
@@ -246,3 +247,23 @@ async def test_conditions_decide_whether_a_webhook_is_asked(api: Served, hooks: 
     await api.post(SECRETS, secret("free"))
     assert (await api.ask("POST", SECRETS, secret("bound"))).status == 400
     await api.api.cluster("tester").create(RESOURCE, secret("own"), namespace="default")
+
+
+async def test_the_other_steps_look_at_an_edited_pod_again_without_adding_twice(hooks: Hooks) -> None:
+    hooks.answers["m"] = labelled(hooked="yes")
+    rule = {**ON_SECRETS, "resources": ["pods"]}
+    base = "/api/v1/namespaces/default"
+    async with served(plugins=PLUGINS) as api:
+        await api.post(f"{base}/serviceaccounts", {"metadata": {"name": "default"}})
+        item = {"type": "Container", "default": {"cpu": "100m"}}
+        await api.post(f"{base}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
+        pod = {"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        plain = await api.post(f"{base}/pods", pod)
+        await api.post(*configuration(hooks.hook("m", rules=[rule]), kind="Mutating"))
+        edited = await api.post(f"{base}/pods", {**pod, "metadata": {"name": "edited"}})
+        assert edited["metadata"]["labels"] == {"hooked": "yes"}
+        for field in ("volumes", "tolerations", "imagePullSecrets"):
+            assert len(edited["spec"].get(field, ())) == len(plain["spec"].get(field, ()))
+        mounts = [len(each["spec"]["containers"][0]["volumeMounts"]) for each in (plain, edited)]
+        assert mounts == [1, 1]
+        assert edited["spec"]["containers"][0]["resources"] == plain["spec"]["containers"][0]["resources"]
