@@ -17,6 +17,7 @@ from seamark.access.cluster import Cluster, Receipt
 from seamark.api.aggregation.front_proxy import NAME as FRONT_PROXY
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
+from seamark.kinds.flowcontrol import defaults
 from seamark.kinds.kind import Kind
 from seamark.kinds.policy.priority_class import SYSTEM_CLASSES
 from seamark.kinds.registration.apiservice import local_services
@@ -25,8 +26,10 @@ from seamark.kinds.resource import (
     CONFIGMAPS,
     ENDPOINT_SLICES,
     ENDPOINTS,
+    FLOW_SCHEMAS,
     NAMESPACES,
     PRIORITY_CLASSES,
+    PRIORITY_LEVELS,
     SERVICE_CIDRS,
     SERVICES,
     STORAGE_CLASSES,
@@ -53,6 +56,11 @@ async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
 
 async def make_priority_classes(cluster: Cluster) -> None:
     await _ensure_all(cluster, PRIORITY_CLASSES, SYSTEM_CLASSES)
+
+
+async def make_priority_levels(cluster: Cluster) -> None:
+    await _ensure_all(cluster, PRIORITY_LEVELS, defaults.priority_levels())
+    await _ensure_all(cluster, FLOW_SCHEMAS, defaults.flow_schemas())
 
 
 async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:

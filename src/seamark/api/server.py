@@ -27,6 +27,7 @@ from seamark.api.http.application import Application
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents, Readiness
 from seamark.api.http.issuer import CONFIGURATION, KEYS, IssuerDiscovery
+from seamark.api.http.levels import Levels
 from seamark.api.http.listener import Listener
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
@@ -95,6 +96,7 @@ class ApiServer:
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
+        self._levels = Levels(self.cache)
         self._rbac = RbacAuthorizer(self.cache) if rbac else None
         authorizer = authorizer or self._rbac or GroupAuthorizer()
         if self._rbac is not None:
@@ -151,6 +153,7 @@ class ApiServer:
             documents=documents,
             authenticator=authenticator,
             authorizer=authorizer,
+            levels=self._levels,
             metrics=metrics,
             max_in_flight=max_in_flight,
             clock=clock,
@@ -225,6 +228,7 @@ class ApiServer:
     async def load(self) -> None:
         """Read the state; the store must be open."""
         await self.cache.load()
+        self._levels.load()
         if self._rbac is not None:
             self._rbac.load()
 

@@ -130,6 +130,7 @@ class Daemon:
             await make_roles(cluster)
         await bootstrap.make_ranges(cluster, self.config.network)
         await bootstrap.make_priority_classes(cluster)
+        await bootstrap.make_priority_levels(cluster)
         await bootstrap.make_api_services(cluster, self.api.kinds)
         await bootstrap.publish_authorities(cluster, authority.ca_pem.decode(), front_proxy.ca)
         if "surroundings" in self.components and (storage_class := self.config.surroundings.storage_class):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,19 +35,26 @@ def queue_of(day: Day, seats: int = 100) -> FairQueue[str]:
     return FairQueue(seats, now=lambda: day.now)
 
 
+def submit(
+    queue: FairQueue[str], flow: Hashable, work: Callable[[], str], *, began: float, seat: bool, exempt: bool = False
+) -> Any:
+    """As the application does it: at once, or in its turn."""
+    return queue.at_once(work, began=began, seat=seat) or queue.wait(flow, work, seat=seat, exempt=exempt)
+
+
 async def test_what_can_be_done_at_once_is_done_at_once() -> None:
     day = Day()
     queue = queue_of(day)
     for number in range(50):
-        assert queue.submit("ann", day.work(f"a{number}", TURN / 60), began=day.now, seat=False) == f"a{number}"
+        assert submit(queue, "ann", day.work(f"a{number}", TURN / 60), began=day.now, seat=False) == f"a{number}"
     assert queue.waiting == 0
 
 
 async def test_flows_take_turns_once_time_is_short() -> None:
     day = Day()
     queue = queue_of(day)
-    storm = [queue.submit("ann", day.work(f"a{n}", LONG), began=day.now, seat=False) for n in range(6)]
-    one = queue.submit("bob", day.work("b", LONG), began=day.now, seat=False)
+    storm = [submit(queue, "ann", day.work(f"a{n}", LONG), began=day.now, seat=False) for n in range(6)]
+    one = submit(queue, "bob", day.work("b", LONG), began=day.now, seat=False)
     await asyncio.gather(one, *(found for found in storm if not isinstance(found, str)))
     assert day.done == ["a0", "a1", "b", "a2", "a3", "a4", "a5"]
 
@@ -54,32 +62,47 @@ async def test_flows_take_turns_once_time_is_short() -> None:
 async def test_in_the_next_turn_requests_are_done_at_once_again() -> None:
     day = Day()
     queue = queue_of(day)
-    assert queue.submit("ann", day.work("a", LONG), began=day.now, seat=False) == "a"
+    assert submit(queue, "ann", day.work("a", LONG), began=day.now, seat=False) == "a"
     await asyncio.sleep(0)
-    assert queue.submit("ann", day.work("b", LONG), began=day.now, seat=False) == "b"
+    assert submit(queue, "ann", day.work("b", LONG), began=day.now, seat=False) == "b"
 
 
 async def test_writes_wait_for_seats_and_reads_do_not() -> None:
     day = Day()
     queue = queue_of(day, seats=1)
-    assert queue.submit("ann", day.work("w1", 0), began=day.now, seat=True) == "w1"
+    assert submit(queue, "ann", day.work("w1", 0), began=day.now, seat=True) == "w1"
     queue.enter()
-    later = [queue.submit(name, day.work(name, 0), began=day.now, seat=True) for name in ("w2", "w3")]
-    assert await queue.submit("bob", day.work("r", 0), began=day.now, seat=False) == "r"  # type: ignore[misc]
+    later = [submit(queue, name, day.work(name, 0), began=day.now, seat=True) for name in ("w2", "w3")]
+    assert await submit(queue, "bob", day.work("r", 0), began=day.now, seat=False) == "r"
     assert day.done == ["w1", "r"]
     queue.leave()
-    assert await asyncio.gather(*later) == ["w2", "w3"]  # type: ignore[arg-type]
+    assert await asyncio.gather(*later) == ["w2", "w3"]
 
 
 async def test_a_flow_with_too_many_waiting_is_told() -> None:
     day = Day()
     queue = queue_of(day, seats=1)
-    queue.submit("ann", day.work("a", LONG), began=day.now, seat=False)
-    waiting = [queue.submit("ann", day.work("a", LONG), began=day.now, seat=False) for _ in range(WAITING_PER_SEAT)]
+    submit(queue, "ann", day.work("a", LONG), began=day.now, seat=False)
+    waiting = [submit(queue, "ann", day.work("a", LONG), began=day.now, seat=False) for _ in range(WAITING_PER_SEAT)]
     with pytest.raises(Full):
-        queue.submit("ann", day.work("a", LONG), began=day.now, seat=False)
-    waiting.append(queue.submit("bob", day.work("b", LONG), began=day.now, seat=False))
-    assert await asyncio.gather(*waiting) == ["a"] * WAITING_PER_SEAT + ["b"]  # type: ignore[arg-type]
+        submit(queue, "ann", day.work("a", LONG), began=day.now, seat=False)
+    waiting.append(submit(queue, "bob", day.work("b", LONG), began=day.now, seat=False))
+    assert await asyncio.gather(*waiting) == ["a"] * WAITING_PER_SEAT + ["b"]
+
+
+async def test_what_is_exempt_needs_no_seat_and_is_never_told_to_retry() -> None:
+    day = Day()
+    queue = queue_of(day, seats=1)
+    queue.enter()
+    other = submit(queue, "bob", day.work("b", 0), began=day.now, seat=True)
+    many = [
+        submit(queue, "ann", day.work("a", LONG), began=day.now, seat=True, exempt=True)
+        for _ in range(3 * WAITING_PER_SEAT)
+    ]
+    assert await asyncio.gather(*many) == ["a"] * len(many)
+    assert not other.done()
+    queue.leave()
+    assert await other == "b"
 
 
 async def test_errors_reach_the_one_who_asked() -> None:
@@ -90,12 +113,12 @@ async def test_errors_reach_the_one_who_asked() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        queue.submit("ann", fail, began=day.now, seat=False)
-    queue.submit("ann", day.work("a", LONG), began=day.now, seat=False)
-    later = [queue.submit("ann", work, began=day.now, seat=False) for work in (fail, day.work("b", 0))]
+        submit(queue, "ann", fail, began=day.now, seat=False)
+    submit(queue, "ann", day.work("a", LONG), began=day.now, seat=False)
+    later = [submit(queue, "ann", work, began=day.now, seat=False) for work in (fail, day.work("b", 0))]
     with pytest.raises(ValueError, match="no"):
-        await later[0]  # type: ignore[misc]
-    assert await later[1] == "b"  # type: ignore[misc]
+        await later[0]
+    assert await later[1] == "b"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.sampled_from([0.0, TURN / 3, TURN])), max_size=40))
@@ -104,7 +127,7 @@ def test_everything_is_done_once_and_each_flow_in_order(asked: list[tuple[str, b
         day = Day()
         queue = queue_of(day, seats=2)
         found = [
-            queue.submit((flow, seat), day.work(f"{flow}{seat}{number}", cost), began=day.now, seat=seat)
+            submit(queue, (flow, seat), day.work(f"{flow}{seat}{number}", cost), began=day.now, seat=seat)
             for number, (flow, seat, cost) in enumerate(asked)
         ]
         for waiting in found:

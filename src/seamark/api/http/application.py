@@ -28,6 +28,7 @@ from seamark.api.call import NotAvailable, Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
 from seamark.api.http.fairness import FairQueue, Full
+from seamark.api.http.levels import Levels
 from seamark.api.http.negotiate import PLAIN, negotiate_error
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
 from seamark.api.http.render import encode
@@ -59,6 +60,7 @@ class Label(Notes):
     resource: str = ""
     warning: str = ""
     audited: Audited | None = None
+    level: tuple[tuple[str, str], ...] = ()  # the headers that name the priority level, if they are sent
 
 
 class Checked(msgspec.Struct):
@@ -91,6 +93,7 @@ class Application:
         documents: Documents,
         authenticator: Authenticator,
         authorizer: Authorizer,
+        levels: Levels,
         metrics: Registry,
         max_in_flight: int,
         clock: Clock,
@@ -104,6 +107,7 @@ class Application:
         self._documents = documents
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._levels = levels
         self._impersonation = Impersonation(authorizer)
         self._metrics = metrics
         self._auditing = auditing
@@ -179,6 +183,8 @@ class Application:
         if self._auditing is not None and label.audited is not None:
             label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
+        if label.level:
+            answer.headers = (*answer.headers, *label.level)
         if label.warning:
             # The warning of a deprecated kind goes with errors, too.
             answer.headers = (*warning_headers([label.warning]), *answer.headers)
@@ -245,6 +251,8 @@ class Application:
             user = self._impersonation.user(user, request.headers, attributes(label.verb, target, selected))
         if self._auditing is not None:
             label.audited = self._auditing.begin(request, user, attributes(label.verb, target))
+        if self._levels.told:
+            label.level = self._levels.of(user, attributes(label.verb, target)).headers
         if not watches:
             check_timeout(query)
         self._operations.authorize(user, label.verb, target, selected)
@@ -265,6 +273,8 @@ class Application:
             user = self._impersonation.user(user, request.headers, asked)
         if self._auditing is not None:
             label.audited = self._auditing.begin(request, user, asked)
+        if self._levels.told:
+            label.level = self._levels.of(user, asked).headers
         check(self._authorizer, user, asked)
         return user
 
@@ -285,12 +295,16 @@ class Application:
         if label.verb == "watch":
             return self._verbs.perform(found.verb, call)
         flow, work = (found.user.name, label.resource), partial(self._verbs.perform, found.verb, call)
-        try:
-            answer = self._queue.submit(flow, work, began=began, seat=found.verb not in ("get", "list"))
-        except Full:
-            raise too_many() from None
-        if isinstance(answer, Future):
-            return self._in_turn(answer)
+        seat = found.verb not in ("get", "list")
+        answer = self._queue.at_once(work, began=began, seat=seat)
+        if answer is None:
+            level = self._levels.of(found.user, attributes(label.verb, found.target))
+            if level.rejects:
+                raise too_many()
+            try:
+                return self._in_turn(self._queue.wait(flow, work, seat=seat, exempt=level.exempt))
+            except Full:
+                raise too_many() from None
         return answer if isinstance(answer, Response | Streaming) else self._seated(answer)
 
     # --- answers -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ are not read from meanwhile cannot take their turn.  And seats: so many requests
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
@@ -69,16 +70,21 @@ class FairQueue(Generic[T]):
     def waiting(self) -> int:
         return self._reads.size + self._writes.size
 
-    def submit(self, flow: Hashable, work: Callable[[], T], *, began: float, seat: bool) -> T | asyncio.Future[T]:
-        """Perform work at once or, if its turn has not come, later; raises :class:`Full`.
+    def at_once(self, work: Callable[[], T], *, began: float, seat: bool) -> T | None:
+        """Perform work if its turn has come; None if it has not.
 
         ``began`` is when the request was taken up.  ``seat`` says that it needs one of the seats; the caller takes it
         (:meth:`enter`) once it has to wait for the store.
         """
         if not self.waiting and self._left > 0 and not (seat and self.taken >= self._seats):
             return self._perform(work, began)
+        return None
+
+    def wait(self, flow: Hashable, work: Callable[[], T], *, seat: bool, exempt: bool = False) -> asyncio.Future[T]:
+        """Perform work in its turn; raises :class:`Full`.  What is exempt needs no seat, and its flow is never full."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        (self._writes if seat else self._reads).add(flow, (work, future), self._longest)
+        ring = self._writes if seat and not exempt else self._reads
+        ring.add(flow, (work, future), sys.maxsize if exempt else self._longest)
         self._soon()
         return future
 

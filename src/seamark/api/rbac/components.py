@@ -25,6 +25,9 @@ class Rights(msgspec.Struct, frozen=True):
 
 
 PARTS = {
+    "api-priority-and-fairness-config-consumer-v1": Rights(
+        "patch | flowcontrol.apiserver.k8s.io | flowschemas/status", "flow-schema-status"
+    ),
     "certificate-approver": Rights(account="certificate-controller"),
     "certificate-cleaner": Rights(account="certificate-controller"),
     "certificate-signer": Rights(account="certificate-controller"),

@@ -13,5 +13,6 @@ None of them runs against a foreign cluster, which has its own control plane.
 - ``service_cidrs``: reports when a ServiceCIDR is ready, and keeps it while an address depends on it
 - ``address_repair``: makes IPAddresses agree with the cluster IPs of Services
 - ``role_aggregation``: gives aggregated ClusterRoles the rules of those that they gather
+- ``flow_schemas``: says of FlowSchemas whether their priority level exists
 - ``event_expiry``: deletes Events that have not changed for an hour
 """

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seamark.access.cluster import Cluster
-from seamark.controllers.housekeeping import address_repair, loadbalancers, role_aggregation, service_cidrs
+from seamark.controllers.housekeeping import (
+    address_repair,
+    flow_schemas,
+    loadbalancers,
+    role_aggregation,
+    service_cidrs,
+)
 from seamark.controllers.housekeeping.address_repair import AddressRepair
 from seamark.controllers.housekeeping.event_expiry import EventExpiry
+from seamark.controllers.housekeeping.flow_schemas import FlowSchemaStatusController
 from seamark.controllers.housekeeping.loadbalancers import LoadBalancerController
 from seamark.controllers.housekeeping.namespace_contents import DEFAULT_ACCOUNT, NamespaceContents, root_certificate
 from seamark.controllers.housekeeping.role_aggregation import RoleAggregation
@@ -35,6 +42,7 @@ def add_surroundings(
         ServiceCIDRController(manager, cluster_for(service_cidrs.NAME)),
         AddressRepair(manager, cluster_for(address_repair.NAME)),
         RoleAggregation(manager, cluster_for(role_aggregation.NAME)),
+        FlowSchemaStatusController(manager, cluster_for(flow_schemas.NAME)),
         EventExpiry(manager, cluster_for("event-expiry"), keep=settings.keep_events_seconds),
     ]
     if settings.namespace_contents:
