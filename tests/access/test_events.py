@@ -266,3 +266,15 @@ def test_only_so_much_is_remembered(time):
         about = Reference(kind="Pod", name=name)
         assert correlator.consider(occurred(time, about=about)).count == 1
     assert correlator.consider(occurred(time, about=Reference(kind="Pod", name="c"))).count == 2
+
+
+async def test_two_components_tell_of_one_object_in_the_same_moment(time):
+    box = EventBox()
+    async with recording(box, time) as one, recording(box, time) as other:
+        one.record(WEB, "Normal", reason="First", message="one")
+        other.record(WEB, "Normal", reason="Second", message="two")
+        await one.written()
+        await other.written()
+        other.record(WEB, "Normal", reason="Second", message="two")
+        await other.written()
+    assert sorted((e["reason"], e["count"]) for e in box.events.values()) == [("First", 1), ("Second", 2)]

@@ -71,16 +71,6 @@ class Occurrence(msgspec.Struct, frozen=True):
     at: float
 
 
-class Telling(msgspec.Struct, frozen=True):
-    """The Event to write for an occurrence; a ``count`` above 1 means that an Event of this name was written before."""
-
-    occurrence: Occurrence
-    name: str
-    message: str
-    count: int
-    first: float
-
-
 class _Similar(msgspec.Struct):
     messages: set[str]
     last: float
@@ -90,6 +80,23 @@ class _Told(msgspec.Struct):
     name: str
     first: float
     count: int
+
+
+class Telling(msgspec.Struct, frozen=True):
+    """The Event to write for an occurrence; a ``count`` above 1 means that an Event of this name was written before."""
+
+    occurrence: Occurrence
+    message: str
+    count: int
+    told: _Told
+
+    @property
+    def name(self) -> str:
+        return self.told.name
+
+    @property
+    def first(self) -> float:
+        return self.told.first
 
 
 class _Recent(Generic[V]):
@@ -132,7 +139,11 @@ class Correlator:
         told.count += 1
         if self._is_spam(occurrence):
             return None
-        return Telling(occurrence, told.name, message, told.count, told.first)
+        return Telling(occurrence, message, told.count, told)
+
+    def rename(self, telling: Telling) -> None:
+        """Choose another name, because another source told of this object at the same time."""
+        telling.told.name = self._name(telling.occurrence)
 
     def _combine(self, occurrence: Occurrence) -> tuple[Hashable, str]:
         kind = (occurrence.about.identity, occurrence.type, occurrence.reason)

@@ -108,7 +108,7 @@ class EventRecorder:
         """Write one Event; while the server cannot be reached, retry for about two minutes, and let the others wait."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._write(telling)
+                await self._write(telling, again=attempt > 1)
                 return
             except (ServiceUnavailable, Timeout, ServerTimeout) as error:
                 failure: ApiError = error
@@ -126,7 +126,7 @@ class EventRecorder:
                 await self._clock.sleep(PAUSE * self._random() if attempt == 1 else PAUSE)
         log.error("gave up on an event about %s: %s", telling.occurrence.about.name, failure)
 
-    async def _write(self, telling: Telling) -> None:
+    async def _write(self, telling: Telling, *, again: bool) -> None:
         namespace = telling.occurrence.about.namespace or "default"
         if telling.count > 1:
             change = {
@@ -140,7 +140,13 @@ class EventRecorder:
             except NotFound:
                 # The Event has expired (after about an hour): create it anew, with the whole count.
                 log.debug("event %s/%s is gone, making it anew", namespace, telling.name)
-        await self._cluster.create(EVENTS, self._event(telling, namespace), namespace=namespace)
+        try:
+            await self._cluster.create(EVENTS, self._event(telling, namespace), namespace=namespace)
+        except AlreadyExists:
+            if again:
+                raise  # the earlier attempt may have written it
+            self._correlator.rename(telling)
+            await self._cluster.create(EVENTS, self._event(telling, namespace), namespace=namespace)
 
     def _event(self, telling: Telling, namespace: str) -> Object:
         occurrence = telling.occurrence
