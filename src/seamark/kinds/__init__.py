@@ -18,6 +18,7 @@
 - ``storage``: PersistentVolumeClaim, PersistentVolume, StorageClass, and what storage drivers say of themselves
 - ``autoscaling``: HorizontalPodAutoscaler
 - ``registration``: APIService, webhook configurations, admission policies
+- ``expressions``: what expressions in the Common Expression Language see of objects: types, quantities, formats
 - ``extensions``: CustomResourceDefinition, and the kinds that definitions define
 - ``flowcontrol``: FlowSchema, PriorityLevelConfiguration
 - ``devices``: DeviceClass, ResourceClaim and the like

@@ -11,6 +11,7 @@
 - ``filling``: removes what a schema does not know, and fills in its defaults
 - ``checking``: a schema compiled into a validator of instances
 - ``quick``: the same as a plain yes or no, which is all that most instances need
+- ``rules``: x-kubernetes-validations, compiled; ``rule_checks``: what they must satisfy when a definition is made
 - ``formats``: the formats of texts that are checked
 - ``shapes_of_schemas``: a schema as a shape, for server-side apply and OpenAPI
 - ``custom``: the kind that one version of a definition defines

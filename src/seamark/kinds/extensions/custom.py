@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.extensions import checking, filling, jsonpaths, quick
 from seamark.kinds.extensions.names import is_true
 from seamark.kinds.extensions.outlines import schema_of, schema_text, top_fields
+from seamark.kinds.extensions.schemas import has_rules
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Column, Kind
@@ -27,6 +28,9 @@ from seamark.kinds.values.metadata import keep_accessories
 from seamark.kinds.values.refusals import named
 from seamark.kinds.values.times import TimeError, age
 from seamark.kinds.workloads.scale import SCALES, ScaleKind
+
+if TYPE_CHECKING:
+    from seamark.kinds.extensions.rules import Outcome, Run
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
@@ -120,6 +124,14 @@ class CustomKind(DynamicKind):
         return quick.tester(self._schema)
 
     @cached_property
+    def _rules(self) -> Run | None:
+        if not has_rules(self._schema):
+            return None
+        from seamark.kinds.extensions import rules
+
+        return rules.runner(self._schema, root=True)
+
+    @cached_property
     def _status_schema(self) -> Object:
         return (self._schema.get("properties") or {}).get("status") or {}
 
@@ -180,24 +192,43 @@ class CustomKind(DynamicKind):
         super().prepare_create(obj)
 
     def validate(self, obj: Object) -> Errors:
+        errors = self._schema_mistakes(obj)
+        return errors if self._rules is None else self._with_rules(errors, obj, checking.ABSENT)
+
+    def _schema_mistakes(self, obj: Object) -> Errors:
         errors: Errors = []
         if not self._test(obj):
             self._check(obj, checking.ABSENT, None, errors)
         return errors
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        errors = self.validate(obj)
+        errors = self._schema_mistakes(obj)
         if errors:  # What was wrong before may stay as it was.
             errors = []
             self._check(_without_head(obj), _without_head(old), None, errors)
-        return errors
+        return errors if self._rules is None else self._with_rules(errors, obj, old)
+
+    def _with_rules(self, errors: Errors, obj: Object, old: Any) -> Errors:
+        """The mistakes with those that rules find, which only look at objects that are in order otherwise."""
+        from seamark.kinds.extensions import rules
+
+        return errors + (rules.not_checked(errors) or self._judged(obj, old).errors)
+
+    def _judged(self, obj: Object, old: Any) -> Outcome:
+        from seamark.kinds.extensions import rules
+
+        outcome = rules.Outcome()
+        assert self._rules is not None
+        self._rules(obj, old, "", outcome)
+        return outcome
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         errors: Errors = []
         if "status" in obj and not self._test_of_status(obj["status"]):
             check = checking.validator(self._status_schema)
             check(obj["status"], old.get("status", checking.ABSENT), None, errors)
-        return [FieldError(_in_status(error.field), error.reason, error.message) for error in errors]
+        errors = [FieldError(_in_status(error.field), error.reason, error.message) for error in errors]
+        return errors if self._rules is None else self._with_rules(errors, obj, old)
 
     def prepare_status(self, obj: Object, old: Object) -> None:
         super().prepare_status(obj, old)
@@ -207,12 +238,16 @@ class CustomKind(DynamicKind):
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         before = () if old is None else old["metadata"].get("finalizers") or ()
-        return [
+        said = [
             f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name to avoid accidental '
             "conflicts with other finalizer writers"
             for finalizer in obj["metadata"].get("finalizers") or ()
             if "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", *before)
         ]
+        if old is not None and self._rules is not None:
+            # What an update leaves as it was may break a rule that is younger than it.
+            said += (f"{error.field}: {error.message}" for error in self._judged(obj, old).tolerated)
+        return said
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         return {name: _field_text(jsonpaths.find(obj, path)) for name, path in self._selectable}

@@ -139,11 +139,9 @@ class DefinitionKind(CountedKind):
             said[
                 "spec.conversion.webhook: conversion webhooks are not called by this server; fields stay as they are"
             ] = None
-        for path, schema in _schemas(obj):
+        for _, schema in _schemas(obj):
             for word in _formats(schema):
                 said[f'unrecognized format "{word}"'] = None
-            if _has_rules(schema):
-                said[f"{path}: x-kubernetes-validations are not checked by this server"] = None
         return list(said)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
@@ -174,10 +172,6 @@ def _formats(schema: Object) -> Iterator[str]:
         yield word
     for _, inner in schemas.below(schema):
         yield from _formats(inner)
-
-
-def _has_rules(schema: Object) -> bool:
-    return bool(schema.get(schemas.RULES)) or any(_has_rules(inner) for _, inner in schemas.below(schema))
 
 
 # --- validation ---------------------------------------------------------------------------------------

@@ -14,14 +14,16 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.extensions import checking
 from seamark.kinds.extensions.regex import compiled
-from seamark.kinds.extensions.schemas import INT_OR_STRING, LIST_KEYS, LIST_TYPE, Made, extra, items
+from seamark.kinds.extensions.schemas import INT_OR_STRING, LIST_KEYS, LIST_TYPE, RULES, Made, extra, items
 from seamark.kinds.values.fields import Errors
 
 Test = Callable[[Any], bool]
 
 _CLASSES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
 # Keywords that say nothing of a value.
-_SILENT = frozenset({"type", "description", "title", "default", "example", "externalDocs", LIST_TYPE, "properties"})
+_SILENT = frozenset(
+    {"type", "description", "title", "default", "example", "externalDocs", LIST_TYPE, "properties", RULES}
+)
 _NUMBER_OR_TEXT = [{"type": "integer"}, {"type": "string"}]
 
 

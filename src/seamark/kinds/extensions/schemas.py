@@ -58,6 +58,11 @@ def items(schema: Object) -> Object | None:
     return inner if isinstance(inner, dict) else None
 
 
+def has_rules(schema: Object) -> bool:
+    """Whether a schema or anything in it has rules."""
+    return bool(schema.get(RULES)) or any(has_rules(inner) for _, inner in below(schema))
+
+
 def word_of(value: Any) -> str:
     """The JSON type of a value, as schemas call it."""
     match value:

@@ -15,6 +15,7 @@ from seamark.kinds.extensions.schemas import (
     PRESERVE,
     RULES,
     below,
+    has_rules,
     items,
 )
 from seamark.kinds.language.decode import DecodeError
@@ -54,7 +55,12 @@ def mistakes(schema: Object, at: str) -> Errors:
         return [forbidden(f"{at}.additionalProperties", "must not be used at the root")]
     errors = _fixed_fields(schema, at) + _schema_mistakes(schema, at)
     # A default is checked by the schema around it, which must be in order for that.
-    return errors or _default_mistakes(schema, at)
+    errors = errors or _default_mistakes(schema, at)
+    if errors or not has_rules(schema):
+        return errors
+    from seamark.kinds.extensions import rule_checks
+
+    return rule_checks.mistakes(schema, at)
 
 
 def _fixed_fields(schema: Object, at: str) -> Errors:
