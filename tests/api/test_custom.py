@@ -178,3 +178,22 @@ async def test_what_this_server_does_not_do_is_told(api: Served) -> None:
     spec = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
     made = await api.ask("POST", DEFINITIONS, definition(version(spec=spec)))
     assert (made.status, "x-kubernetes-validations are not checked" in made.warnings[0]) == (201, True)
+
+
+async def test_a_kind_that_keeps_all_fields_can_be_applied(api: Served) -> None:
+    free = version()
+    free["schema"]["openAPIV3Schema"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await api.post(DEFINITIONS, definition(free))
+    await established(api)
+    for manager, more in (("one", {"spec": {"a": 1}, "more": [1]}), ("two", {"other": {"b": 2}})):
+        config = {**widget("w"), **more}
+        if manager == "two":
+            del config["spec"]
+        await api.done("PATCH", f"{BASE}/w?fieldManager={manager}", config, type="application/apply-patch+yaml")
+    found = await api.get(f"{BASE}/w")
+    assert (found["spec"], found["more"], found["other"]) == ({"a": 1}, [1], {"b": 2})
+    owned = {entry["manager"]: set(entry["fieldsV1"]) for entry in found["metadata"]["managedFields"]}
+    assert owned == {"one": {"f:spec", "f:more"}, "two": {"f:other"}}
+    config = {**widget("w"), "spec": {"a": 1}}
+    await api.done("PATCH", f"{BASE}/w?fieldManager=one", config, type="application/apply-patch+yaml")
+    assert "more" not in await api.get(f"{BASE}/w")

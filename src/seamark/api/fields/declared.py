@@ -61,6 +61,8 @@ def _struct_mistakes(value: Any, shape: Shape) -> list[Mistake]:
     found: list[Mistake] = []
     for name, item in value.items():
         field = shape.fields.get(name)
+        if field is None and shape.open:
+            continue
         if field is None:
             found.append(Mistake("field not declared in schema", f".{name}"))
             break

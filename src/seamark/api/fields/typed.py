@@ -7,6 +7,7 @@ and structs) has no walker: it is a leaf.  ``whole`` and ``compare`` run on ever
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from seamark.api.fields.fieldsets import LEAF, SELF, Fields, field_step, key_step, value_step
@@ -15,6 +16,25 @@ from seamark.kinds.language.decode import conform
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Shape, Type
 
 _ABSENT: Any = object()
+
+
+class _Open(dict[str, tuple[str, "Walker | None"]]):
+    """The fields of a struct that keeps those it does not know: each of these is a leaf."""
+
+    _gone: frozenset[str] = frozenset()
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._gone
+
+    def __missing__(self, name: str) -> tuple[str, Walker | None]:
+        return field_step(name), None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return default if name in self._gone else self[name]
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name, None)
+        self._gone |= {name}
 
 
 class Struct:
@@ -31,7 +51,8 @@ class Struct:
     def fields(self) -> dict[str, tuple[str, Walker | None]]:
         # Compiled on first use, because shapes refer to each other in circles, and most are never needed.
         if self._fields is None:
-            self._fields = {name: (field_step(name), _walker(f.type)) for name, f in self._shape.fields.items()}
+            known = {name: (field_step(name), _walker(f.type)) for name, f in self._shape.fields.items()}
+            self._fields = _Open(known) if self._shape.open else known
         return self._fields
 
     @property
@@ -44,7 +65,7 @@ class Struct:
     def less(self, *paths: tuple[str, ...]) -> Struct:
         """The same struct without these fields."""
         out = Struct(self._shape)
-        out._fields = dict(self.fields)
+        out._fields = copy(self.fields)
         for name, *rest in paths:
             if name not in out._fields:
                 continue

@@ -29,7 +29,7 @@ _SCALARS: dict[str, ScalarName] = {
 
 def shape_of(name: str, schema: Object) -> Shape:
     """The shape of whole instances; ``name`` is the one that OpenAPI has for it."""
-    shape = Shape(name, {}, description=schema.get("description", ""), schema=schema)
+    shape = Shape(name, {}, description=schema.get("description", ""), schema=schema, open=bool(schema.get(PRESERVE)))
     text = Scalar("string")
     shape.fields["apiVersion"] = Field(text, Zero.DROP)
     shape.fields["kind"] = Field(text, Zero.DROP)

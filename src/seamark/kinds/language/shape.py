@@ -96,7 +96,8 @@ class Shape(msgspec.Struct, eq=False, weakref=True):
 
     Not frozen, because shapes refer to each other in circles, so their fields are added after they are made; after that
     a shape does not change.  Two shapes of the same name are different: a kind may vanish and come back with another.
-    If ``schema`` is given, OpenAPI shows it instead of one made from the fields.
+    If ``schema`` is given, OpenAPI shows it instead of one made from the fields.  An ``open`` one keeps fields that it
+    does not know.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Shape(msgspec.Struct, eq=False, weakref=True):
     atomic: bool = False
     description: str = ""
     schema: dict[str, Any] | None = None
+    open: bool = False
     _forms: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
 
     def form(self, make: Callable[[Shape, *Ts], T], *args: *Ts) -> T:
