@@ -8,8 +8,8 @@ import signal
 import socket
 
 import pytest
+from talking import talking
 
-from conftest import talking
 from seamark.nodes.running.machine.machine import FABRIC, Machine
 from seamark.nodes.running.machine.messages import Start
 from seamark.nodes.running.machine.roots import Bind, Folder, Layer, Link, Memory, Processes

@@ -1,0 +1,95 @@
+"""What an image name stands for on this machine.  No registry is ever asked.  Pure but for reading what is on disk.
+
+The settings map patterns of image names to what runs: ``host`` is this machine's own file system, a directory is used
+as a root file system, an OCI layout or archive on disk is unpacked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+HOST = "host"
+
+
+class ImageConfig(msgspec.Struct, frozen=True, rename="pascal"):
+    """What an image says about its containers; a container's own fields come first."""
+
+    entrypoint: tuple[str, ...] | None = msgspec.field(name="Entrypoint", default=None)
+    cmd: tuple[str, ...] | None = msgspec.field(name="Cmd", default=None)
+    env: tuple[str, ...] | None = msgspec.field(name="Env", default=None)
+    working_dir: str = msgspec.field(name="WorkingDir", default="")
+    user: str = msgspec.field(name="User", default="")
+    stop_signal: str = msgspec.field(name="StopSignal", default="")
+
+
+class Image(msgspec.Struct, frozen=True):
+    """An image that can run: its root directory, or None for this machine's own file system."""
+
+    name: str
+    root: str | None
+    config: ImageConfig = ImageConfig()
+
+
+class NoImage(Exception):
+    """There is nothing to run for this image: a reason and a message in a kubelet's words."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Images whose name matches the pattern are what stands at the place."""
+
+    pattern: str
+    place: str
+
+
+def parse(rules: Mapping[str, str] | Iterable[str]) -> tuple[Rule, ...]:
+    """``PATTERN=WHAT`` each, or a table; raises ``ValueError`` for what cannot be meant."""
+    pairs = rules.items() if isinstance(rules, Mapping) else [_split(each) for each in rules]
+    return tuple(Rule(pattern, place) for pattern, place in pairs)
+
+
+def _split(text: str) -> tuple[str, str]:
+    pattern, equals, place = text.partition("=")
+    if not equals or not pattern or not place:
+        raise ValueError(f"{text!r} is not PATTERN=WHAT, such as 'python*=host' or 'web:*=/srv/web-root'")
+    return pattern, place
+
+
+def place_of(image: str, rules: Iterable[Rule]) -> str:
+    """Where the image is; raises ``NoImage``.  The first pattern that matches decides."""
+    for rule in rules:
+        if any(fnmatchcase(name, rule.pattern) for name in names(image)):
+            return rule.place
+    raise NoImage(
+        "ErrImagePull",
+        f'no rule says what image "{image}" is on this machine; start seamark with '
+        f"--image '{image}=host' to run its command here, or --image '{image}=DIRECTORY'",
+    )
+
+
+def names(image: str) -> tuple[str, ...]:
+    """The ways to write an image that a pattern may mean: as it stands, without its tag, and without its registry."""
+    plain = image.partition("@")[0]
+    head, slash, last = plain.rpartition("/")
+    untagged = head + slash + last.partition(":")[0]
+    short = last
+    return tuple(dict.fromkeys((image, plain, untagged, short, short.partition(":")[0])))
+
+
+def kind_of(place: str) -> str:
+    """``host``, ``directory``, ``layout`` or ``archive``; raises ``NoImage`` for what is not there."""
+    if place == HOST:
+        return HOST
+    path = Path(place)
+    if path.is_dir():
+        return "layout" if (path / "oci-layout").is_file() else "directory"
+    if path.is_file():
+        return "archive"
+    raise NoImage("ErrImagePull", f"{place} is neither a directory nor a file on this machine")
