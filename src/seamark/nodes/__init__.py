@@ -2,5 +2,6 @@
 
 - ``scheduling``: chooses a node for each Pod, as kube-scheduler does
 - ``simulated``: Nodes without machines, with kubelets that write the status of Pods without running anything
+- ``pod_conditions``: the conditions of a Pod, as both kinds of nodes report them (pure)
 - ``running``: Pods as ordinary processes, each in a network of its own
 """

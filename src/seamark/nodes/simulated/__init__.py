@@ -17,5 +17,4 @@
 - ``orders``: annotations that tell the simulated kubelet what to do with a Pod, for example to fail (pure)
 - ``commands``: how containers end by their command, where it tells: ``sleep 300``, ``exit 1`` (pure)
 - ``containers``: the status of one container, and how it changes (pure)
-- ``pod_conditions``: the conditions of a Pod (pure)
 """

@@ -26,7 +26,8 @@ from msgspec.structs import replace
 from seamark.clock import doubling
 from seamark.kinds.values import times
 from seamark.kinds.wellknown import FINISHED_PHASES
-from seamark.nodes.simulated import commands, containers, pod_conditions
+from seamark.nodes import pod_conditions
+from seamark.nodes.simulated import commands, containers
 from seamark.nodes.simulated.containers import Ending
 from seamark.nodes.simulated.orders import NO_ORDERS, Orders
 from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus

@@ -40,10 +40,14 @@ def before_start(pod: Pod) -> tuple[Finding, ...]:
 def running(pod: Pod, *, ready: bool) -> tuple[Finding, ...]:
     """The containers run; ``ready`` says whether they can take traffic."""
     containers = TRUE if ready else _unready([c.name for c in pod.spec.containers])
-    pod_ready = containers
-    if pod.spec.readiness_gates and ready and (missing := _closed_gates(pod)):
-        pod_ready = Finding("False", "ReadinessGatesNotReady", ", ".join(missing))
-    return TRUE, TRUE, pod_ready, containers, TRUE
+    return TRUE, TRUE, with_gates(pod, containers), containers, TRUE
+
+
+def with_gates(pod: Pod, containers: Finding) -> Finding:
+    """Whether the Pod is ready: if its containers are, its readiness gates decide."""
+    if pod.spec.readiness_gates and containers == TRUE and (missing := _closed_gates(pod)):
+        return Finding("False", "ReadinessGatesNotReady", ", ".join(missing))
+    return containers
 
 
 def backing_off(pod: Pod) -> tuple[Finding, ...]:
