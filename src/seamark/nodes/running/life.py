@@ -1,0 +1,295 @@
+"""The life of one Pod: carries out what :mod:`decisions` says, and keeps the records of its containers.
+
+Every start and every stop is a task of its own; when one has changed a record, the kubelet is told and decides anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from seamark.clock import Clock, doubling
+from seamark.nodes.running import decisions, file_systems
+from seamark.nodes.running.container_logs import Catching, LogFile
+from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
+from seamark.nodes.running.environment import Around, Unmakeable, command_line, environment, expanded
+from seamark.nodes.running.file_systems import Volume
+from seamark.nodes.running.images import Image, NoImage
+from seamark.nodes.running.machine.machine import Machine, Process
+from seamark.nodes.running.machine.messages import Start
+from seamark.nodes.running.network import Network
+from seamark.nodes.running.pod_status import Sandbox
+from seamark.nodes.running.spec import Container, PodToRun
+
+log = logging.getLogger(__name__)
+
+CANNOT_START = 128
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_RETRY, _LONGEST_RETRY = 1.0, 300.0  # seconds after which a start that failed is tried again
+
+
+class Host(Protocol):
+    """What a Pod's life needs of its node: images, volumes, and what its environment refers to."""
+
+    machine: Machine
+    network: Network
+    clock: Clock
+
+    async def image(self, name: str) -> Image:
+        """Raises ``NoImage``."""
+
+    async def around(self, pod: PodToRun, sandbox: Sandbox) -> Around:
+        """What environments may refer to."""
+
+    async def volumes(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> Mapping[str, str]:
+        """The Pod's volumes by name, each prepared at a path; raises ``Unmakeable``."""
+
+    async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
+        """Files that every container of the Pod has: ``/etc/hosts`` and its like."""
+
+    def tell(self, pod: PodToRun, kind: str, reason: str, message: str, container: str = "") -> None:
+        """Record an Event."""
+
+
+class PodLife:
+    """One Pod on this machine.  ``changed`` is called after each change of a record."""
+
+    def __init__(self, pod: PodToRun, sandbox: Sandbox, host: Host, folder: Path, changed: Callable[[], None]) -> None:
+        self.pod = pod
+        self.sandbox = sandbox
+        self.records: dict[str, Record] = {}
+        self._host = host
+        self._folder = folder
+        self._changed = changed
+        self._processes: dict[str, Process] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # starts, watches and stops under way, by what they do
+        self._tries: dict[str, tuple[int, float]] = {}  # starts that failed: how many, and when the next one may be
+        self._settled = asyncio.Lock()
+        self._volumes: Mapping[str, str] | None = None
+        self._own: list[Volume] = []
+        self._connected = False
+
+    @property
+    def namespace(self) -> str:
+        """The name of its namespaces: its own, or its node's if it shares that network."""
+        return f"node/{self.pod.spec.node_name}" if self.pod.spec.host_network else self.pod.metadata.uid
+
+    # --- carrying out ------------------------------------------------------------------------------
+
+    def carry_out(self, decision: Decision, *, deadline: float | None = None) -> float | None:
+        """Begin what was decided; returns when to decide again, at the latest.
+
+        ``deadline`` is when containers that are stopped must have ended, if the Pod is being deleted.
+        """
+        again = decision.again
+        now = self._host.clock.time()
+        for name in decision.start:
+            _, due = self._tries.get(name, (0, 0.0))
+            if now < due:
+                again = due if again is None else min(again, due)
+            else:
+                self._begin(f"start {name}", self._start(self._container(name)))
+        for name in decision.stop:
+            self._begin(f"stop {name}", self._stop(self._container(name), deadline))
+        return again
+
+    def _begin(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        if what in self._tasks:
+            work.close()
+            return
+        task = self._tasks[what] = asyncio.create_task(work, name=f"{self.pod.metadata.key}: {what}")
+        task.add_done_callback(lambda done: self._done(what, done))
+
+    def _done(self, what: str, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(what, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s: %s failed", self.pod.metadata.key, what, exc_info=error)
+        self._changed()
+
+    def _container(self, name: str) -> Container:
+        spec = self.pod.spec
+        return next(
+            each for each in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers) if each.name == name
+        )
+
+    def _put(self, name: str, record: Record) -> None:
+        if self.records.get(name, NEVER) != record:
+            self.records[name] = record
+            self._changed()
+
+    # --- starting ----------------------------------------------------------------------------------
+
+    async def _start(self, container: Container) -> None:
+        record = self.records.get(container.name, NEVER)
+        try:
+            await self._settle()
+            image = await self._host.image(container.image)
+            start = await self._prepared(container, image, record)
+        except NoImage as error:
+            self._failed(container, error.reason, str(error))
+            return
+        except Unmakeable as error:
+            self._failed(container, "CreateContainerConfigError", f"{error}")
+            return
+        except OSError as error:
+            self._failed(container, "CreateContainerError", error.strerror or str(error))
+            return
+        await self._run(container, start, record, image)
+
+    async def _settle(self) -> None:
+        """The Pod's network and volumes, once for all of its containers."""
+        async with self._settled:
+            if not self._connected and not self.pod.spec.host_network:
+                await self._host.network.add_pod(
+                    self.pod.metadata.uid, self.pod.spec.node_name, self.sandbox.pod_ips, self.pod.host_name
+                )
+            self._connected = True
+            if self._volumes is None:
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._own = await self._host.own_files(self.pod, self._folder, self.sandbox)
+                self._volumes = await self._host.volumes(self.pod, self._folder, self.sandbox)
+
+    async def _prepared(self, container: Container, image: Image, record: Record) -> Start:
+        pod = self.pod
+        given = environment(pod, container, await self._host.around(pod, self.sandbox))
+        of_image = dict(each.partition("=")[::2] for each in image.config.env or ())
+        variables = {"PATH": PATH, "HOSTNAME": pod.host_name, "HOME": "/root", **of_image, **given}
+        words = command_line(container, variables)
+        if not container.command:
+            words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
+        if not words:
+            raise Unmakeable("no command specified")
+        folder = self._folder / "containers" / container.name
+        await asyncio.to_thread(_make_folders, folder)
+        volumes = [*self._own, *self._mounts(container, variables)]
+        if image.root is None:
+            root = file_systems.of_host(str(folder / "tmp"), volumes)
+        else:
+            root = file_systems.of_directory(image.root, str(folder / "upper"), str(folder / "work"), volumes)
+        security, common = container.security_context, pod.spec.security_context
+        user = _first(security.run_as_user, common.run_as_user)
+        group = _first(security.run_as_group, common.run_as_group)
+        return Start(
+            f"{pod.metadata.uid}/{container.name}",
+            words,
+            variables,
+            folder=container.working_dir or image.config.working_dir or "/",
+            namespace=self.namespace,
+            root=root,
+            scratch=str(folder / "root"),
+            user=user if self._host.machine.all_users else 0,
+            group=group if self._host.machine.all_users else 0,
+            gains_privileges=security.allow_privilege_escalation is not False,
+        )
+
+    def _mounts(self, container: Container, variables: Mapping[str, str]) -> list[Volume]:
+        assert self._volumes is not None
+        found = []
+        for mount in container.volume_mounts:
+            source = self._volumes[mount.name]
+            below = mount.sub_path or expanded(mount.sub_path_expr, variables)
+            if below:
+                source = os.path.join(source, below)
+                os.makedirs(source, exist_ok=True)
+            found.append(Volume(source, mount.mount_path, mount.read_only))
+        return found
+
+    async def _run(self, container: Container, start: Start, record: Record, image: Image) -> None:
+        name, now = container.name, self._host.clock.time()
+        identity = f"seamark://{uuid4().hex}{uuid4().hex}"
+        number = record.restarts + (record.ended is not None)
+        file = LogFile(self._folder / "logs" / name / f"{number}.log")
+        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        pipes = [os.pipe(), os.pipe()]
+        streams = [Catching(pipes[0][0], "stdout", file), Catching(pipes[1][0], "stderr", file)]
+        try:
+            process = await self._host.machine.run(start, [nothing, pipes[0][1], pipes[1][1]])
+        except OSError as error:
+            how = Ended(CANNOT_START, now, now, "StartError", _start_error(start, error), identity=identity)
+            begun = decisions.running(record, identity=identity, now=now, booted=False)
+            self._host.tell(self.pod, "Warning", "Failed", f"Error: {how.message}", name)
+            self._put(name, decisions.ended(begun, how))
+            file.close()
+            return
+        finally:
+            for opened in (nothing, pipes[0][1], pipes[1][1]):
+                os.close(opened)
+        self._processes[name] = process
+        self._tries.pop(name, None)
+        booted = container.startup_probe is None
+        begun = decisions.running(record, identity=identity, now=now, booted=booted, image_id=image.name)
+        self._put(name, begun)
+        self._host.tell(self.pod, "Normal", "Started", "Container started", name)
+        self._begin(f"watch {name} {number}", self._watch(container, process, streams, file))
+
+    async def _watch(self, container: Container, process: Process, streams: list[Catching], file: LogFile) -> None:
+        """Until the container has ended, and all it wrote is in its log."""
+        told = await process.ended
+        await asyncio.gather(*(each.done for each in streams))
+        file.close()
+        record = self.records[container.name]
+        self._processes.pop(container.name, None)
+        reason = "Completed" if told.code == 0 else "Error"
+        now = self._host.clock.time()
+        how = Ended(told.code, record.started, now, reason, "", told.signal, record.identity)
+        self._put(container.name, decisions.ended(record, how))
+
+    def _failed(self, container: Container, reason: str, message: str) -> None:
+        """A container that could not be created waits, and is tried again after a while."""
+        count = self._tries.get(container.name, (0, 0.0))[0] + 1
+        delay = doubling(_RETRY, _LONGEST_RETRY, count - 1)
+        self._tries[container.name] = (count, self._host.clock.time() + delay)
+        self._host.tell(self.pod, "Warning", "Failed", f"Error: {message}", container.name)
+        self._put(container.name, decisions.waiting(self.records.get(container.name, NEVER), reason, message))
+
+    # --- stopping ----------------------------------------------------------------------------------
+
+    async def _stop(self, container: Container, deadline: float | None) -> None:
+        """Ask the container to end, and end it when its time is over."""
+        process = self._processes.get(container.name)
+        if process is None:
+            return
+        now = self._host.clock.time()
+        patience = max(0.0, deadline - now) if deadline is not None else self.pod.spec.termination_grace_period_seconds
+        self._host.tell(self.pod, "Normal", "Killing", "Stopping container", container.name)
+        if patience:
+            await self._host.machine.signal(process.name, signal.SIGTERM)
+            await asyncio.wait([process.ended], timeout=patience)
+        if not process.ended.done():
+            await self._host.machine.signal(process.name, signal.SIGKILL)
+            await asyncio.wait([process.ended])
+
+    async def close(self) -> None:
+        """Remove what is left of the Pod: processes, network, files."""
+        for process in list(self._processes.values()):
+            await self._host.machine.signal(process.name, signal.SIGKILL)
+        for task in list(self._tasks.values()):
+            if not task.get_name().rpartition(": ")[2].startswith("watch"):
+                task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if self._connected and not self.pod.spec.host_network:
+            await self._host.network.remove_pod(self.pod.metadata.uid, self.pod.spec.node_name)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+
+def _make_folders(folder: Path) -> None:
+    for name in ("root", "upper", "work", "tmp"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "tmp").chmod(0o1777)
+
+
+def _first(*values: int | None) -> int:
+    return next((each for each in values if each is not None), 0)
+
+
+def _start_error(start: Start, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f'exec: "{start.arguments[0]}": executable file not found in $PATH'
+    return f'exec: "{start.arguments[0]}": {error.strerror or error}'
