@@ -22,6 +22,7 @@ from seamark.controllers.housekeeping.loadbalancer_pool import EXAMPLE_POOL, LOO
 from seamark.controllers.settings import DiscoverySettings, ElectionSettings, SurroundingsSettings
 from seamark.dns.config import REVERSE_ZONES, DnsConfig
 from seamark.kinds.values.hosts import bracketed
+from seamark.nodes.running.settings import PodSettings
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.presence import default_data_dir
 from seamark.proxy.settings import ProxySettings
@@ -108,6 +109,7 @@ class Config(Section, frozen=True):
     network: ServiceNetwork = ServiceNetwork()
     dns: DnsConfig = DnsConfig()
     nodes: NodeSettings = NodeSettings()
+    pods: PodSettings = PodSettings()
     discovery: DiscoverySettings = DiscoverySettings()
     surroundings: SurroundingsSettings = SurroundingsSettings()
     election: ElectionSettings = ElectionSettings()

@@ -43,7 +43,7 @@ def _within(name: str, places: tuple[str, ...]) -> bool:
 _SERVER = ("data_dir", "store", "ephemeral", "profile", "cluster_domain", "api", "tokens", "network", "log")
 SCOPES = {
     "up": Scope(
-        (*_SERVER, "dns_host", "dns_port", "nodes", "surroundings", "userspace"),
+        (*_SERVER, "dns_host", "dns_port", "nodes", "pods", "surroundings", "userspace"),
         ("dns", "discovery", "election"),
         own_cluster=True,
     ),

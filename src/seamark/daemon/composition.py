@@ -26,6 +26,7 @@ from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config
 from seamark.controllers.storage.matching import PROVISIONER
+from seamark.daemon.attaching import DNS_PORT, gateways
 from seamark.daemon.controlling import INFORMERS, Controlling, informing
 from seamark.daemon.requirements import (
     StartError,
@@ -48,6 +49,8 @@ from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_
 from seamark.store.protocol import Store
 
 if TYPE_CHECKING:
+    from seamark.dns.server import DnsServer, Pair
+    from seamark.nodes.running.hosting import Attach
     from seamark.proxy.userspace.engine import UserspaceEngine
 
 STOP_SECONDS = 5.0
@@ -72,6 +75,8 @@ class Daemon:
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns_addresses: list[tuple[str, int]] = []
         self.proxy: UserspaceEngine | None = None
+        self._dns: DnsServer | None = None
+        self._fabric_dns: list[Pair] = []  # sockets at which Pods that run ask for names
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
         self._tell: Callable[[], None] = lambda: None  # tells other processes what runs here, once it is up
@@ -164,10 +169,26 @@ class Daemon:
             authority=authority,
             supervisor=self.supervisor,
             metrics=self.metrics,
+            attach=self._attach(),
         )
         if shared and self.config.election.enabled:
             return [self._keep(control.election())]
         return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]
+
+    def _attach(self) -> Attach | None:
+        """How Pods that run reach this process; None if Pods are simulated."""
+        if self.config.pods.mode != "processes":
+            return None
+        from seamark.daemon.attaching import Attaching
+
+        async def answer(pairs: list[Pair]) -> None:
+            self._fabric_dns = pairs
+            if self._dns is not None and self._dns.listening.is_set():
+                await self._dns.answer_at(_copies(pairs))
+
+        listener = self.api.listener
+        assert listener is not None
+        return Attaching(self.config, self.informers, listener=listener, answer=answer)
 
     def _answer_names(self) -> Part:
         """The DNS server, which reads this cluster's state.  Its sockets are opened here, for its first start."""
@@ -185,6 +206,8 @@ class Daemon:
             dns = DnsServer(config, self.api.cluster("dns"), informers=self.informers, registry=self.metrics)
             async with dns.running(pairs):
                 await dns.synced()
+                self._dns = dns
+                await dns.answer_at(_copies(self._fabric_dns))
                 started()
                 await asyncio.Event().wait()
 
@@ -255,11 +278,12 @@ class Daemon:
     def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
         listener = self.api.listener
         assert listener is not None
-        address = self.config.api.advertise or bootstrap.advertised_address(self.config.api.host)
+        inside = gateways(self.config)
+        address = self.config.api.advertise or (*inside, bootstrap.advertised_address(self.config.api.host))[0]
         network = self.config.network
         services = [bootstrap.api_service(network, address, listener.address[1])]
         if self.config.profile == "full" and self.dns_addresses:
-            host, port = self.dns_addresses[0]
+            host, port = (inside[0], DNS_PORT) if inside else self.dns_addresses[0]
             services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
         own = partial(bootstrap.keep_own_services, cluster, services)
         return [
@@ -311,3 +335,8 @@ class Daemon:
             not_served=tuple(str(each) for each in self.proxy.problems.values()) if self.proxy is not None else (),
             log=self.config.log.file,
         )
+
+
+def _copies(pairs: list[Pair]) -> list[Pair]:
+    """The same sockets again: the server that is given them closes its own."""
+    return [(udp.dup(), tcp.dup()) for udp, tcp in pairs]

@@ -10,6 +10,8 @@ import os
 import secrets
 from collections.abc import Callable, Set
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
@@ -20,10 +22,15 @@ from seamark.config import Config
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
 from seamark.controllers.identity.controllers import add_identity
 from seamark.daemon.requirements import host_name
-from seamark.kinds.resource import NODES
+from seamark.kinds.resource import NODES, SERVICES
+from seamark.kinds.service.allocation import address_in
 from seamark.metrics import Registry
+from seamark.rules.objects.service import Service
 from seamark.runtime.manager import Manager
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once
+
+if TYPE_CHECKING:
+    from seamark.nodes.running.hosting import Attach, Hosting
 
 # The user name with which shared informers read.
 INFORMERS = "informers"
@@ -46,6 +53,7 @@ class Controlling:
         authority: Authority,
         supervisor: Supervisor,
         metrics: Registry,
+        attach: Attach | None = None,
     ) -> None:
         self._config = config
         self._components = components
@@ -53,6 +61,7 @@ class Controlling:
         self._authority = authority
         self._supervisor = supervisor
         self._metrics = metrics
+        self._attach = attach  # given if Pods run as processes
 
     def election(self) -> Part:
         """For servers that share a store: a part that runs the controllers while this server is the elected leader."""
@@ -131,8 +140,29 @@ class Controlling:
     def _add_nodes(self, manager: Manager) -> asyncio.Event | None:
         from seamark.nodes.simulated.simulation import add_nodes
 
-        simulation = add_nodes(manager, self._api.cluster("nodes"), self._config.nodes)
+        hosting = None if self._attach is None else self._hosting
+        simulation = add_nodes(manager, self._api.cluster("nodes"), self._config.nodes, hosting=hosting)
         return None if simulation is None else simulation.ready
+
+    def _hosting(self, manager: Manager) -> Hosting:
+        """What Pods that run need of this process."""
+        from seamark.nodes.running.hosting import Hosting
+
+        config = self._config
+        assert self._attach is not None
+        cluster = self._api.cluster("kubelets")
+        return Hosting(
+            cluster,
+            services=manager.informers.of(SERVICES, as_=Service),
+            events=manager.recorder(cluster, "kubelet"),
+            clock=manager.clock,
+            settings=config.pods,
+            nodes=config.nodes,
+            folder=Path(config.data_dir).absolute() / "pods",
+            domain=config.cluster_domain,
+            dns=[address_in(config.network.ranges[0], 10)],
+            attach=self._attach,
+        )
 
     async def _repair_ports(self) -> None:
         name = "portallocator-repair-controller"

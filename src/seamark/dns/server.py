@@ -199,6 +199,11 @@ class DnsServer:
                 await self.feed.complete.wait()
         except TimeoutError:
             log.warning("the cluster's state is not known yet: answering SERVFAIL until it is")
+        await self.answer_at(pairs)
+        self.listening.set()
+
+    async def answer_at(self, pairs: Sequence[Pair]) -> None:
+        """Answer on these sockets too."""
         config = self.config
         for udp, tcp in pairs:
             self._datagrams.append(UdpListener(udp, self.responder, self._later, failed=self._failed))
@@ -211,7 +216,6 @@ class DnsServer:
             )
             self._streams.append(stream)
             await stream.start(tcp)
-        self.listening.set()
 
     def _failed(self, error: OSError) -> None:
         if not self._failure.done():

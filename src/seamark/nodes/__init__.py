@@ -3,5 +3,6 @@
 - ``scheduling``: chooses a node for each Pod, as kube-scheduler does
 - ``simulated``: Nodes without machines, with kubelets that write the status of Pods without running anything
 - ``pod_conditions``: the conditions of a Pod, as both kinds of nodes report them (pure)
+- ``pod_writes``: how kubelets write the status of a Pod
 - ``running``: Pods as ordinary processes, each in a network of its own
 """

@@ -88,6 +88,21 @@ class Listener:
         bound = self._listening[0].getsockname()
         self.address = (bound[0], bound[1])
 
+    def add(self, bound: socket.socket) -> None:
+        """Listen at another address too: this socket is bound there, maybe in another network namespace."""
+        bound.listen(BACKLOG)
+        bound.setblocking(False)
+        self._set_up(bound)
+        self._listening.append(bound)
+        asyncio.get_running_loop().add_reader(bound, self._accept, bound)
+
+    def remove(self, bound: socket.socket) -> None:
+        """Listen no longer there; connections that came in stay."""
+        if bound in self._listening:
+            self._listening.remove(bound)
+            asyncio.get_running_loop().remove_reader(bound)
+            bound.close()
+
     def _set_up(self, listening: socket.socket) -> None:
         """Options that accepted connections inherit: send at once, and probe for clients that vanished."""
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -45,6 +45,14 @@ PARTS = {
     """),
     "job-controller": Rights("get | core | pods\npatch | batch | jobs/status"),
     "leader-election": Rights("create get update | coordination.k8s.io | leases", "leader-election-controller"),
+    "kubelets": Rights(
+        """
+        get | core | configmaps persistentvolumeclaims persistentvolumes pods secrets
+        create | core | serviceaccounts/token
+        create patch | core | events
+        """,
+        "seamark-kubelets",
+    ),
     "nodes": Rights(
         """
         create delete patch read | core | nodes

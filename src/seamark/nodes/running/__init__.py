@@ -1,9 +1,18 @@
 """Nodes that run Pods as ordinary processes, each Pod in a network of its own, without root and without containers.
 
 - ``machine``: the helper process in which namespaces, sockets and processes are created
+- ``network``: nodes and Pods as network namespaces, cables and routes
+- ``settings``: whether Pods run, and what images are
 - ``spec``: what a kubelet reads of a Pod
+- ``decisions``: which containers to start and to stop next, and when a Pod is over (pure)
+- ``pod_status``: the status of a Pod from the records of its containers (pure)
 - ``environment``: the variables and the command line of a container (pure)
 - ``images``: what an image name stands for on this machine
 - ``file_systems``: the plan of a container's file system
-- ``network``: nodes and Pods as network namespaces, cables and routes
+- ``volumes``: the volumes of a Pod as directories
+- ``network_files``: ``resolv.conf`` and ``hosts`` of a Pod (pure)
+- ``container_logs``: what a container writes, in files that are rotated
+- ``life``: carries out the decisions about one Pod
+- ``hosting``: what all nodes share: the machine, its network, images, and what Pods refer to
+- ``kubelet``: begins and ends the lives of Pods, and writes their status
 """

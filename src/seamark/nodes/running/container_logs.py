@@ -3,8 +3,8 @@
     2026-11-17T07:00:00.123456789Z stdout F the whole line
     2026-11-17T07:00:00.123456789Z stderr P the first part of a long line
 
-``0.log`` is the log of the first run, ``1.log`` of the second; when one grows too large it is moved to ``1.log.1`` and so
-on.
+``0.log`` is the log of the first run, ``1.log`` of the second; when one grows too large it is moved to ``1.log.1`` and
+so on.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ as a root file system, an OCI layout or archive on disk is unpacked once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -52,7 +53,7 @@ class Rule(msgspec.Struct, frozen=True):
 def parse(rules: Mapping[str, str] | Iterable[str]) -> tuple[Rule, ...]:
     """``PATTERN=WHAT`` each, or a table; raises ``ValueError`` for what cannot be meant."""
     pairs = rules.items() if isinstance(rules, Mapping) else [_split(each) for each in rules]
-    return tuple(Rule(pattern, place) for pattern, place in pairs)
+    return tuple(Rule(pattern, place if place == HOST else os.path.abspath(place)) for pattern, place in pairs)
 
 
 def _split(text: str) -> tuple[str, str]:

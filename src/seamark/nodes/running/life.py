@@ -12,9 +12,12 @@ import shutil
 import signal
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from uuid import uuid4
 
+from msgspec.structs import replace
+
+from seamark import errors
 from seamark.clock import Clock, doubling
 from seamark.nodes.running import decisions, file_systems
 from seamark.nodes.running.container_logs import Catching, LogFile
@@ -54,7 +57,9 @@ class Host(Protocol):
     async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
         """Files that every container of the Pod has: ``/etc/hosts`` and its like."""
 
-    def tell(self, pod: PodToRun, kind: str, reason: str, message: str, container: str = "") -> None:
+    def tell(
+        self, pod: PodToRun, kind: Literal["Normal", "Warning"], reason: str, message: str, container: str = ""
+    ) -> None:
         """Record an Event."""
 
 
@@ -137,6 +142,9 @@ class PodLife:
             return
         except Unmakeable as error:
             self._failed(container, "CreateContainerConfigError", f"{error}")
+            return
+        except errors.ApiError as error:  # the API server is away, or does not let us
+            self._failed(container, "CreateContainerConfigError", error.message)
             return
         except OSError as error:
             self._failed(container, "CreateContainerError", error.strerror or str(error))
@@ -225,7 +233,7 @@ class PodLife:
         self._tries.pop(name, None)
         booted = container.startup_probe is None
         begun = decisions.running(record, identity=identity, now=now, booted=booted, image_id=image.name)
-        self._put(name, begun)
+        self._put(name, replace(begun, ready=booted and container.readiness_probe is None))
         self._host.tell(self.pod, "Normal", "Started", "Container started", name)
         self._begin(f"watch {name} {number}", self._watch(container, process, streams, file))
 
@@ -266,8 +274,8 @@ class PodLife:
             await self._host.machine.signal(process.name, signal.SIGKILL)
             await asyncio.wait([process.ended])
 
-    async def close(self) -> None:
-        """Remove what is left of the Pod: processes, network, files."""
+    async def end(self) -> None:
+        """End its processes and its network; its logs stay."""
         for process in list(self._processes.values()):
             await self._host.machine.signal(process.name, signal.SIGKILL)
         for task in list(self._tasks.values()):
@@ -275,7 +283,12 @@ class PodLife:
                 task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         if self._connected and not self.pod.spec.host_network:
+            self._connected = False
             await self._host.network.remove_pod(self.pod.metadata.uid, self.pod.spec.node_name)
+
+    async def remove(self) -> None:
+        """End, and remove its files."""
+        await self.end()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
 

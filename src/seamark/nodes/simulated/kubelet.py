@@ -7,20 +7,18 @@ for a delay.
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
-from seamark import errors
-from seamark.access.cluster import Cluster, Receipt
+from seamark.access.cluster import Cluster
 from seamark.access.events import Reference
 from seamark.access.informer import Index, Informer
-from seamark.errors import Object
 from seamark.kinds.resource import PODS
+from seamark.nodes import pod_writes
 from seamark.nodes.simulated import orders, pod_life
 from seamark.nodes.simulated.orders import Orders
 from seamark.nodes.simulated.pod_life import Moments, PodAddresses, Rules, Step
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.rules.objects.pod import Pod, PodStatus
+from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
@@ -169,45 +167,11 @@ class Kubelets(Controller):
 
     async def _carry_out(self, pod: Pod, step: Step) -> str:
         """Write the step and return the Pod's new version; "" if the Pod was deleted or changed meanwhile."""
-        meta = pod.metadata
-        version = meta.resource_version
-        try:
-            if step.status != pod.status:
-                patch = {
-                    "metadata": {"uid": meta.uid, "resourceVersion": version},
-                    "status": difference(pod.status, step.status),
-                }
-                written = await self._cluster.patch(
-                    PODS,
-                    meta.name,
-                    patch,
-                    namespace=meta.namespace,
-                    subresource="status",
-                    field_manager="kubelet",
-                    as_=Receipt,
-                )
-                version = written.version
-            if step.remove:
-                await self._cluster.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
-        except (errors.NotFound, errors.Conflict):
-            # Deleted, or changed by another writer: when the informer shows that, the Pod is handled again.
-            return ""
-        for note in step.notes:
-            self._tell(pod, note.reason, note.message)
+        version = await pod_writes.write(self._cluster, pod, step.status, remove=step.remove)
+        if version:
+            for note in step.notes:
+                self._tell(pod, note.reason, note.message)
         return version
 
     def _tell(self, pod: Pod, reason: str, message: str) -> None:
         self._events.record(Reference.of(PODS, pod.metadata), "Warning", reason=reason, message=message)
-
-
-def difference(old: PodStatus, new: PodStatus) -> Object:
-    """The merge patch from one status to the other; fields that became empty are null."""
-    patch: dict[str, Any] = {}
-    for field, name in _FIELDS:
-        value = getattr(new, field)
-        if value != getattr(old, field):
-            patch[name] = value or None
-    return patch
-
-
-_FIELDS = tuple(zip(PodStatus.__struct_fields__, PodStatus.__struct_encode_fields__, strict=True))

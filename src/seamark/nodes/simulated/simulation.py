@@ -14,6 +14,7 @@ created, started) would cost more than the Pod itself.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from seamark.access.backoff import patiently
 from seamark.access.cluster import Cluster
@@ -27,6 +28,8 @@ from seamark.kinds.resource import (
     PODS,
 )
 from seamark.kinds.wellknown import NOT_READY_TAINT
+from seamark.nodes.running.hosting import Hosting
+from seamark.nodes.running.kubelet import RunningKubelets
 from seamark.nodes.scheduling.scheduler import Scheduler
 from seamark.nodes.simulated import registration
 from seamark.nodes.simulated.evictions import Evictions
@@ -47,8 +50,12 @@ from seamark.runtime.following import Derived
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
+MakeHosting = Callable[[Manager], Hosting]
 
-def add_nodes(manager: Manager, cluster: Cluster, settings: NodeSettings) -> Simulation | None:
+
+def add_nodes(
+    manager: Manager, cluster: Cluster, settings: NodeSettings, *, hosting: MakeHosting | None = None
+) -> Simulation | None:
     """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run."""
     if not settings.count:
 
@@ -57,13 +64,15 @@ def add_nodes(manager: Manager, cluster: Cluster, settings: NodeSettings) -> Sim
 
         manager.beside("removal of simulated nodes", dismiss)
         return None
-    return Simulation(manager, cluster, settings)
+    return Simulation(manager, cluster, settings, hosting)
 
 
 class Simulation(Derived):
     """The simulated nodes of one process.  ``ready`` is set once the Nodes are ready."""
 
-    def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
+    def __init__(
+        self, manager: Manager, cluster: Cluster, settings: NodeSettings, hosting: MakeHosting | None = None
+    ) -> None:
         super().__init__("simulated nodes")
         self.ready = asyncio.Event()
         self._cluster = cluster
@@ -77,7 +86,15 @@ class Simulation(Derived):
         events = manager.recorder(cluster, MANAGER)
         self.roster = Roster()
         self._registrations = Registrations(manager, cluster, settings)
-        self.kubelets = Kubelets(manager, cluster, pods=pods, roster=self.roster, settings=settings)
+        self._hosting = hosting(manager) if hosting is not None else None
+        self.kubelets: Kubelets | RunningKubelets
+        if self._hosting is None:
+            self.kubelets = Kubelets(manager, cluster, pods=pods, roster=self.roster, settings=settings)
+        else:
+            self.kubelets = RunningKubelets(
+                manager, cluster, pods=pods, roster=self.roster, hosting=self._hosting, settings=settings
+            )
+            manager.beside("machine", self._hosting.run)
         self._heartbeats = Heartbeats(manager, cluster, roster=self.roster, settings=settings)
         self.scheduler = Scheduler(
             manager,
@@ -118,6 +135,8 @@ class Simulation(Derived):
         )
 
     async def _register(self) -> None:
+        if self._hosting is not None:
+            await self._hosting.ready.wait()
         await patiently(
             lambda: registration.register(self._cluster, self._settings, now=self._clock.time()), clock=self._clock
         )

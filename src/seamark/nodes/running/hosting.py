@@ -1,0 +1,219 @@
+"""What the nodes of this machine have in common: the machine itself, its network, images, and what Pods refer to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.access.events import EventRecorder, Reference
+from seamark.access.informer import Informer
+from seamark.clock import Clock
+from seamark.kinds.resource import CONFIGMAPS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
+from seamark.nodes.running import images, network_files, volumes
+from seamark.nodes.running.environment import Around, Unmakeable, linked_services, secret_content
+from seamark.nodes.running.file_systems import Volume
+from seamark.nodes.running.images import HOST, Image, NoImage
+from seamark.nodes.running.machine.machine import Machine
+from seamark.nodes.running.network import Network, NodeNetwork
+from seamark.nodes.running.pod_status import Sandbox
+from seamark.nodes.running.settings import PodSettings
+from seamark.nodes.running.spec import PodToRun
+from seamark.nodes.running.volumes import Sources, TokenWanted
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.rules.objects.service import Service
+
+
+class Attach(Protocol):
+    """Connects the rest of Seamark to the machine, for as long as the context lasts."""
+
+    def fabric(self, machine: Machine, network: Network) -> AbstractAsyncContextManager[None]:
+        """The API server and DNS listen in the fabric."""
+
+    def node(self, machine: Machine, node: NodeNetwork) -> AbstractAsyncContextManager[None]:
+        """The proxy writes its rules into the node's network."""
+
+
+class Hosting:
+    """Nothing may be asked of it before it is ``ready``, while ``run`` runs."""
+
+    machine: Machine
+    network: Network
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        services: Informer[Service],
+        events: EventRecorder,
+        clock: Clock,
+        settings: PodSettings,
+        nodes: NodeSettings,
+        folder: Path,
+        domain: str,
+        dns: Sequence[str],
+        attach: Attach,
+    ) -> None:
+        self._cluster = cluster
+        self._services = services
+        self._events = events
+        self.clock = clock
+        self._rules = images.parse(settings.images)
+        self._nodes = nodes
+        self.folder = folder
+        self._domain = domain
+        self._dns = tuple(dns)
+        self._attach = attach
+        self._attached = AsyncExitStack()
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Start the machine, and stay until it is gone or this is cancelled; then every process of every Pod ends."""
+        self.machine = await Machine.start()
+        try:
+            self.network = await Network.create(self.machine, self._nodes.node_ranges)
+            try:
+                async with self._attached, self._attach.fabric(self.machine, self.network):
+                    self.ready.set()
+                    await self.machine.gone.wait()
+                    raise RuntimeError("the machine that Pods run on has ended")
+            finally:
+                self.network.close()
+        finally:
+            await self.machine.close()
+
+    async def add_node(self, node: NodeNetwork) -> None:
+        await self.network.add_node(node)
+        await self._attached.enter_async_context(self._attach.node(self.machine, node))
+
+    # --- what a Pod's life asks for ----------------------------------------------------------------
+
+    async def image(self, name: str) -> Image:
+        place = images.place_of(name, self._rules)
+        kind = images.kind_of(place)
+        if kind == HOST:
+            return Image(name, None)
+        if kind == "directory":
+            return Image(name, place)
+        raise NoImage("ErrImagePull", f"{place} is an OCI {kind}, which cannot be unpacked yet")
+
+    async def around(self, pod: PodToRun, sandbox: Sandbox) -> Around:
+        namespace = pod.metadata.namespace
+        wanted = {
+            CONFIGMAPS: [s.config_map_ref for c in _everyone(pod) for s in c.env_from if s.config_map_ref]
+            + [
+                v.value_from.config_map_key_ref
+                for c in _everyone(pod)
+                for v in c.env
+                if v.value_from and v.value_from.config_map_key_ref
+            ],
+            SECRETS: [s.secret_ref for c in _everyone(pod) for s in c.env_from if s.secret_ref]
+            + [
+                v.value_from.secret_key_ref
+                for c in _everyone(pod)
+                for v in c.env
+                if v.value_from and v.value_from.secret_key_ref
+            ],
+        }
+        found: dict[Resource, dict[str, Mapping[str, str]]] = {CONFIGMAPS: {}, SECRETS: {}}
+        for resource, refs in wanted.items():
+            for name in {ref.name for ref in refs}:
+                obj = await self._read(resource, name, namespace)
+                if obj is not None:
+                    data = obj.get("data") or {}
+                    found[resource][name] = secret_content(data) if resource is SECRETS else data
+        return Around(
+            found[CONFIGMAPS].get,
+            found[SECRETS].get,
+            sandbox.pod_ips,
+            sandbox.host_ips,
+            linked_services(namespace, self._services.objects(), links=pod.spec.enable_service_links),
+            {"cpu": self._nodes.cpu, "memory": self._nodes.memory, "ephemeral-storage": self._nodes.storage},
+        )
+
+    async def volumes(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> Mapping[str, str]:
+        namespace = pod.metadata.namespace
+
+        async def config_map(name: str) -> dict[str, Any] | None:
+            return await self._read(CONFIGMAPS, name, namespace)
+
+        async def secret(name: str) -> dict[str, Any] | None:
+            return await self._read(SECRETS, name, namespace)
+
+        async def token(wanted: TokenWanted) -> str:
+            return await self._token(pod, wanted)
+
+        async def claim(name: str) -> str:
+            path = self.folder / "claims" / namespace / name
+            path.mkdir(parents=True, exist_ok=True)
+            return str(path)
+
+        around = await self.around(pod, sandbox)
+        return await volumes.prepare(pod, folder, around, Sources(config_map, secret, token, claim))
+
+    async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
+        texts = {"/etc/resolv.conf": self._resolver(pod).text(), "/etc/hostname": pod.host_name + "\n"}
+        if not pod.spec.host_network:
+            texts["/etc/hosts"] = network_files.hosts(pod, sandbox.pod_ips, domain=self._domain)
+        found = []
+        for path, text in texts.items():
+            file = folder / path.rpartition("/")[2]
+            file.write_text(text)
+            found.append(Volume(str(file), path))
+        return found
+
+    def _resolver(self, pod: PodToRun) -> network_files.Resolver:
+        try:
+            host = network_files.read_resolver(Path("/etc/resolv.conf").read_text())
+        except OSError:
+            host = network_files.Resolver()
+        # The machine's own name servers cannot be reached from the Pods' network, its search domains are of no use.
+        return network_files.resolver(
+            pod, cluster=self._dns, domain=self._domain, host=network_files.Resolver(host.nameservers)
+        )
+
+    def tell(
+        self, pod: PodToRun, kind: Literal["Normal", "Warning"], reason: str, message: str, container: str = ""
+    ) -> None:
+        about = Reference.of(PODS, pod.metadata)
+        if container:
+            about = msgspec.structs.replace(about, field_path=f"spec.containers{{{container}}}")
+        self._events.record(about, kind, reason=reason, message=message)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def _read(self, resource: Resource, name: str, namespace: str) -> dict[str, Any] | None:
+        try:
+            return await self._cluster.get(resource, name, namespace=namespace)
+        except errors.NotFound:
+            return None
+
+    async def _token(self, pod: PodToRun, wanted: TokenWanted) -> str:
+        meta = pod.metadata
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {
+                "audiences": [wanted.audience] if wanted.audience else [],
+                "expirationSeconds": wanted.seconds,
+                "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid},
+            },
+        }
+        account = pod.spec.service_account_name or "default"
+        try:
+            answer = await self._cluster.create(
+                SERVICE_ACCOUNTS, request, namespace=meta.namespace, name=account, subresource="token"
+            )
+        except errors.NotFound as error:
+            raise Unmakeable(f"failed to fetch token: {error}") from error
+        return str(answer["status"]["token"])
+
+
+def _everyone(pod: PodToRun) -> Sequence[Any]:
+    return (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers)

@@ -1,0 +1,186 @@
+"""The kubelets of nodes whose Pods run: they begin and end the lives of Pods, and write their status."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from seamark import errors
+from seamark.access.cluster import Cluster
+from seamark.access.informer import Index, Informer
+from seamark.kinds.resource import PODS
+from seamark.kinds.values import times
+from seamark.nodes import pod_writes
+from seamark.nodes.running import decisions
+from seamark.nodes.running.decisions import Ended, Record
+from seamark.nodes.running.hosting import Hosting
+from seamark.nodes.running.life import PodLife
+from seamark.nodes.running.network import NodeNetwork
+from seamark.nodes.running.pod_status import Sandbox, status_of
+from seamark.nodes.running.spec import PodToRun
+from seamark.nodes.simulated.kubelet import RETRY, node_of
+from seamark.nodes.simulated.roster import Member, Roster
+from seamark.nodes.simulated.settings import NodeSettings
+from seamark.rules.objects.pod import ContainerStatus, Pod
+from seamark.runtime.controller import Again, Controller
+from seamark.runtime.manager import Manager
+from seamark.runtime.queue import Key
+
+LOST = 137
+
+
+class RunningKubelets(Controller):
+    """All kubelets of this process whose Pods run."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        cluster: Cluster,
+        *,
+        pods: Informer[Pod],
+        roster: Roster,
+        hosting: Hosting,
+        settings: NodeSettings,
+    ) -> None:
+        super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
+        self._cluster = cluster
+        self._pods = self.watch(pods, self._changed)
+        self._on_node: Index[Pod] = pods.index("node", node_of)
+        self._roster = roster
+        self._hosting = hosting
+        self._clock = manager.clock
+        self._back_off = settings.crash_backoff
+        self._lives: dict[str, PodLife] = {}  # by the Pod's uid
+        self._uids: dict[Key, str] = {}  # of the Pods that have lives
+        self._nodes: set[str] = set()  # those that have a network
+
+    def reset(self) -> None:
+        """Lives go on: they are found again by the uids of their Pods."""
+
+    # --- following ---------------------------------------------------------------------------------
+
+    def _changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is not None and pod.spec.node_name and self._roster.get(pod.spec.node_name) is not None:
+            self.queue.add(key)
+
+    def node_changed(self, member: Member, *, new: bool) -> None:
+        for pod in self._on_node.objects(member.name):
+            self.queue.add(pod.metadata.key)
+
+    # --- one Pod -----------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> None:
+        pod = self._pods.by_key(key)
+        await self._bury(key, pod)
+        if pod is None:
+            return
+        member = self._roster.get(pod.spec.node_name)
+        if member is None or not member.running:
+            return
+        uid = pod.metadata.uid
+        if pod.finished:
+            if (ended := self._lives.get(uid)) is not None:
+                await ended.end()
+            member.addresses.release(uid)
+            if pod.terminating and pod.metadata.deletion_grace_period_seconds != 0:
+                await pod_writes.write(self._cluster, pod, pod.status, remove=True)
+            return
+        life = self._lives.get(uid) or await self._begin(pod, member)
+        if life is None:
+            return
+        await self._step(pod, life)
+
+    async def _step(self, pod: Pod, life: PodLife) -> None:
+        now = self._clock.time()
+        decision = decisions.decide(
+            life.pod.spec,
+            life.records,
+            now=now,
+            accepted=life.sandbox.accepted,
+            terminating=pod.terminating,
+            back_off=self._back_off,
+        )
+        again = life.carry_out(decision, deadline=_deadline(pod))
+        status = status_of(pod, life.pod.spec, life.records, life.sandbox, decision, now=now)
+        remove = bool(decision.over) and pod.terminating and pod.metadata.deletion_grace_period_seconds != 0
+        if decision.over:
+            await life.end()
+        await pod_writes.write(self._cluster, pod, status, remove=remove)
+        if again is not None:
+            raise Again(again - self._clock.time())
+
+    async def _begin(self, pod: Pod, member: Member) -> PodLife | None:
+        """Take on a Pod: read all of it, give it addresses, and remember what its status says of earlier runs."""
+        await self._connect(member)
+        meta = pod.metadata
+        try:
+            whole = await self._cluster.get(PODS, meta.name, namespace=meta.namespace, as_=PodToRun)
+        except errors.NotFound:
+            return None
+        if whole.metadata.uid != meta.uid:
+            return None
+        if pod.spec.host_network:
+            addresses: tuple[str, ...] | None = member.host_ips
+        else:
+            if pod.status.pod_ips:
+                member.addresses.adopt(meta.uid, [each.ip for each in pod.status.pod_ips])
+            addresses = member.addresses.take(meta.uid)
+        if addresses is None:
+            self._hosting.tell(whole, "Warning", "FailedCreatePodSandBox", "no address is free in the node's Pod range")
+            raise Again(10.0)
+        now = self._clock.time()
+        accepted = times.parse(pod.status.start_time) if pod.status.start_time else now
+        sandbox = Sandbox(accepted, member.host_ips, addresses)
+        folder = self._hosting.folder / "pods" / meta.uid
+        life = PodLife(whole, sandbox, self._hosting, folder, lambda: self.queue.add(meta.key))
+        statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        life.records = {each.name: _recovered(each, now) for each in statuses}
+        self._lives[meta.uid] = life
+        self._uids[meta.key] = meta.uid
+        return life
+
+    async def _connect(self, member: Member) -> None:
+        if member.name not in self._nodes:
+            self._nodes.add(member.name)
+            await self._hosting.add_node(NodeNetwork(member.name, member.host_ips, tuple(member.pod_cidrs)))
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    async def _bury(self, key: Key, pod: Pod | None) -> None:
+        """End the lives of Pods of this name that are gone."""
+        uid = self._uids.get(key)
+        if uid is not None and (pod is None or pod.metadata.uid != uid):
+            del self._uids[key]
+            if (life := self._lives.pop(uid, None)) is not None:
+                member = self._roster.get(life.pod.spec.node_name)
+                if member is not None:
+                    member.addresses.release(uid)
+                await life.remove()
+
+
+def _deadline(pod: Pod) -> float | None:
+    """When the containers of a deleted Pod must have ended."""
+    return times.parse(pod.metadata.deletion_timestamp) if pod.metadata.deletion_timestamp else None
+
+
+def _recovered(status: ContainerStatus, now: float) -> Record:
+    """What an earlier process wrote about a container.  If it ran, it ended with that process."""
+    how = status.state.terminated or status.last_state.terminated
+    ended = None
+    if how is not None:
+        finished = times.parse(how.finished_at) if how.finished_at else now
+        started = times.parse(how.started_at) if how.started_at else finished
+        ended = Ended(how.exit_code, started, finished, how.reason, how.message, how.signal, how.container_id)
+    record = Record(
+        "ended" if status.state.terminated is not None else "waiting",
+        ended=ended,
+        identity=status.container_id,
+        restarts=status.restart_count,
+        crashes=status.restart_count,
+    )
+    if status.state.running is not None:
+        started = times.parse(status.state.running.started_at) if status.state.running.started_at else now
+        words = "The container could not be located when the pod was started again"
+        lost = Ended(LOST, started, now, "ContainerStatusUnknown", words, identity=status.container_id)
+        record = replace(record, state="ended", ended=lost, before=ended)
+    return record

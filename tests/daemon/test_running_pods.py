@@ -1,0 +1,128 @@
+"""Pods that run, in a whole daemon: processes, addresses, DNS and Services of a real kernel."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from seamark.config import settled
+from seamark.daemon import EVERYTHING, Daemon
+from seamark.kinds.resource import PODS, SERVICES
+from seamark.nodes.running.machine.machine import Machine, NoMachine
+from seamark.rules.objects.pod import Pod
+
+SERVER = """
+import os, socket
+listening = socket.create_server(("", 8080))
+print("serving", flush=True)
+while True:
+    client, _ = listening.accept()
+    client.sendall(os.environ["HOSTNAME"].encode() + b"\\n")
+    client.close()
+"""
+CLIENT = """
+import socket, sys
+seen = set()
+while len(seen) < 2:
+    with socket.create_connection(("web", 80), timeout=10) as connection:
+        seen.add(connection.makefile().read().strip())
+print(*sorted(seen))
+"""
+
+
+@pytest.fixture
+async def daemon(tmp_path):
+    try:
+        await (await Machine.start()).close()
+    except NoMachine as error:
+        pytest.skip(str(error))
+    said = {
+        "data_dir": str(tmp_path),
+        "ephemeral": True,
+        "api": {"port": 0},
+        "dns": {"listen": ["127.0.0.1:0"]},
+        "userspace": {"enabled": False},
+        "nodes": {"count": 2},
+        "pods": {"mode": "processes", "images": ["runs-here=host"]},
+    }
+    async with Daemon(settled(said), EVERYTHING).running() as made:
+        yield made
+
+
+@asynccontextmanager
+async def watching(daemon, name):
+    cluster = daemon.api.cluster("apiserver")
+    listing = await cluster.list(PODS, namespace="default", fields=f"metadata.name={name}", as_=Pod)
+    changes = cluster.watch(PODS, since=listing.version, namespace="default", fields=f"metadata.name={name}", as_=Pod)
+    yield listing.items, changes
+
+
+async def until(daemon, name, so):
+    """The Pod, once it is so; None for a Pod that is gone."""
+    async with watching(daemon, name) as (known, changes):
+        for pod in known or [None]:
+            if so(pod):
+                return pod
+        async for change in changes:
+            if change.type != "BOOKMARK" and so(None if change.type == "DELETED" else change.object):
+                return change.object
+    raise AssertionError("the watch ended")
+
+
+def pod(name, script, *, labels=None, **spec):
+    container = {"name": "main", "image": "runs-here", "command": ["/usr/bin/env", "python3", "-c", script]}
+    return {
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec},
+    }
+
+
+def log_of(daemon, made):
+    lines = (daemon.data_dir / "pods/pods" / made.metadata.uid / "logs/main/0.log").read_text().splitlines()
+    return [line.split(" ", 3)[3] for line in lines]
+
+
+async def test_a_service_of_pods_that_run(daemon):
+    """Two servers behind a Service, found by its name through cluster DNS, balanced by the kernel."""
+    cluster = daemon.api.cluster("apiserver")
+    service = {
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+    await cluster.create(SERVICES, service, namespace="default")
+    for name in ("web-1", "web-2"):
+        await cluster.create(PODS, pod(name, SERVER, labels={"app": "web"}), namespace="default")
+    for name in ("web-1", "web-2"):
+        made = await until(daemon, name, lambda found: found is not None and found.ready)
+        assert made.status.phase == "Running"
+    await cluster.create(PODS, pod("client", CLIENT, restartPolicy="OnFailure"), namespace="default")
+    done = await until(daemon, "client", lambda found: found is not None and found.finished)
+    assert done.status.phase == "Succeeded"
+    assert log_of(daemon, done)[-1] == "web-1 web-2"
+
+
+async def test_a_pod_that_fails_and_one_without_an_image(daemon):
+    cluster = daemon.api.cluster("apiserver")
+    await cluster.create(PODS, pod("fails", "raise SystemExit(3)", restartPolicy="Never"), namespace="default")
+    failed = await until(daemon, "fails", lambda found: found is not None and found.finished)
+    (status,) = failed.status.container_statuses
+    assert (failed.status.phase, status.state.terminated.exit_code) == ("Failed", 3)
+    unknown = pod("unknown", "")
+    unknown["spec"]["containers"][0]["image"] = "nowhere"
+    await cluster.create(PODS, unknown, namespace="default")
+    waiting = await until(daemon, "unknown", lambda f: f is not None and _waits(f) == "ErrImagePull")
+    assert "--image 'nowhere=" in waiting.status.container_statuses[0].state.waiting.message
+
+
+def _waits(found):
+    states = [each.state.waiting for each in found.status.container_statuses]
+    return states[0].reason if states and states[0] is not None else ""
+
+
+async def test_a_deleted_pod_is_ended_and_gone(daemon):
+    cluster = daemon.api.cluster("apiserver")
+    await cluster.create(PODS, pod("web", SERVER), namespace="default")
+    await until(daemon, "web", lambda found: found is not None and found.ready)
+    await cluster.delete(PODS, "web", namespace="default")
+    await until(daemon, "web", lambda found: found is None)
