@@ -3,9 +3,14 @@
 A file is a header and then the objects of the cluster, as YAML documents.  The header says
 
 - ``about``: what is wrong, in words
-- ``ask``: what is asked about, ``service NAMESPACE/NAME``; with ``from`` (and ``port``), connections to it from there
+- ``ask``: what is asked about, ``service NAMESPACE/NAME``, or ``name NAMESPACE/NAME`` for a DNS name that a Pod there
+  looks up; with ``from`` (and ``port``), connections to a Service from there
+- ``offline: yes``: the objects are manifests that are not applied yet
+- ``now``: what time it is, if it matters
 - ``cause``: the reason code to be named first, or ``healthy`` with the ``ready`` addresses
 - ``says``: words the cause's sentence contains; ``notes``: words among its further facts
+- ``never``: words that nothing in the report may contain
+- ``advises``: words that the fix contains
 - ``fix``: what is so once the proposed commands were run: the ``ready`` addresses, of another ``service`` if named,
   offered on ``port``
 - ``then``: what happens after the controllers have settled
@@ -26,12 +31,15 @@ import msgspec
 import yaml
 
 from seamark.access.cluster import Cluster
+from seamark.cli.asking.names import report_on
 from seamark.clock import Clock
 from seamark.kinds import resource
 from seamark.kinds.resource import Resource
+from seamark.why.explain import explain
 from seamark.why.explain_way import parse_place
 from seamark.why.look import look_at_service, look_at_way
 from seamark.why.offline import _Loader as Loader
+from seamark.why.offline import world_of
 from seamark.why.report import Report
 
 HERE = Path(__file__).parent / "catalogue"
@@ -58,6 +66,10 @@ class Case(msgspec.Struct):
     then: list[dict[str, Any]] = []
     controllers: Any = True
     live: Any = True
+    offline: bool = False
+    now: str = ""
+    never: list[str] = []
+    advises: list[str] = []
     client: str = msgspec.field(name="from", default="")
     port: int | None = None
 
@@ -68,14 +80,23 @@ class Case(msgspec.Struct):
 
     @property
     def on_a_server(self) -> bool:
-        return self.live is True
+        return self.live is True and not self.offline and not self.now and self.ask.startswith("service ")
 
 
 async def look(cluster: Cluster, case: Case, *, clock: Clock) -> Report:
     """The report that the case asks for."""
+    if case.ask.startswith("name "):
+        namespace, name = case.key
+        return await report_on(cluster, name, namespace, "cluster.local", clock=clock)
     if case.client:
         return await look_at_way(cluster, case.key, parse_place(case.client), case.port, clock=clock)
     return await look_at_service(cluster, case.key, clock=clock)
+
+
+def look_offline(case: Case) -> Report:
+    """The report on manifests."""
+    documents = [(case.name, copy.deepcopy(each)) for each in case.objects]
+    return explain(world_of(documents, namespace=case.key[0]), case.key)
 
 
 def load(path: Path, namespaces: dict[str, str] | None = None) -> Case:

@@ -11,6 +11,8 @@ Nothing here reads or writes a cluster.  Reading order:
 - ``slices``: the EndpointSlices of a Service, kept Pod by Pod; its plan is what the controller writes
 - ``mirroring``: EndpointSlices for Endpoints that a user wrote by hand
 - ``probing``: health checks of hand-made endpoints: what annotations ask for, and what follows from results
+- ``container_probes``: what can be said about a probe of a container that is not ready
+- ``isolation``: which connections NetworkPolicies let through
 - ``placement``: on which nodes a Pod may run
 - ``routing``: where a connection to a Service goes, seen from one node
 """

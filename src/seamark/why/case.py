@@ -18,8 +18,11 @@ from seamark.rules.objects import endpoints as rules_endpoints
 from seamark.rules.objects.node import Node
 from seamark.rules.slices import objects as slice_objects
 from seamark.rules.slices.state import SlicesState
+from seamark.why import evidence
 from seamark.why.checks.near import NearMiss, near_misses
-from seamark.why.checks.pods import Trouble, trouble
+from seamark.why.checks.patient import Patient, Trouble
+from seamark.why.checks.pods import trouble
+from seamark.why.evidence import Field, Search
 from seamark.why.views import Endpoints, EndpointSlice, Key, Pod, Service
 from seamark.why.world import World
 
@@ -43,6 +46,12 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.trouble is None and self.listed_ready
 
 
+def patient(world: World, pod: Pod) -> Patient:
+    """A Pod with what the world knows of it."""
+    events = world.events_by_object.get(("Pod", *pod.key), ())
+    return Patient(pod, world.node_of(pod), world.now, tuple(events))
+
+
 class Case:
     """What the checks read."""
 
@@ -62,6 +71,14 @@ class Case:
     def name(self) -> str:
         return self.service.metadata.name
 
+    def seen(self, *paths: str) -> tuple[Field, ...]:
+        """Fields of the Service, as evidence."""
+        return evidence.of(self.service, *paths)
+
+    def pods_found(self) -> Search:
+        """How many Pods the selector matches, as evidence."""
+        return evidence.search(self.world, "Pod", self.namespace, labels=self.service.spec.selector or {})
+
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         return tuple(self._candidate(pod) for pod in self.world.pods_of(self.service))
@@ -70,7 +87,7 @@ class Case:
         node = self.world.node_of(pod)
         verdict = judge(self.service, pod, node)
         serves = verdict.standing is Standing.READY and Reason.PUBLISHED_ANYWAY not in verdict.reasons
-        return Candidate(pod, node, verdict, None if serves else trouble(pod, node, self.world.now))
+        return Candidate(pod, node, verdict, None if serves else trouble(patient(self.world, pod)))
 
     @cached_property
     def near_misses(self) -> list[NearMiss]:

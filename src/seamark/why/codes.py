@@ -50,6 +50,7 @@ class Code(Enum):
         "the namespace is being deleted, nothing new is made in it",
     )
     SERVICE_TERMINATING = "ServiceTerminating", Family.OBJECT, "the Service is being deleted and waits for a finalizer"
+    MANIFEST_REFUSED = "ManifestRefused", Family.OBJECT, "the API server would refuse a manifest"
     # --- ExternalName
     EXTERNAL_NAME_IS_ADDRESS = (
         "ExternalNameIsAddress",
@@ -175,6 +176,16 @@ class Code(Enum):
         Family.HAND_MADE,
         "Endpoints and their mirrored EndpointSlices disagree",
     )
+    ENDPOINT_IS_CLUSTER_IP = (
+        "EndpointIsClusterIP",
+        Family.HAND_MADE,
+        "a hand-made endpoint is the cluster IP of a Service, not of a server",
+    )
+    FOREIGN_SLICE = (
+        "ForeignSlice",
+        Family.HAND_MADE,
+        "a hand-made EndpointSlice beside the controller's sends part of the traffic elsewhere",
+    )
     PROBE_INVALID = (
         "ProbeInvalid",
         Family.HAND_MADE,
@@ -202,6 +213,11 @@ class Code(Enum):
     POD_TERMINATING = "PodTerminating", Family.PODS, "the Pod is being deleted"
     POD_UNSCHEDULABLE = "PodUnschedulable", Family.PODS, "no node can take the Pod"
     POD_SCHEDULING_GATED = "PodSchedulingGated", Family.PODS, "the Pod waits for a scheduling gate"
+    SCHEDULER_MISSING = (
+        "SchedulerMissing",
+        Family.PODS,
+        "the Pod waits for a scheduler of another name, which has said nothing",
+    )
     POD_NOT_SCHEDULED = "PodNotScheduled", Family.PODS, "the Pod has no node yet"
     NODE_MISSING = "NodeMissing", Family.PODS, "the Pod's node does not exist"
     NODE_NOT_READY = "NodeNotReady", Family.PODS, "the Pod's node is not ready"
@@ -217,12 +233,34 @@ class Code(Enum):
     CONTAINER_OUT_OF_MEMORY = "ContainerOutOfMemory", Family.PODS, "a container is killed for using too much memory"
     CONTAINER_CRASHING = "ContainerCrashing", Family.PODS, "a container starts and ends again and again"
     CONTAINER_ENDED = "ContainerEnded", Family.PODS, "a container has ended while others run"
+    SIDECAR_NOT_STARTED = (
+        "SidecarNotStarted",
+        Family.PODS,
+        "a sidecar among the init containers has not started, so the others wait",
+    )
+    VOLUME_NOT_MOUNTED = "VolumeNotMounted", Family.PODS, "a volume of the Pod cannot be mounted, as an Event says"
+    POD_NETWORK_FAILED = (
+        "PodNetworkFailed",
+        Family.PODS,
+        "the Pod's sandbox or network cannot be set up, as an Event says",
+    )
+    LIVENESS_PROBE_FAILING = (
+        "LivenessProbeFailing",
+        Family.PODS,
+        "a container is killed because its liveness probe fails, as an Event says",
+    )
     STARTUP_PROBE_FAILING = "StartupProbeFailing", Family.PODS, "a container's startup probe has not succeeded"
     READINESS_PROBE_FAILING = "ReadinessProbeFailing", Family.PODS, "a container's readiness probe fails"
+    PROBE_PENDING = "ProbePending", Family.PODS, "a probe may not have been asked yet, or not often enough to fail"
     READINESS_GATE_NOT_MET = "ReadinessGateNotMet", Family.PODS, "a readiness gate's condition is not True"
     POD_STARTING = "PodStarting", Family.PODS, "the Pod is being started"
     POD_HAS_NO_ADDRESS = "PodHasNoAddress", Family.PODS, "the Pod has no address yet"
     POD_NOT_REPORTED = "PodNotReported", Family.PODS, "the kubelet has not reported whether the Pod is ready"
+    POD_STATUS_STUCK = (
+        "PodStatusStuck",
+        Family.PODS,
+        "the Pod is not ready although all of its containers are",
+    )
     POD_NOT_READY = "PodNotReady", Family.PODS, "the Pod is not ready"
     PUBLISHED_NOT_READY = (
         "PublishedNotReady",
@@ -237,6 +275,11 @@ class Code(Enum):
         "TargetPortNotDeclared",
         Family.PORTS,
         "containers declare ports, but not the one it sends to",
+    )
+    SELECTOR_TAKES_OTHERS = (
+        "SelectorTakesOthers",
+        Family.PORTS,
+        "the selector also takes Pods of another workload, which do not declare the port that the others do",
     )
     # --- what the controllers wrote
     CONTROLLER_NOT_RUNNING = "ControllerNotRunning", Family.BOOKKEEPING, "no controller keeps the endpoints current"
@@ -288,6 +331,42 @@ class Code(Enum):
     )
     PORT_NOT_OFFERED = "PortNotOffered", Family.REACH, "the Service has no such port as was asked about"
     NOT_EXPOSED = "NotExposed", Family.REACH, "nothing leads to the Service from outside the cluster"
+    POLICY_CLOSES_PORT = (
+        "PolicyClosesPort",
+        Family.REACH,
+        "NetworkPolicies let nothing in on a port it sends to",
+    )
+    POLICY_KEEPS_OUT = (
+        "PolicyKeepsOut",
+        Family.REACH,
+        "NetworkPolicies keep out the client that was asked about",
+    )
+    POLICY_KEEPS_IN = (
+        "PolicyKeepsIn",
+        Family.REACH,
+        "NetworkPolicies do not let the client out to it",
+    )
+    POLICY_CLOSES_DNS = "PolicyClosesDNS", Family.REACH, "NetworkPolicies do not let the client ask DNS"
+    LOAD_BALANCER_PENDING = (
+        "LoadBalancerPending",
+        Family.REACH,
+        "no load balancer has given the Service an address",
+    )
+    INGRESS_PORT_MISSING = (
+        "IngressPortMissing",
+        Family.REACH,
+        "an Ingress sends to a port that the Service does not have",
+    )
+    INGRESS_SERVICE_MISSING = (
+        "IngressServiceMissing",
+        Family.REACH,
+        "an Ingress sends to a Service that does not exist, and this one may be meant",
+    )
+    INGRESS_CLASS_MISSING = (
+        "IngressClassMissing",
+        Family.REACH,
+        "an Ingress that leads to it names an IngressClass that does not exist",
+    )
     # --- hints
     HINTS_NODES_INCOMPLETE = "HintsNodesIncomplete", Family.HINTS, "topology hints are off: nodes lack a zone or CPUs"
     HINTS_ONE_ZONE = "HintsOneZone", Family.HINTS, "topology hints are off: the nodes are in one zone"

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from seamark.rules.membership import Reason, Standing
 from seamark.rules.objects.service import ServicePort
+from seamark.why import evidence
 from seamark.why.case import Candidate, Case, listed, pairs, plural
 from seamark.why.checks import (
+    exposing,
     external,
     handmade,
     members,
     names,
+    policies,
     porting,
     reaching,
+    refused,
     selecting,
     standing,
     traffic,
@@ -37,6 +41,9 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     names.findings,
     traffic.findings,
     reaching.findings,
+    exposing.findings,
+    policies.findings,
+    refused.findings,
 )
 
 
@@ -61,6 +68,18 @@ def unhealthy(world: World) -> Iterator[tuple[Key, Report]]:
         found = findings(case)
         if health_of(found) is not Health.HEALTHY:
             yield key, _report(case, found)
+    for key in missing(world):
+        yield key, _no_service(world, key)
+
+
+def missing(world: World) -> list[Key]:
+    """The Services that Ingresses send to and that do not exist."""
+    wanted = {
+        (ingress.metadata.namespace, backend.name)
+        for ingress in world.seen.ingresses or ()
+        for _, backend in ingress.backends()
+    }
+    return sorted(wanted - world.services.keys())
 
 
 def _report(case: Case, found: tuple[Finding, ...]) -> Report:
@@ -200,7 +219,15 @@ def _no_service(world: World, key: Key) -> Report:
     namespace, name = key
     others = sorted(where for where, other in world.services if other == name and where != namespace)
     alike = sorted(other for where, other in world.services if where == namespace and misspelt(other, name) is not None)
+    leading = [
+        (path, ingress)
+        for ingress in world.ingresses_by_namespace.get(namespace, ())
+        for path, backend in ingress.backends()
+        if backend.name == name
+    ]
     cause = f"There is no Service {name} in namespace {namespace}"
+    if leading:
+        cause += f", to which Ingress {listed(sorted({each.metadata.name for _, each in leading}))} sends"
     fix = Fix("Make it, or check the name and the namespace (-n).")
     if alike:
         cause += f"; there is {listed(alike)}"
@@ -208,6 +235,13 @@ def _no_service(world: World, key: Key) -> Report:
     elif others:
         cause += f", but in {listed(others)}"
         fix = Fix(f"Ask with -n {others[0]}; Pods of other namespaces reach it as {name}.{others[0]}.", certain=False)
-    missing = Finding(Code.SERVICE_NOT_FOUND, Severity.ERROR, f"{cause}.", fix)
+    seen: tuple[evidence.Evidence, ...] = (
+        evidence.search(world, "Service", namespace, name=name),
+        *(evidence.search(world, "Service", namespace, name=other) for other in alike),
+        evidence.search(world, "Service", "", name=name),
+        *evidence.each(world.services[where, name] for where in others),
+        *(field for path, ingress in leading for field in evidence.of(ingress, path)),
+    )
+    missing = Finding(Code.SERVICE_NOT_FOUND, Severity.ERROR, f"{cause}.", fix, seen)
     notes = tuple(str(each) for each in world.seen.refused)
     return Report(f"service/{name}", namespace, "does not exist", Health.BROKEN, (missing,), notes=notes)

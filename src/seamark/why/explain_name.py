@@ -10,12 +10,15 @@ from itertools import groupby
 
 import msgspec
 
-from seamark.why.case import listed
+from seamark.why import evidence
+from seamark.why.case import listed, plural
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
+from seamark.why.evidence import Asked, Evidence
 from seamark.why.finding import Finding, Fix, Severity
 from seamark.why.report import Health, Report, Table
 from seamark.why.views import Key, Service
+from seamark.why.world import World
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -28,20 +31,33 @@ class Step(msgspec.Struct, frozen=True):
     records: tuple[str, ...] = ()
 
 
-def services_meant(asked: str, namespace: str, zone: str) -> list[Key]:
-    """The Services a name may mean to a Pod of that namespace, the likeliest first."""
-    bare = asked.rstrip(".")
-    bare = bare.removesuffix(f".{zone}").removesuffix(".svc")
-    labels = [label for label in bare.split(".") if not label.startswith("_")]
-    match labels:
+class Question(msgspec.Struct, frozen=True):
+    """What a name may mean: a Service, and within it an endpoint (``web-0``) or a port (``_http._tcp``)."""
+
+    service: Key
+    host: str = ""
+    port: str = ""
+
+
+def questions(asked: str, namespace: str, zone: str) -> list[Question]:
+    """What a name may mean to a Pod of that namespace, the likeliest first."""
+    bare = asked.rstrip(".").lower()
+    labels = bare.removesuffix(f".{zone}").removesuffix(".svc").split(".")
+    port = ".".join(label for label in labels if label.startswith("_"))
+    match [label for label in labels if not label.startswith("_")]:
         case [name]:
-            return [(namespace, name)]
+            return [Question((namespace, name), port=port)]
         case [first, second]:
             # web.shop is the Service web of shop; web-0.web the Pod web-0 of the headless Service web.
-            return [(second, first), (namespace, second)]
-        case [_, name, where]:
-            return [(where, name)]
+            return [Question((second, first), port=port), Question((namespace, second), first, port)]
+        case [host, name, where]:
+            return [Question((where, name), host, port)]
     return []
+
+
+def services_meant(asked: str, namespace: str, zone: str) -> list[Key]:
+    """The Services a name may mean to a Pod of that namespace, the likeliest first."""
+    return [each.service for each in questions(asked, namespace, zone)]
 
 
 def explain_name(
@@ -52,8 +68,9 @@ def explain_name(
     zone: str,
     services: Iterable[Service],
     behind: Report | None,
+    world: World | None = None,
 ) -> Report:
-    """The report on a name; ``behind`` is the report on the Service that the name leads to, if there is one."""
+    """The report on a name; ``behind`` is the report on the Service it leads to, ``world`` what that was made from."""
     table = Table(("NAME", "TYPE", "RESULT", "WHY"), tuple(_rows(steps)))
     found = [record.split()[-1] for step in steps for record in step.records if step.result == "found"]
     subject = f"dns/{asked}"
@@ -63,7 +80,9 @@ def explain_name(
             notes = (f"the name is found, but {behind.subject} in namespace {behind.namespace}: {behind.state}",)
         state = f"found: {listed(found, 4)}"
         return Report(subject, namespace, state, Health.HEALTHY, tables=(table,), ready=tuple(found), notes=notes)
-    missing = _missing(asked, namespace, zone, {service.key: service for service in services}, behind)
+    known = {service.key: service for service in services}
+    looked = tuple(Asked(f"{step.name} {step.type}", step.result) for step in steps)
+    missing = _missing(asked, namespace, zone, known, behind, world, looked)
     # The Service behind the name has to be repaired, so its findings follow.
     more = behind.findings[1:] if behind is not None and not behind.healthy else ()
     return Report(subject, namespace, "not found", Health.BROKEN, (missing, *more), tables=(table,))
@@ -79,32 +98,150 @@ def _rows(steps: Iterable[Step]) -> Iterator[tuple[str, ...]]:
         yield step.name, ",".join(each.type for each in same), step.result, why
 
 
-def _missing(asked: str, namespace: str, zone: str, services: dict[Key, Service], behind: Report | None) -> Finding:
-    meant = services_meant(asked, namespace, zone)
-    there = next((key for key in meant if key in services), None)
+def _missing(
+    asked: str,
+    namespace: str,
+    zone: str,
+    services: dict[Key, Service],
+    behind: Report | None,
+    world: World | None,
+    looked: tuple[Evidence, ...],
+) -> Finding:
+    meant = questions(asked, namespace, zone)
+    there = next((each for each in meant if each.service in services), None)
     if there is not None:
-        headless = services[there].spec.cluster_ip == "None"
-        why = "it is headless and has no ready endpoint" if headless else "it has no such record"
-        cause = f"{asked} is Service {there[1]} of namespace {there[0]}, and DNS answers NXDOMAIN: {why}"
-        if behind is not None and behind.cause is not None:
-            return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}. {behind.cause.cause}", behind.cause.fix)
-        return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}.", Fix("Ask for a record it has."))
-    elsewhere = sorted(key for key in services if any(key[1] == name for _, name in meant))
+        return _of_service(asked, there, services[there.service], behind, world, looked)
+    names = [each.service for each in meant]
+    elsewhere = sorted(key for key in services if any(key[1] == name for _, name in names))
     alike = sorted(
-        key for key in services if any(key[0] == where and misspelt(key[1], name) is not None for where, name in meant)
+        key for key in services if any(key[0] == where and misspelt(key[1], name) is not None for where, name in names)
     )
     cause = f"No name on the search path of a Pod in namespace {namespace} leads anywhere for {asked}"
     if alike:
         name = alike[0][1] if alike[0][0] == namespace else f"{alike[0][1]}.{alike[0][0]}"
-        return _guess(f"{cause}; there is a Service {alike[0][1]} in namespace {alike[0][0]}.", name)
+        seen = (*looked, *evidence.of(services[alike[0]], "metadata.name"))
+        return _guess(f"{cause}; there is a Service {alike[0][1]} in namespace {alike[0][0]}.", name, seen)
     if elsewhere:
         where, name = elsewhere[0]
         others = listed(other for other, _ in elsewhere)
-        return _guess(f"{cause}; Service {name} is in namespace {others}.", f"{name}.{where}")
-    return Finding(
-        Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}.", Fix("Make the Service, or check the name and the namespace.")
+        seen = (*looked, *evidence.each((services[key] for key in elsewhere), "metadata.namespace"))
+        return _guess(f"{cause}; Service {name} is in namespace {others}.", f"{name}.{where}", seen)
+    fix = Fix("Make the Service, or check the name and the namespace.")
+    return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}.", fix, looked)
+
+
+def _guess(cause: str, name: str, seen: tuple[Evidence, ...]) -> Finding:
+    fix = Fix(f"If that is meant, ask for {name}.", certain=False)
+    return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, cause, fix, seen)
+
+
+# --- a name within a Service -----------------------------------------------------------------------
+
+
+def _of_service(
+    asked: str,
+    question: Question,
+    service: Service,
+    behind: Report | None,
+    world: World | None,
+    looked: tuple[Evidence, ...],
+) -> Finding:
+    namespace, name = question.service
+    cause = f"{asked} is Service {name} of namespace {namespace}, and DNS answers NXDOMAIN"
+    seen = (*looked, *evidence.of(service, "spec.clusterIP", "spec.ports", "spec.type"))
+    if question.port and (told := _no_port(question, service)) is not None:
+        fix = Fix(f"Ask for {told[1]}." if told[1] else "Give the Service's port that name.", certain=False)
+        return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}: {told[0]}.", fix, seen)
+    hosts = _hosts(world, question.service) if question.host and world is not None else {}
+    if world is not None and hosts and question.host not in hosts:
+        return _no_host(asked, question, world, hosts, seen)
+    nothing = behind is not None and not behind.ready and service.headless
+    why = ": it is headless and has no ready endpoint" if nothing else ""
+    if behind is not None and behind.cause is not None:
+        return Finding(
+            Code.NAME_NOT_FOUND,
+            Severity.ERROR,
+            f"{cause}{why}. {behind.cause.cause}",
+            behind.cause.fix,
+            (*seen, *behind.cause.evidence),
+        )
+    why = why or ": it has no such record"
+    return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}{why}.", Fix("Ask for a record it has."), seen)
+
+
+def _no_port(question: Question, service: Service) -> tuple[str, str] | None:
+    """What is wrong with the port of an SRV name, and the name to ask for instead; None if it is right."""
+    have = [f"_{port.name}._{port.protocol.lower()}" for port in service.spec.ports if port.name]
+    if question.port in have:
+        return None
+    namespace, name = question.service
+    close = [each for each in have if misspelt(each, question.port) is not None]
+    better = close[0] if close else have[0] if len(have) == 1 else ""
+    ask = f"{better}.{name}.{namespace}.svc" if better else listed(have)
+    if not have:
+        return "its ports have no names, and only named ports have SRV records", ""
+    return f"it has no port {question.port}; its ports are {listed(have, 6)}", ask
+
+
+def _hosts(world: World, key: Key) -> dict[str, str]:
+    """The names that its endpoints have in DNS, each with an address: the hostname, or the address with dashes."""
+    found: dict[str, str] = {}
+    for each in world.slices_of(key):
+        for endpoint in each.endpoints or ():
+            for address in endpoint.addresses if endpoint.ready else ():
+                found[endpoint.hostname or address.replace(".", "-").replace(":", "-")] = address
+    return found
+
+
+def _no_host(
+    asked: str, question: Question, world: World, hosts: dict[str, str], seen: tuple[Evidence, ...]
+) -> Finding:
+    """The Service has endpoints, but none of the name that was asked for."""
+    namespace, name = question.service
+    pod = world.pods.get((namespace, question.host))
+    shown = sorted(hosts)
+    cause = (
+        f"{asked} is not found: Service {name} of namespace {namespace} has {plural(len(hosts), 'ready endpoint')},"
+        f" but none called {question.host}; {'it is' if len(hosts) == 1 else 'they are'} called"
+        f" {listed(f'{each}.{name}' for each in shown)}"
     )
-
-
-def _guess(cause: str, name: str) -> Finding:
-    return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, cause, Fix(f"If that is meant, ask for {name}.", certain=False))
+    seen = (*seen, *evidence.each(world.slices_of(question.service), "endpoints"))
+    fix = Fix(f"Ask for {shown[0]}.{name}.", certain=False)
+    if pod is None:
+        close = [each for each in shown if misspelt(each, question.host) is not None]
+        if close:
+            fix = Fix(f"If {close[0]} is meant, ask for {close[0]}.{name}.", certain=False)
+        seen = (*seen, evidence.search(world, "Pod", namespace, name=question.host))
+        return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}.", fix, seen)
+    seen = (*seen, *evidence.of(pod, "spec.hostname", "spec.subdomain", "status.podIPs"))
+    host, subdomain = pod.spec.hostname, pod.spec.subdomain
+    own = next((each for each, address in hosts.items() if address in pod.ips), "")
+    if not subdomain or not host:
+        lacks = " and no ".join(w for w, value in (("hostname", host), ("subdomain", subdomain)) if not value)
+        cause += f". Pod {question.host} has no {lacks} in its spec, so it has no name of its own"
+        better = f"ask for {own}.{name}" if own else "ask for its address"
+        fix = Fix(
+            f"Give the Pod hostname {question.host} and subdomain {name} (a StatefulSet whose serviceName is {name}"
+            f" does so), and ask again; or {better}.",
+            certain=False,
+        )
+    elif subdomain != name:
+        cause += f". Pod {question.host} has the subdomain {subdomain}, so its name is {host}.{subdomain}"
+        there = (namespace, subdomain) in world.services
+        seen = (*seen, evidence.search(world, "Service", namespace, name=subdomain))
+        fix = (
+            Fix(f"Ask for {host}.{subdomain}.", certain=False)
+            if there
+            else Fix(
+                f"Make the headless Service {subdomain} that the Pod names (a StatefulSet's serviceName cannot be"
+                f" changed), and ask for {host}.{subdomain}.",
+                certain=False,
+            )
+        )
+    elif host != question.host:
+        cause += f". Pod {question.host} has the hostname {host}"
+        fix = Fix(f"Ask for {host}.{name}.", certain=False)
+    else:
+        cause += f". Pod {question.host} is not among them"
+        fix = Fix(f"See `why pod/{question.host}`: it says why the Service does not list it as ready.", certain=False)
+    return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, f"{cause}.", fix, seen)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from seamark.why.case import Case, listed, pairs, plural
+from seamark.why import evidence
+from seamark.why.case import Case, listed, pairs, patient, plural
 from seamark.why.checks import porting
 from seamark.why.checks.near import misspelt, near_miss
 from seamark.why.checks.pods import trouble
@@ -32,10 +33,12 @@ def explain_pod(world: World, key: Key) -> Report:
         if mine.verdict.unresolved:
             found += porting.findings(case)
     taken = [row for row in rows if row[1] != _NOT_SELECTED]
-    wrong = trouble(pod, world.node_of(pod), world.now)
+    wrong = trouble(patient(world, pod))
     if wrong is not None:
         look = (wrong.look,) if wrong.look is not None else ()
-        found.append(Finding(wrong.code, Severity.ERROR, f"Pod {key[1]}: {wrong.detail}.", Fix(wrong.fix, (), look)))
+        fix = Fix(wrong.fix, wrong.commands, look, certain=not wrong.commands)
+        seen: tuple[evidence.Evidence, ...] = (*evidence.of(pod, "metadata.name"), *wrong.evidence)
+        found.append(Finding(wrong.code, Severity.ERROR, f"Pod {key[1]}: {wrong.detail}.", fix, seen))
     if not taken:
         found.append(_unselected(world, pod))
     ordered = ranked(found)
@@ -93,7 +96,12 @@ def _unselected(world: World, pod: Pod) -> Finding:
     else:
         fix = Fix("Make a Service that selects it, or give it the labels of one.", certain=False)
         cause = f"No Service in namespace {namespace} selects Pod {name} (labels: {labels}), or comes close to it."
-    return Finding(Code.POD_NOT_SELECTED, Severity.ERROR, cause, fix)
+    seen: tuple[evidence.Evidence, ...] = (
+        *evidence.of(pod, "metadata.labels"),
+        evidence.search(world, "Service", namespace),
+        *evidence.each((world.services[namespace, other] for other in close), "spec.selector"),
+    )
+    return Finding(Code.POD_NOT_SELECTED, Severity.ERROR, cause, fix, seen)
 
 
 def _no_pod(world: World, key: Key) -> Report:
@@ -105,5 +113,9 @@ def _no_pod(world: World, key: Key) -> Report:
     if alike or owned:
         cause += f"; there is {listed(alike or owned)}"
         fix = Fix(f"If {(alike or owned)[0]} is meant, use that name.", certain=False)
-    missing = Finding(Code.POD_NOT_FOUND, Severity.ERROR, f"{cause}.", fix)
+    seen: tuple[evidence.Evidence, ...] = (
+        evidence.search(world, "Pod", namespace, name=name),
+        evidence.search(world, "Pod", namespace),
+    )
+    missing = Finding(Code.POD_NOT_FOUND, Severity.ERROR, f"{cause}.", fix, seen)
     return Report(f"pod/{name}", namespace, "does not exist", Health.BROKEN, (missing,))

@@ -16,12 +16,14 @@ from seamark.rules.routing.decision import Decision, Origin, decide
 from seamark.rules.routing.model import Backend, Frontend, Ignored, Kind, Reason, Route, ServiceRoutes
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
 from seamark.rules.routing.table import RouteTable
+from seamark.why import evidence
 from seamark.why.case import Case, listed, plural
+from seamark.why.checks import policies
 from seamark.why.codes import Code
 from seamark.why.explain import explain, findings
 from seamark.why.finding import Finding, Fix, Severity, merge_patch, ranked
 from seamark.why.report import EndpointRow, Report, Table, Way, health_of
-from seamark.why.views import Key
+from seamark.why.views import Key, Pod
 from seamark.why.world import World
 
 ENDPOINTS_SHOWN = 10  # of each way; programs get all of them
@@ -60,6 +62,7 @@ class Client(msgspec.Struct, frozen=True):
     name: str  # for people
     node: str = ""
     address: str = ""
+    pod: Pod | None = None
 
     @property
     def who(self) -> str:
@@ -77,7 +80,11 @@ def explain_way(world: World, key: Key, client: Client, port: int | None = None)
     tables = [(node, _routes(case, node)) for node in nodes]
     ways = _ways(client, tables)
     asked = [way for way in ways if port in (None, way.port)]
-    own = [*_about_ports(case, client, ways, port), *_about_ways(case, client, asked)]
+    own = [
+        *_about_ports(case, client, ways, port),
+        *_about_ways(case, client, asked),
+        *policies.for_client(case, client.pod, client.address, client.who, port),
+    ]
     # What was found about this client is nearer to the question than the same about all clients.
     told = {finding.code for finding in own}
     found = ranked([*own, *(each for each in findings(case) if each.code not in told)])
@@ -184,6 +191,7 @@ def _about_ports(case: Case, client: Client, ways: Sequence[Way], port: int | No
                 (merge_patch("service", case.key, {"spec": {"type": "NodePort"}}),),
                 certain=False,
             ),
+            case.seen("spec.type", "spec.ports", "spec.externalIPs", "status.loadBalancer.ingress"),
         )
     elif port is not None and not any(way.port == port for way in ways):
         offered = sorted({way.port for way in ways})
@@ -194,6 +202,7 @@ def _about_ports(case: Case, client: Client, ways: Sequence[Way], port: int | No
             f"Nothing answers on port {port} from there{_mistaken(meant, port)}; its ports are"
             f" {listed(map(str, offered), 6) or 'none'}.",
             Fix(f"Connect to {_better(meant, client) or listed(map(str, offered), 6) or 'another Service'}."),
+            (evidence.Asked(f"port {port} from {client.name}"), *case.seen("spec.ports", "spec.type")),
         )
 
 
@@ -228,6 +237,7 @@ def _about_ways(case: Case, client: Client, ways: Sequence[Way]) -> Iterator[Fin
                 (merge_patch("service", case.key, {"spec": {"loadBalancerSourceRanges": ranges}}),),
                 certain=False,
             ),
+            (evidence.Asked(f"from {client.who} ({client.address})"), *_seen(case)),
             weight=len(blocked),
         )
     for code, policy, inside in (
@@ -249,9 +259,27 @@ def _about_ways(case: Case, client: Client, ways: Sequence[Way]) -> Iterator[Fin
                 "Run one of its Pods there, or let traffic leave the node:",
                 (merge_patch("service", case.key, {"spec": {policy: "Cluster"}}),),
             ),
+            (
+                evidence.Asked(f"from {client.who} on {', '.join(nodes)}"),
+                *_seen(case),
+                *evidence.each(case.slices, "endpoints"),
+            ),
             weight=len(dropped),
             facts=tuple(_elsewhere(dropped)),
         )
+
+
+def _seen(case: Case) -> tuple[evidence.Field, ...]:
+    """What of the Service decides where connections go."""
+    return case.seen(
+        "spec.ports",
+        "spec.clusterIP",
+        "spec.externalIPs",
+        "spec.internalTrafficPolicy",
+        "spec.externalTrafficPolicy",
+        "spec.loadBalancerSourceRanges",
+        "status.loadBalancer.ingress",
+    )
 
 
 def _elsewhere(dropped: Iterable[Way]) -> Iterator[str]:

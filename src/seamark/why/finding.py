@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from seamark.why.codes import Code, weight
+from seamark.why.evidence import Evidence
 from seamark.why.views import Key
 
 
@@ -58,12 +59,13 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """``weight`` is how many Pods, addresses or objects it concerns."""
+    """``evidence`` is what the cause was seen by; ``weight`` is how many Pods, addresses or objects it concerns."""
 
     code: Code
     severity: Severity
     cause: str
     fix: Fix
+    evidence: tuple[Evidence, ...]
     weight: int = 1
     facts: tuple[str, ...] = ()
 

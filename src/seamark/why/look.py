@@ -20,7 +20,7 @@ from seamark.why.codes import Code, Family
 from seamark.why.explain import explain, unhealthy
 from seamark.why.explain_pod import explain_pod
 from seamark.why.explain_way import Client, Place, explain_way
-from seamark.why.observe import CannotLook, observe, observe_pod, observe_service
+from seamark.why.observe import CannotLook, observe, observe_namespace, observe_pod, observe_service
 from seamark.why.render import worst_first
 from seamark.why.report import Report
 from seamark.why.views import Key, Pod
@@ -46,11 +46,18 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 async def look_at_service(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:
-    report = explain(await observe_service(cluster, key, clock=clock), key)
+    return (await look_behind(cluster, key, clock=clock))[1]
+
+
+async def look_behind(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> tuple[World, Report]:
+    """The report on a Service, and the world that it was made from."""
+    world = await observe_service(cluster, key, clock=clock)
+    report = explain(world, key)
     if unsettled(report):
         await clock.sleep(PATIENCE)
-        report = explain(await observe_service(cluster, key, clock=clock), key)
-    return report
+        world = await observe_service(cluster, key, clock=clock)
+        report = explain(world, key)
+    return world, report
 
 
 async def look_at_way(
@@ -77,7 +84,8 @@ async def _client(cluster: Cluster, world: World, key: Key, place: Place) -> Cli
         raise CannotLook(f"Pod {place.name} is not on a node yet, so no proxy would get its connections")
     # A Pod with the node's network is to a proxy what the node itself is.
     origin: Origin = "node" if pod.spec.host_network else "pod"
-    return Client(origin, f"Pod {place.name}", pod.spec.node_name, pod.ips[0] if pod.ips else "")
+    await observe_namespace(cluster, world, namespace)
+    return Client(origin, f"Pod {place.name}", pod.spec.node_name, pod.ips[0] if pod.ips else "", pod)
 
 
 async def look_at_pod(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:

@@ -21,7 +21,10 @@ from seamark.kinds.resource import (
     ENDPOINT_SLICES,
     ENDPOINTS,
     EVENTS,
+    INGRESS_CLASSES,
+    INGRESSES,
     NAMESPACES,
+    NETWORK_POLICIES,
     NODES,
     PODS,
     REPLICA_SETS,
@@ -40,11 +43,23 @@ from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, NOT_SERVED
 from seamark.why.case import Case, pairs
 from seamark.why.checks import probed
 from seamark.why.checks.external import in_cluster_target
-from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
+from seamark.why.views import (
+    AnyWorkload,
+    Endpoints,
+    EndpointSlice,
+    Event,
+    Ingress,
+    IngressClass,
+    Key,
+    NetworkPolicy,
+    Pod,
+    Service,
+)
 from seamark.why.world import LeftOut, Refused, Seen, World
 
 T = TypeVar("T")
 
+_BALANCER_FAILED = "SyncLoadBalancerFailed"  # the reason of a cloud's Events
 WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
 
 
@@ -98,12 +113,13 @@ class _Reader:
             raise CannotLook(f"cannot get namespace {name}: {error.message}") from error
 
     async def complaints(self, services: Iterable[Service], namespace: str) -> Sequence[Event] | None:
-        """Events of proxies that could not serve a port of one of these Services."""
+        """Events of proxies and clouds that could not serve a port or an address of one of these Services."""
         reasons = [
             reason
             for reason, concerned in (
                 (NOT_SERVED, any(service.node_ports or service.is_load_balancer for service in services)),
                 (HEALTH_CHECK_NOT_SERVED, any(service.spec.health_check_node_port for service in services)),
+                (_BALANCER_FAILED, any(s.is_load_balancer and not s.ingress_addresses for s in services)),
             )
             if concerned
         ]
@@ -120,17 +136,23 @@ class _Reader:
         return found if known else None
 
 
-async def observe(cluster: Cluster, namespace: str, *, clock: Clock) -> World:
-    """Everything in a namespace (``""``: in all of them), each list read once."""
+async def observe(cluster: Cluster, namespace: str, *, clock: Clock, only: Key | None = None) -> World:
+    """Everything in a namespace (``""``: in all of them), each list read once; for one Service if ``only`` names it."""
     reader = _Reader(cluster)
     namespaces = await reader.namespace(namespace)
-    services, pods, nodes, endpoints, slices, cidrs = await asyncio.gather(
-        reader.required(SERVICES, Service, namespace),
-        reader.required(PODS, Pod, namespace),
-        reader.optional(NODES, Node),
-        reader.optional(ENDPOINTS, Endpoints, namespace),
-        reader.optional(ENDPOINT_SLICES, EndpointSlice, namespace),
-        reader.optional(SERVICE_CIDRS, ServiceCIDR),
+    (services, pods, nodes, endpoints, slices, cidrs), (ingresses, policies) = await asyncio.gather(
+        asyncio.gather(
+            reader.required(SERVICES, Service, namespace),
+            reader.required(PODS, Pod, namespace),
+            reader.optional(NODES, Node),
+            reader.optional(ENDPOINTS, Endpoints, namespace),
+            reader.optional(ENDPOINT_SLICES, EndpointSlice, namespace),
+            reader.optional(SERVICE_CIDRS, ServiceCIDR),
+        ),
+        asyncio.gather(
+            reader.optional(INGRESSES, Ingress, namespace),
+            reader.optional(NETWORK_POLICIES, NetworkPolicy, namespace),
+        ),
     )
     world = World(
         Seen(
@@ -140,55 +162,86 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Clock) -> World:
             endpoints=endpoints,
             slices=slices,
             cidrs=cidrs,
+            ingresses=ingresses,
+            ingress_classes=await reader.optional(INGRESS_CLASSES, IngressClass) if ingresses else None,
+            policies=policies,
             namespaces=namespaces,
             namespace=namespace,
             now=clock.time(),
         )
     )
-    # Workloads matter only where a Service has no Pods.
-    if any(service.managed and not world.pods_of(service) for service in services):
-        world.learn(workloads=await reader.workloads(namespace))
-    world.learn(events=await reader.complaints(services, namespace), refused=tuple(reader.refused))
+    world.learn(events=await reader.complaints(services, namespace))
+    await _learn_more(reader, world, services if only is None else [s for s in services if s.key == only])
+    world.learn(refused=tuple(reader.refused))
     return world
 
 
 async def observe_service(cluster: Cluster, key: Key, *, clock: Clock) -> World:
     """The namespace of a Service, and what else its report needs."""
     namespace, name = key
-    reader = _Reader(cluster)
-    world = await observe(cluster, namespace, clock=clock)
-    service = world.services.get(key)
-    if service is None:
-        namesakes = await reader.optional(SERVICES, Service, fields=f"metadata.name={name}")
-        world.add_services(namesakes or ())
-    else:
-        await _learn_more(reader, world, service)
-    world.learn(refused=(*world.seen.refused, *reader.refused))
+    world = await observe(cluster, namespace, clock=clock, only=key)
+    if key not in world.services:
+        reader = _Reader(cluster)
+        world.add_services(await reader.optional(SERVICES, Service, fields=f"metadata.name={name}") or ())
+        world.learn(refused=(*world.seen.refused, *reader.refused))
     return world
 
 
-async def _learn_more(reader: _Reader, world: World, service: Service) -> None:
-    """Read what only a Service in this state needs: Pods elsewhere, Events about its Pods, the target of an alias."""
-    namespace = service.metadata.namespace
-    case = Case(world, service)
-    if service.managed and not case.candidates:
-        # Pods of other namespaces are only a hint, so the report can go without them.
-        found = await reader.optional(PODS, Pod, labels=pairs(service.spec.selector))
-        world.learn(elsewhere=[pod for pod in found or () if pod.metadata.namespace != namespace])
-        others = sorted({pod.metadata.namespace for pod in world.seen.elsewhere})[:5]
-        await _also(reader, world, others)
-    elif not service.managed and not service.external and not case.slices and case.endpoints is None:
-        await _misplaced(reader, world, service)
-    elif any(not each.would_serve for each in case.candidates):
-        events = await reader.optional(EVENTS, Event, namespace, fields="involvedObject.kind=Pod,type=Warning")
+async def _learn_more(reader: _Reader, world: World, services: Sequence[Service]) -> None:
+    """Read what only Services in some states need: Pods elsewhere, workloads, Events, the targets of aliases.
+
+    It is the same for one Service and for all of them, so that each has one cause, whichever way it is asked about.
+    """
+    cases = [Case(world, service) for service in services]
+    empty = [case for case in cases if case.service.managed and not case.candidates]
+    if empty:
+        await _learn_workloads(reader, world)
+        await _learn_elsewhere(reader, world, empty)
+    if any(not each.would_serve for case in cases for each in case.candidates) or _close(empty):
+        await _learn_events(reader, world, "involvedObject.kind=Pod,type=Warning")
+    bare = [case for case in cases if not case.service.managed and not case.service.external]
+    for case in bare:
+        if not case.slices and case.endpoints is None:
+            await _misplaced(reader, world, case.service)
+    if any(probed.probed(case) for case in bare):
+        await _learn_events(reader, world, f"reason={probing.UNHEALTHY}", f"reason={probing.INVALID}")
+    targets = {target for case in cases if case.service.external and (target := in_cluster_target(case.service))}
+    await _also(reader, world, sorted({namespace for namespace, _ in targets}))
+
+
+def _close(empty: Sequence[Case]) -> bool:
+    """Whether a selector almost matches Pods that are not ready: Events may say why."""
+    return any(not pod.ready for case in empty for miss in case.near_misses for pod in miss.shape.pods)
+
+
+async def _learn_workloads(reader: _Reader, world: World) -> None:
+    """Workloads matter only where a Service has no Pods; where one has made none, its Events may say why."""
+    namespace = world.seen.namespace
+    workloads = await reader.workloads(namespace)
+    world.learn(workloads=workloads)
+    if any(each.wanted != 0 and not each.status.replicas for each in workloads or ()):
+        await _learn_events(reader, world, "reason=FailedCreate")
+
+
+async def _learn_elsewhere(reader: _Reader, world: World, empty: Sequence[Case]) -> None:
+    """Pods of other namespaces that these selectors match are only a hint, so the report can go without them."""
+    namespace = world.seen.namespace
+    if not namespace:
+        return
+    selectors = [case.service.spec.selector or {} for case in empty]
+    # Several Services share one list of all Pods.
+    labels = pairs(selectors[0]) if len(selectors) == 1 else ""
+    found = [
+        pod for pod in await reader.optional(PODS, Pod, labels=labels) or () if pod.metadata.namespace != namespace
+    ]
+    world.learn(elsewhere=[pod for pod in found if any(s.items() <= pod.metadata.labels.items() for s in selectors)])
+    await _also(reader, world, sorted({pod.metadata.namespace for pod in world.seen.elsewhere})[:5])
+
+
+async def _learn_events(reader: _Reader, world: World, *selectors: str) -> None:
+    for fields in selectors:
+        events = await reader.optional(EVENTS, Event, world.seen.namespace, fields=fields)
         world.learn(events=[*(world.seen.events or ()), *(events or ())])
-    elif not service.managed and probed.probed(case):
-        failed = await reader.optional(EVENTS, Event, namespace, fields=f"reason={probing.UNHEALTHY}")
-        invalid = await reader.optional(EVENTS, Event, namespace, fields=f"reason={probing.INVALID}")
-        world.learn(events=[*(world.seen.events or ()), *(failed or ()), *(invalid or ())])
-    target = in_cluster_target(service) if service.external else None
-    if target is not None and target[0] != namespace:
-        await _also(reader, world, [target[0]])
 
 
 async def observe_services(cluster: Cluster) -> Sequence[Service]:
@@ -200,8 +253,25 @@ async def observe_pod(cluster: Cluster, key: Key, *, clock: Clock) -> World:
     return await observe(cluster, key[0], clock=clock)
 
 
+async def observe_namespace(cluster: Cluster, world: World, namespace: str) -> None:
+    """Add the labels and the NetworkPolicies of another namespace, that of a client."""
+    reader = _Reader(cluster)
+    if namespace == world.seen.namespace:
+        return
+    world.learn(
+        namespaces=[*(world.seen.namespaces or ()), *(await reader.namespace(namespace) or ())],
+        policies=[
+            *(world.seen.policies or ()),
+            *(await reader.optional(NETWORK_POLICIES, NetworkPolicy, namespace) or ()),
+        ],
+        refused=(*world.seen.refused, *reader.refused),
+    )
+
+
 async def _misplaced(reader: _Reader, world: World, service: Service) -> None:
     """Read Endpoints and slices that may have been written for it in another namespace."""
+    if not world.seen.namespace:
+        return  # everything was read
     name = service.metadata.name
     slices = await reader.optional(ENDPOINT_SLICES, EndpointSlice, labels=f"{SERVICE_NAME_LABEL}={name}")
     endpoints = await reader.optional(ENDPOINTS, Endpoints, fields=f"metadata.name={name}")
@@ -217,7 +287,10 @@ async def _misplaced(reader: _Reader, world: World, service: Service) -> None:
 
 async def _also(reader: _Reader, world: World, namespaces: Sequence[str]) -> None:
     """Read the Services of other namespaces."""
+    read = world.seen.namespace
     for namespace in namespaces:
+        if not read or namespace in (read, *world.seen.also):
+            continue
         found = await reader.optional(SERVICES, Service, namespace)
         if found is not None:
             world.add_services(found)

@@ -17,14 +17,23 @@ import yaml
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
-from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Pod, Service
+from seamark.why.views import (
+    AnyWorkload,
+    Endpoints,
+    EndpointSlice,
+    Ingress,
+    IngressClass,
+    NetworkPolicy,
+    Pod,
+    Service,
+)
 from seamark.why.world import Seen, World
 
 T = TypeVar("T")
 Document = dict[str, Any]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-_CLUSTER_SCOPED = frozenset(("Node", "Namespace", "ServiceCIDR"))
+_CLUSTER_SCOPED = frozenset(("Node", "Namespace", "ServiceCIDR", "IngressClass"))
 _NODE = "a-node"
 
 
@@ -106,7 +115,10 @@ def _pruned(value: Any) -> Any:
 
 def world_of(found: Iterable[tuple[str, Document]], *, namespace: str = "default") -> World:
     """The cluster that these objects would make; objects without a namespace go into the given one."""
+    from seamark.why.validation import mistakes  # it loads the rules of every kind
+
     by_kind: dict[str, list[tuple[str, Document]]] = {}
+    found = list(found)
     for source, document in found:
         meta = document.setdefault("metadata", {})
         if isinstance(meta, dict) and document["kind"] not in _CLUSTER_SCOPED:
@@ -130,6 +142,10 @@ def world_of(found: Iterable[tuple[str, Document]], *, namespace: str = "default
             workloads=[workload for workload, _ in workloads],
             cidrs=_all(by_kind, "ServiceCIDR", ServiceCIDR) or None,
             namespaces=_all(by_kind, "Namespace", Namespace) or None,
+            ingresses=_all(by_kind, "Ingress", Ingress),
+            ingress_classes=_all(by_kind, "IngressClass", IngressClass) or None,
+            policies=_all(by_kind, "NetworkPolicy", NetworkPolicy),
+            mistakes=mistakes(document for _, document in found),
             hypothetical=True,
         )
     )
@@ -186,7 +202,9 @@ def _made(workload: AnyWorkload, document: Document, number: int) -> Pod:
         spec |= {"hostname": f"{workload.metadata.name}-0", "subdomain": workload.spec.service_name}
     labels = workload.spec.template.metadata.labels
     name = f"{workload.metadata.name} ({workload.kind})"
-    made = {"kind": "Pod", "metadata": {"name": name, "namespace": workload.metadata.namespace, "labels": labels}}
+    owner = {"kind": workload.kind, "name": workload.metadata.name, "controller": True}
+    meta = {"name": name, "namespace": workload.metadata.namespace, "labels": labels, "ownerReferences": [owner]}
+    made = {"kind": "Pod", "metadata": meta}
     return _converted("", {**made, "spec": _placed(spec), "status": _healthy(number)}, Pod)
 
 

@@ -115,6 +115,7 @@ def _finding(found: Finding, kubectl: Sequence[str] = ()) -> dict[str, Any]:
             "look": [command.text(kubectl) for command in found.fix.look],
             "certain": found.fix.certain,
         },
+        "evidence": [msgspec.to_builtins(each) for each in found.evidence],
         "weight": found.weight,
         "facts": list(found.facts),
     }

@@ -1,15 +1,18 @@
 """Objects as ``why`` reads them: the shared views, with what only a diagnosis needs added.
 
-Added are the writers of an object (``managedFields``), the probes of containers, workloads of any kind, and Events.
+Added are the writers of an object (``managedFields``), the probes of containers, workloads of any kind, Events and
+Ingresses.
 The functions of :mod:`seamark.rules` take these views, too.  Nothing here is ever written back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from seamark.kinds.wellknown import ENDPOINTS_MANAGED_BY_LABEL
-from seamark.rules.objects import endpoints, endpointslice, metadata, pod, service
+from seamark.rules.objects import endpoints, endpointslice, metadata, networkpolicy, pod, service
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.metadata import ObjectReference, View
 
@@ -56,6 +59,14 @@ class Probe(View, frozen=True):
     tcp_socket: Socket | None = None
     grpc: Socket | None = None
     exec: ExecAction | None = None
+    initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    failure_threshold: int = 3
+
+    @property
+    def port(self) -> int | str | None:
+        """The port it asks; None for a command."""
+        return next((each.port for each in (self.http_get, self.tcp_socket, self.grpc) if each), None)
 
     def __str__(self) -> str:
         if self.http_get is not None:
@@ -72,6 +83,7 @@ class Probe(View, frozen=True):
 class Container(pod.Container, frozen=True):
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
+    liveness_probe: Probe | None = None
 
 
 class PodSpec(pod.PodSpec, frozen=True):
@@ -171,3 +183,66 @@ class Event(View, frozen=True):
     @property
     def time(self) -> str:
         return self.last_timestamp or self.event_time or self.first_timestamp or ""
+
+
+# --- Ingress and NetworkPolicy ---------------------------------------------------------------------
+
+
+class BackendPort(View, frozen=True):
+    name: str = ""
+    number: int = 0
+
+    def __str__(self) -> str:
+        return self.name or str(self.number)
+
+
+class BackendService(View, frozen=True):
+    name: str = ""
+    port: BackendPort = BackendPort()
+
+
+class Backend(View, frozen=True):
+    service: BackendService | None = None
+
+
+class HttpPath(View, frozen=True):
+    path: str = ""
+    backend: Backend = Backend()
+
+
+class HttpRule(View, frozen=True):
+    paths: tuple[HttpPath, ...] = ()
+
+
+class IngressRule(View, frozen=True):
+    host: str = ""
+    http: HttpRule | None = None
+
+
+class IngressSpec(View, frozen=True):
+    ingress_class_name: str | None = None
+    default_backend: Backend | None = None
+    rules: tuple[IngressRule, ...] = ()
+
+
+class Ingress(View, frozen=True):
+    metadata: Metadata
+    spec: IngressSpec = IngressSpec()
+
+    def backends(self) -> Iterator[tuple[str, BackendService]]:
+        """The Services it sends to, each with the path of the field that names it."""
+        default = self.spec.default_backend
+        if default is not None and default.service is not None:
+            yield "spec.defaultBackend.service", default.service
+        for place, rule in enumerate(self.spec.rules):
+            for step, path in enumerate(rule.http.paths if rule.http is not None else ()):
+                if path.backend.service is not None:
+                    yield f"spec.rules[{place}].http.paths[{step}].backend.service", path.backend.service
+
+
+class IngressClass(View, frozen=True):
+    metadata: Metadata
+
+
+class NetworkPolicy(networkpolicy.NetworkPolicy, frozen=True):
+    metadata: Metadata

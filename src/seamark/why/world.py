@@ -27,7 +27,18 @@ from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.rules.routing.frontends import PlaceClaims
-from seamark.why.views import AnyWorkload, Endpoints, EndpointSlice, Event, Key, Pod, Service
+from seamark.why.views import (
+    AnyWorkload,
+    Endpoints,
+    EndpointSlice,
+    Event,
+    Ingress,
+    IngressClass,
+    Key,
+    NetworkPolicy,
+    Pod,
+    Service,
+)
 
 # Labels that tell replicas or generations of one workload apart; a selector is not meant to use them.
 INSTANCE_LABELS = frozenset(
@@ -75,12 +86,25 @@ class LeftOut(msgspec.Struct, frozen=True):
         )
 
 
+class Mistake(msgspec.Struct, frozen=True):
+    """What the API server would refuse a manifest for."""
+
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} in namespace {self.namespace} would be refused: {self.message}"
+
+
 class Seen(msgspec.Struct, frozen=True):
     """The lists as they were read; None for those that could not be read, or were not needed.
 
     ``namespace`` is the only one that was read, "" if all were; ``also`` are further namespaces whose Services were
     read; ``elsewhere`` are Pods of other namespaces that the selector of one Service matches.  ``hypothetical`` says
-    that the objects were read from manifests, and do not run yet.  ``refused`` is what could not be read.
+    that the objects were read from manifests, and do not run yet.  ``refused`` is what could not be read, and
+    ``mistakes`` is what the API server would not accept.
     """
 
     services: Sequence[Service]
@@ -92,12 +116,16 @@ class Seen(msgspec.Struct, frozen=True):
     cidrs: Sequence[ServiceCIDR] | None = None
     namespaces: Sequence[Namespace] | None = None
     events: Sequence[Event] | None = None
+    ingresses: Sequence[Ingress] | None = None
+    ingress_classes: Sequence[IngressClass] | None = None
+    policies: Sequence[NetworkPolicy] | None = None
     elsewhere: Sequence[Pod] = ()
     namespace: str = ""
     also: tuple[str, ...] = ()
     now: float | None = None
     hypothetical: bool = False
     refused: tuple[Refused | LeftOut, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -120,8 +148,17 @@ class World:
             self.nodes = {node.metadata.name: node for node in seen.nodes}
 
     def learn(self, **more: Any) -> None:
-        """Add lists that were read later.  Nothing may have been derived from them yet."""
+        """Add lists that were read later.  What was derived from the lists they replace is forgotten."""
         self.seen = msgspec.structs.replace(self.seen, **more)
+        for derived in (
+            "events_by_object",
+            "endpoints",
+            "_slices",
+            "workloads_by_namespace",
+            "_shapes",
+            "policies_by_namespace",
+        ):
+            self.__dict__.pop(derived, None)
 
     def add_services(self, services: Iterable[Service]) -> None:
         """Add Services of other namespaces."""
@@ -232,6 +269,49 @@ class World:
             for each in slices
         ]
 
+    # --- any kind ----------------------------------------------------------------------------------
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        """All objects of a kind that were read."""
+        seen = self.seen
+        lists: dict[str, Sequence[Any] | None] = {
+            "Pod": (*seen.pods, *seen.elsewhere),
+            "Node": seen.nodes,
+            "Endpoints": seen.endpoints,
+            "EndpointSlice": seen.slices,
+            "Namespace": seen.namespaces,
+            "ServiceCIDR": seen.cidrs,
+            "Ingress": seen.ingresses,
+            "IngressClass": seen.ingress_classes,
+            "NetworkPolicy": seen.policies,
+        }
+        if kind == "Service":
+            return self.services.values()
+        if kind in lists:
+            return lists[kind] or ()
+        return [each for each in seen.workloads or () if each.kind == kind]
+
+    def find(self, kind: str, namespace: str, name: str) -> Any:
+        """One object; None if it was not read."""
+        if kind == "Service":
+            return self.services.get((namespace, name))
+        if kind == "Pod" and (namespace, name) in self.pods:
+            return self.pods[namespace, name]
+        key = (namespace, name)
+        return next((e for e in self.objects(kind) if (e.metadata.namespace, e.metadata.name) == key), None)
+
+    def found(self, kind: str, namespace: str, *, name: str = "", labels: Mapping[str, str]) -> list[str]:
+        """The names of the objects of a kind in a namespace ("": in any) with that name and these labels."""
+        if kind == "Pod" and namespace and labels and not name:
+            return [pod.metadata.name for pod in self.selected(namespace, labels)]
+        return [
+            each.metadata.name
+            for each in self.objects(kind)
+            if namespace in ("", each.metadata.namespace)
+            and name in ("", each.metadata.name)
+            and labels.items() <= each.metadata.labels.items()
+        ]
+
     # --- the rest ----------------------------------------------------------------------------------
 
     @cached_property
@@ -250,6 +330,20 @@ class World:
         for service in self.services.values():
             claims.put(service)
         return claims
+
+    @cached_property
+    def ingresses_by_namespace(self) -> dict[str, list[Ingress]]:
+        found: dict[str, list[Ingress]] = {}
+        for each in self.seen.ingresses or ():
+            found.setdefault(each.metadata.namespace, []).append(each)
+        return found
+
+    @cached_property
+    def policies_by_namespace(self) -> dict[str, list[NetworkPolicy]]:
+        found: dict[str, list[NetworkPolicy]] = {}
+        for each in self.seen.policies or ():
+            found.setdefault(each.metadata.namespace, []).append(each)
+        return found
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:

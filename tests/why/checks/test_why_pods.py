@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from seamark.rules.membership import Reason, Standing, judge
 from seamark.rules.objects.node import Node
+from seamark.why.checks.patient import Patient
 from seamark.why.checks.pods import trouble
 from seamark.why.views import Pod, Service
 
@@ -105,7 +106,7 @@ nodes = st.sampled_from(
 @given(pods(), nodes, st.sampled_from([None, NOW]))
 def test_exactly_those_that_do_not_serve_have_a_reason(pod, node, now):
     verdict = judge(SERVICE, pod, node)
-    found = trouble(pod, node, now)
+    found = trouble(Patient(pod, node, now))
     assert (found is None) == (verdict.standing is Standing.READY), verdict.reasons
     if found is not None:
         assert found.detail

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.asking.why import told, with_cluster
 from seamark.cli.failure import Failure
+from seamark.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from seamark.dns.resolve import Walk
     from seamark.why.explain_name import Step
     from seamark.why.report import Report
+    from seamark.why.world import World
 
 _PATIENCE = 30.0  # seconds to read the Services of a whole cluster
 
@@ -31,23 +33,30 @@ def explain_name(options: argparse.Namespace, name: str) -> int:
 
 
 async def _explain(options: argparse.Namespace, name: str, cluster: Cluster, connection: Connection) -> int:
+    namespace = options.namespace or connection.namespace
+    report = await report_on(cluster, name, namespace, options.cluster_domain.strip("."))
+    text, code = told(report, options)
+    print(text)
+    return code
+
+
+async def report_on(cluster: Cluster, name: str, namespace: str, zone: str, *, clock: Clock = SYSTEM_CLOCK) -> Report:
+    """What a Pod of that namespace finds under a name, and why."""
     from seamark.why import explain_name as pure
-    from seamark.why.look import look_at_service
+    from seamark.why.look import look_behind
     from seamark.why.observe import observe_services
 
-    namespace = options.namespace or connection.namespace
-    zone = options.cluster_domain.strip(".")
     services = await observe_services(cluster)
     walked = await _walk(cluster, name, namespace, zone)
     known = {service.key for service in services}
     behind: Report | None = None
+    world: World | None = None
     meant = next((key for key in pure.services_meant(name, namespace, zone) if key in known), None)
     if meant is not None:
-        behind = await look_at_service(cluster, meant)
-    report = pure.explain_name(name, _steps(walked), namespace=namespace, zone=zone, services=services, behind=behind)
-    text, code = told(report, options)
-    print(text)
-    return code
+        world, behind = await look_behind(cluster, meant, clock=clock)
+    return pure.explain_name(
+        name, _steps(walked), namespace=namespace, zone=zone, services=services, behind=behind, world=world
+    )
 
 
 async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
@@ -61,7 +70,8 @@ async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
             asyncio.timeout(_PATIENCE),
             asking(cluster, config, ForwardConfig(routes=(Route(),))) as ask,
         ):
-            return await walk(name, ("A", "AAAA"), search_path(namespace, zone), ask)
+            types = ("SRV",) if name.startswith("_") else ("A", "AAAA")
+            return await walk(name, types, search_path(namespace, zone), ask)
     except TimeoutError as error:
         raise CannotLook(f"the cluster's names could not be read within {_PATIENCE:.0f} s") from error
     except ValueError as error:

@@ -242,7 +242,8 @@ async def _print_history(options: argparse.Namespace, kind: str, name: str, clus
 def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
     """Report on the Services of manifests, or on one object of them."""
     from seamark.why import render
-    from seamark.why.explain import explain
+    from seamark.why.checks.refused import unsaid
+    from seamark.why.explain import explain, missing
     from seamark.why.explain_pod import explain_pod
     from seamark.why.offline import ManifestError, documents, world_of
     from seamark.why.report import as_json, document
@@ -258,17 +259,18 @@ def _explain_files(options: argparse.Namespace, kind: str, name: str) -> int:
         reports = [(explain_pod if kind == "pod" else explain)(world, (namespace, name))]
     else:
         chosen = [key for key in world.services if not options.namespace or key[0] == namespace]
-        reports = [explain(world, key) for key in sorted(chosen)]
+        reports = [explain(world, key) for key in (*sorted(chosen), *missing(world))]
     if options.output == "json":
         print(as_json({"reports": [document(each) for each in reports]}))
-    elif reports:
+    elif reports or world.seen.mistakes:
         style = style_of(options)
         wrong = [render.report(each, style) for each in render.worst_first(reports) if not each.healthy]
         fine = [render.report(each, style) for each in reports if each.healthy]
-        print("\n\n".join([*wrong, *(["\n".join(fine)] if fine else [])]))
+        notes = [f"note   {each}" for each in unsaid(world, reports)]
+        print("\n\n".join([*wrong, *(["\n".join(lines)] if (lines := [*fine, *notes]) else [])]))
     else:
         print("no Services in these manifests")
-    return 0 if all(each.healthy for each in reports) else 1
+    return 0 if all(each.healthy for each in reports) and not world.seen.mistakes else 1
 
 
 # --- telling ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ Reading order:
 - ``endpoints``: Endpoints
 - ``endpointslice``: EndpointSlice
 - ``network``: IPAddress and ServiceCIDR
+- ``networkpolicy``: NetworkPolicy
 - ``namespace``: Namespace
 - ``storage``: PersistentVolume, PersistentVolumeClaim and StorageClass
 - ``budget``: PodDisruptionBudget

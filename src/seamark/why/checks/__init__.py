@@ -1,6 +1,8 @@
-"""What can be wrong with a Service.  Each module but the first two has ``findings(case)``.  Reading order:
+"""What can be wrong with a Service.  Each module but the first four has ``findings(case)``.  Reading order:
 
 - ``near``: labels that a selector almost matches
+- ``patient``: a Pod with all that is known of it, and the trouble it may be in
+- ``containers``: what keeps the containers of a Pod from being ready
 - ``pods``: why one Pod does not serve
 - ``standing``: the Service itself: whether it is being deleted, and its cluster IPs
 - ``external``: ExternalName Services
@@ -15,4 +17,7 @@
 - ``names``: DNS names
 - ``traffic``: traffic policies and hints
 - ``reaching``: what keeps proxies from serving a Service that has endpoints
+- ``exposing``: load balancers and Ingresses that do not lead to it
+- ``policies``: NetworkPolicies that close it
+- ``refused``: manifests that the API server would refuse
 """

@@ -8,6 +8,7 @@ from typing import Any
 from seamark.kinds.values import addresses
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL
 from seamark.rules import mirroring
+from seamark.why import evidence
 from seamark.why.case import Case, listed, pairs, plural
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
@@ -53,6 +54,7 @@ def _address(case: Case) -> Iterator[Finding]:
             "Make it a Service without a selector, with an EndpointSlice that holds the address" + ":."[not commands],
             commands,
         ),
+        case.seen("spec.type", "spec.externalName"),
     )
 
 
@@ -94,6 +96,7 @@ def _target(case: Case) -> Iterator[Finding]:
                 (merge_patch("service", case.key, {"spec": {"externalName": whole}}),),
                 certain=False,
             ),
+            (*case.seen("spec.externalName"), evidence.search(world, "Service", relative[0], name=relative[1])),
         )
         return
     target = in_cluster_target(service)
@@ -105,6 +108,7 @@ def _target(case: Case) -> Iterator[Finding]:
             Severity.ERROR,
             f"externalName {service.spec.external_name} leads back to this Service, so the name never resolves.",
             Fix("Point externalName at a name outside, or at a Service that has addresses."),
+            (*case.seen("spec.externalName"), *_chain(service, world)),
         )
     elif target not in world.services and _known(world, target[0]):
         yield _missing(case, target)
@@ -139,6 +143,13 @@ def _loops(service: Service, world: World) -> bool:
     return False
 
 
+def _chain(service: Service, world: World) -> tuple[evidence.Field, ...]:
+    """Where the aliases lead, one after the other."""
+    target = in_cluster_target(service)
+    others = [each for each in world.services.values() if each.external and each.key == target]
+    return evidence.each(others, "spec.externalName")
+
+
 def _missing(case: Case, target: Key) -> Finding:
     namespace, name = target
     rest = case.service.spec.external_name.split(".", 2)[2]
@@ -155,9 +166,13 @@ def _missing(case: Case, target: Key) -> Finding:
         f"externalName leads to Service {name} in namespace {namespace}, which does not exist, so the name"
         " has no address"
     )
+    seen: tuple[evidence.Evidence, ...] = (
+        *case.seen("spec.externalName"),
+        evidence.search(case.world, "Service", namespace, name=name),
+    )
     if not close:
         fix = Fix("Make that Service, or correct externalName.")
-        return Finding(Code.EXTERNAL_NAME_TARGET_MISSING, Severity.ERROR, f"{cause}.", fix)
+        return Finding(Code.EXTERNAL_NAME_TARGET_MISSING, Severity.ERROR, f"{cause}.", fix, seen)
     found = min(close)
     corrected = f"{found[1]}.{found[0]}.{rest}"
     return Finding(
@@ -169,6 +184,7 @@ def _missing(case: Case, target: Key) -> Finding:
             (merge_patch("service", case.key, {"spec": {"externalName": corrected}}),),
             certain=False,
         ),
+        (*seen, evidence.search(case.world, "Service", found[0], name=found[1])),
     )
 
 
@@ -189,6 +205,7 @@ def _ignored_selector(case: Case) -> Finding:
             commands,
             certain=False,
         ),
+        (*case.seen("spec.type", "spec.externalName", "spec.selector"), case.pods_found()),
     )
 
 
@@ -207,5 +224,10 @@ def _leftovers(case: Case) -> Iterator[Finding]:
             f"It is of type ExternalName, which has no endpoints, but {listed(found)} are left over from before; no"
             " controller updates or deletes them.",
             Fix("Delete them:", commands),
+            (
+                *case.seen("spec.type"),
+                *evidence.each(slices, "endpoints#", limit=20),
+                *evidence.each(filter(None, [case.endpoints]), "subsets#"),
+            ),
             weight=len(found),
         )

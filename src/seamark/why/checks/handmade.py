@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
 from seamark.rules import mirroring
+from seamark.rules.objects.endpointslice import Endpoint
+from seamark.rules.objects.network import covered
+from seamark.why import evidence
 from seamark.why.case import Case, listed, offered_port
 from seamark.why.checks import mirrored, probed, strays
 from seamark.why.checks.mirrored import empty_finding, hand_made
@@ -23,8 +26,10 @@ def findings(case: Case) -> Iterator[Finding]:
     """What is wrong with hand-made endpoints.  Beside a selector, only whether hand-made slices are used."""
     if case.service.external:
         return
+    yield from _cluster_ips(case)
     if case.service.managed:
         yield from _port_findings(case, hand_made(case))
+        yield from _foreign(case)
         return
     yield from _slices(case)
     yield from mirrored.findings(case)
@@ -56,8 +61,115 @@ def _gone(case: Case) -> Iterator[Finding]:
             f"Hand-made endpoints lead to Pods that are gone ({listed(f'{ip}: {pod}' for ip, pod in dead)}); it has no"
             " selector, so no controller updates them.",
             Fix("Give it a selector that picks the Pods, or write their present addresses."),
+            (
+                *case.seen("spec.selector"),
+                *evidence.each(hand_made(case), "endpoints"),
+                *evidence.each(filter(None, [case.endpoints]), "subsets"),
+                *(evidence.search(case.world, "Pod", case.namespace, name=name) for _, name in dead[:5]),
+            ),
             weight=len(dead),
         )
+
+
+def _foreign(case: Case) -> Iterator[Finding]:
+    """Slices beside the controller's that send part of the traffic where no selected Pod is."""
+    if case.world.planned:
+        return
+    own = {address for each in case.ready for address in (*each.verdict.ipv4, *each.verdict.ipv6)}
+    names = {(port.name, port.protocol) for port in case.service.spec.ports}
+    for each in hand_made(case):
+        offered = {(port.name or "", port.protocol or "TCP") for port in each.ports or ()}
+        if each.address_type not in case.service.families or not (case.service.headless or offered & names):
+            continue
+        led = [
+            (address, why)
+            for endpoint in each.endpoints or ()
+            if endpoint.ready
+            for address in endpoint.addresses
+            if address not in own and (why := _dead(case, each, endpoint, address))
+        ]
+        if led:
+            yield _beside(case, each, led)
+
+
+def _dead(case: Case, each: EndpointSlice, endpoint: Endpoint, address: str) -> str:
+    """Why an address of a foreign slice may not answer; "" where nothing speaks against it."""
+    target = endpoint.target_ref
+    if target is not None and target.kind == "Pod":
+        pod = case.world.pods.get((case.namespace, target.name))
+        if pod is None:
+            return f"was Pod {target.name}'s, which is gone"
+        return "" if pod.ready else f"is Pod {target.name}'s, which is not ready"
+    holder = next((pod for pod in case.world.pods.values() if address in pod.ips and pod.active), None)
+    if holder is not None:
+        return "" if holder.ready else f"is Pod {holder.metadata.name}'s, which is not ready"
+    # Another controller's slices lead where it decides, for example to another cluster.
+    return "" if each.managed_by else "is no Pod's that can be seen"
+
+
+def _beside(case: Case, each: EndpointSlice, led: Sequence[tuple[str, str]]) -> Finding:
+    total = len({*case.ready_addresses, *(address for address, _ in led)})
+    one = len(led) == 1
+    return Finding(
+        Code.FOREIGN_SLICE,
+        Severity.WARNING if case.ready_addresses else Severity.ERROR,
+        f"EndpointSlice {each.metadata.name} is not the controller's ({each.managed_by or 'made by hand'}) and adds"
+        f" {listed(address for address, _ in led)}, which {led[0][1]}: {len(led)} of {total} endpoints"
+        f" {'gets' if one else 'get'} traffic there.",
+        Fix("If that is not meant, delete it:", (delete("endpointslice", each.key),), certain=False),
+        (
+            *case.seen("spec.selector"),
+            *evidence.of(each, f"metadata.labels[{SLICE_MANAGED_BY_LABEL}]", "endpoints", "ports"),
+            case.pods_found(),
+            *evidence.each((pod.pod for pod in case.ready), "status.podIPs", "status.podIP", limit=20),
+            *_targets(case, each),
+        ),
+        weight=len(led),
+    )
+
+
+def _targets(case: Case, each: EndpointSlice) -> Iterator[evidence.Evidence]:
+    """The Pods that a slice names, or whose addresses it lists."""
+    listed_there = set(each.all_addresses())
+    named = {e.target_ref.name for e in each.endpoints or () if e.target_ref is not None}
+    for name in sorted(named):
+        yield evidence.search(case.world, "Pod", case.namespace, name=name)
+    for pod in case.world.pods.values():
+        if pod.metadata.name in named or listed_there & set(pod.ips):
+            yield from evidence.of(pod, "status.podIPs", "status.conditions[Ready].status")
+
+
+def _cluster_ips(case: Case) -> Iterator[Finding]:
+    """Addresses that are cluster IPs: a proxy sends a connection on once, not from one Service to another."""
+    written = {address for each in hand_made(case) for address in each.ready_addresses()}
+    if case.endpoints is not None and not case.endpoints.made_by_controller and not case.service.managed:
+        written |= {each.ip for each in case.endpoints.ready()}
+    owners = {address: case.world.services_by_cluster_ip.get(address, ()) for address in sorted(written)}
+    cidrs = case.world.seen.cidrs or ()
+    wrong = {address: found for address, found in owners.items() if found or covered(address, cidrs)}
+    if not wrong:
+        return
+    address, found = next(iter(wrong.items()))
+    whose = f"the cluster IP of Service {found[0].metadata.name}" if found else "in the range of cluster IPs"
+    where = f" in namespace {found[0].metadata.namespace}" if found else ""
+    fix = "Write the addresses of servers; to lead to another Service, make this one ExternalName, or select its Pods."
+    if found and found[0].key != case.key:
+        name = f"{found[0].metadata.name}.{found[0].metadata.namespace}.svc.cluster.local"
+        fix = f"If that Service is meant, make this one ExternalName with externalName {name}, or select its Pods."
+    yield Finding(
+        Code.ENDPOINT_IS_CLUSTER_IP,
+        Severity.ERROR if set(wrong) >= set(case.ready_addresses) else Severity.WARNING,
+        f"Its hand-made endpoint {address} is {whose}{where}, not a server's address: proxies do not lead from one"
+        " Service to another, so connections to it get lost.",
+        Fix(fix, certain=False),
+        (
+            *evidence.each(hand_made(case), "endpoints"),
+            *evidence.each(filter(None, [case.endpoints]), "subsets"),
+            *evidence.each(found, "spec.clusterIP", "metadata.namespace"),
+            *evidence.each(cidrs, "spec.cidrs"),
+        ),
+        weight=len(wrong),
+    )
 
 
 def _nothing(case: Case) -> Finding:
@@ -80,12 +192,25 @@ def _nothing(case: Case) -> Finding:
                 (merge_patch("service", case.key, {"spec": {"selector": {chosen[0]: chosen[1]}}}),),
                 certain=False,
             ),
+            (
+                *_nothing_written(case),
+                evidence.search(case.world, "Pod", case.namespace, labels={chosen[0]: chosen[1]}),
+            ),
         )
     return Finding(
         Code.SELECTORLESS_WITHOUT_ENDPOINTS,
         Severity.ERROR,
         f"{cause}.",
         Fix("Give it a selector, or write an EndpointSlice with the addresses that should answer."),
+        _nothing_written(case),
+    )
+
+
+def _nothing_written(case: Case) -> tuple[evidence.Evidence, ...]:
+    return (
+        *case.seen("spec.selector"),
+        evidence.search(case.world, "EndpointSlice", case.namespace, labels={SERVICE_NAME_LABEL: case.name}),
+        evidence.search(case.world, "Endpoints", case.namespace, name=case.name),
     )
 
 
@@ -115,6 +240,7 @@ def _unoffered(case: Case) -> Iterator[Finding]:
         f"Port {listed(offered_port(*pair) for pair in missing)} of the Service has no endpoints: what was written by"
         f" hand offers {listed(offered_port(*pair) for pair in sorted(offered))} only.",
         Fix("Add the port to the hand-made Endpoints or EndpointSlices, under the name it has in the Service."),
+        (*case.seen("spec.ports"), *evidence.each(case.slices, "ports")),
         weight=len(missing),
     )
 
@@ -159,6 +285,11 @@ def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding
         f"It has no selector, but {listed(objects)} {'is' if len(objects) == 1 else 'are'} left over from when it had"
         f" one{sent}; no controller updates or deletes {'it' if len(objects) == 1 else 'them'}.",
         Fix("Delete what is left over (or give the Service its selector back):", tuple(commands)),
+        (
+            *case.seen("spec.selector"),
+            *evidence.each(leftover, "metadata.labels", "metadata.ownerReferences", "endpoints", limit=20),
+            *evidence.each(filter(None, [endpoints]), "metadata.labels", "subsets"),
+        ),
         weight=len(objects),
         facts=tuple(f"{each.metadata.name}: {listed(each.all_addresses()) or 'empty'}" for each in leftover[:5]),
     )
@@ -182,6 +313,7 @@ def _claimed(case: Case, claimed: Sequence[EndpointSlice]) -> Iterator[Finding]:
                 "Say that it is not the controller's:",
                 (label("endpointslice", each.key, f"{SLICE_MANAGED_BY_LABEL}=manual", overwrite=True),),
             ),
+            evidence.of(each, f"metadata.labels[{SLICE_MANAGED_BY_LABEL}]", "metadata.ownerReferences"),
         )
 
 
@@ -195,7 +327,7 @@ def _used(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
         unready = [each for each in used if each.all_addresses()]
         by_hand = [each for each in unready if not probed.is_probed(each)]
         if not unready:
-            yield empty_finding(f"EndpointSlice {used[0].metadata.name}")
+            yield empty_finding(case, used[0])
         elif by_hand:
             yield _unready(case, by_hand)
 
@@ -208,6 +340,7 @@ def _other_family(case: Case, each: EndpointSlice) -> Finding:
         Severity.ERROR,
         f"EndpointSlice {each.metadata.name} holds {each.address_type} addresses, {why}, so it is ignored.",
         Fix(f"Make the slice anew with addressType {case.service.families[0]}; the type cannot be changed."),
+        (*case.seen("spec.ipFamilies", "spec.clusterIP"), *evidence.of(each, "addressType")),
     )
 
 
@@ -227,6 +360,7 @@ def _slice_ports(case: Case, each: EndpointSlice) -> Finding:
         f"EndpointSlice {each.metadata.name} offers port {offered}, but the Service's port is {wanted}: they are joined"
         " by name and protocol, so the slice is ignored.",
         Fix("Give the slice's port the Service's port name" + (":" if commands else "."), commands),
+        (*case.seen("spec.ports"), *evidence.of(each, "ports")),
     )
 
 
@@ -243,5 +377,6 @@ def _unready(case: Case, used: Sequence[EndpointSlice]) -> Finding:
         Severity.ERROR,
         f"Every address of its hand-made EndpointSlices ({listed(addresses)}) is marked not ready.",
         Fix("Once they are, say so:", (json_patch("endpointslice", first.key, changes),)),
+        evidence.each(used, "endpoints", limit=20),
         weight=len(addresses),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from seamark.kinds.values import times
 from seamark.kinds.values.addresses import Family
 from seamark.rules.membership import Reason
+from seamark.why import evidence
 from seamark.why.case import Candidate, Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, merge_patch
@@ -14,8 +15,9 @@ from seamark.why.finding import Finding, Fix, Severity, merge_patch
 # Terminating or finished Pods are normal while others serve.
 _PASSING = frozenset((Code.POD_TERMINATING, Code.POD_FINISHED, Code.POD_EVICTED))
 
-_STARTING = frozenset((Code.POD_STARTING, Code.POD_NOT_SCHEDULED))
+_STARTING = frozenset((Code.POD_STARTING, Code.POD_NOT_SCHEDULED, Code.PROBE_PENDING))
 _YOUTH = 120.0  # seconds
+_FAMILIES = ("spec.ipFamilies", "spec.ipFamilyPolicy", "spec.clusterIP")
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -27,8 +29,13 @@ def findings(case: Case) -> Iterator[Finding]:
     for each in case.candidates:
         if each.trouble is not None and not each.listed_ready and not _wrong_family(each):
             groups.setdefault(each.trouble.code, []).append(each)
+    waiting = any(code not in _PASSING for code in groups)
     for code, members in groups.items():
         if case.ready and code in _PASSING:
+            continue
+        if waiting and code in _PASSING:
+            # What keeps their successors from serving is the cause.
+            yield _finding(case, code, members, Severity.HINT)
             continue
         # While others serve, a Pod that is only just being started is a rollout, not a problem.
         if case.ready and code in _STARTING and all(_young(each, case.world.now) for each in members):
@@ -47,17 +54,27 @@ def _wrong_family(candidate: Candidate) -> bool:
     return Reason.NO_ADDRESS_OF_FAMILY in candidate.verdict.reasons
 
 
-def _finding(case: Case, code: Code, members: Sequence[Candidate]) -> Finding:
+def _finding(case: Case, code: Code, members: Sequence[Candidate], severity: Severity | None = None) -> Finding:
     first = members[0]
     assert first.trouble is not None
-    nothing = not case.ready
+    look = (first.trouble.look,) if first.trouble.look is not None else ()
+    events = _events(case, first)
     return Finding(
         code,
-        Severity.ERROR if nothing else Severity.WARNING,
+        severity or (Severity.WARNING if case.ready else Severity.ERROR),
         f"{_who(case, members)}: {first.trouble.detail}.",
-        Fix(first.trouble.fix, (), (first.trouble.look,) if first.trouble.look is not None else ()),
+        Fix(first.trouble.fix, first.trouble.commands, look, certain=not first.trouble.commands),
+        (
+            case.pods_found(),
+            *evidence.each((each.pod for each in members), "status.conditions[Ready].status", limit=20),
+            *first.trouble.evidence,
+            *events,
+        ),
         weight=len(members),
-        facts=_events(case, first),
+        facts=tuple(
+            f"event on {event.about.replace('/', ' ')}: {event.reason}: {' '.join(event.message.split())[:300]}"
+            for event in events
+        ),
     )
 
 
@@ -71,15 +88,14 @@ def _who(case: Case, members: Sequence[Candidate]) -> str:
         which = "the only Pod" if total == 1 else f"one of {plural(total, 'Pod')}"
         return f"Pod {first.metadata.name}, {which} it selects, {how}"
     names = listed(each.pod.metadata.name for each in members)
-    which = f"All {total} Pods" if len(members) == total else f"{len(members)} of {plural(total, 'Pod')}"
+    which = f"All {total:,} Pods" if len(members) == total else f"{len(members):,} of {plural(total, 'Pod')}"
     return f"{which} it selects ({names}) fail alike; {first.metadata.name} {how}"
 
 
-def _events(case: Case, candidate: Candidate) -> tuple[str, ...]:
+def _events(case: Case, candidate: Candidate) -> tuple[evidence.Told, ...]:
     """The two newest Events about the Pod."""
-    namespace, name = candidate.pod.key
-    told = case.world.events_by_object.get(("Pod", namespace, name), ())
-    return tuple(f"event on Pod {name}: {event.reason}: {' '.join(event.message.split())[:300]}" for event in told[:2])
+    events = case.world.events_by_object.get(("Pod", *candidate.pod.key), ())
+    return tuple(evidence.told(event) for event in events[:2])
 
 
 def _on_broken_nodes(case: Case) -> Iterator[Finding]:
@@ -103,6 +119,10 @@ def _on_broken_nodes(case: Case) -> Iterator[Finding]:
         f"{listed(f'Node {name}' for name in nodes)} {'is' if len(nodes) == 1 else 'are'} not ready{why}, though"
         f" {listed(f'Pod {each.pod.metadata.name}' for each in broken)} there still counts as ready.",
         Fix("Repair the node, or drain it so that its Pods move to others."),
+        (
+            *evidence.each((each.pod for each in broken), "spec.nodeName", "status.conditions[Ready].status"),
+            *evidence.each((each.node for each in broken if each.node is not None), "status.conditions[Ready]"),
+        ),
         weight=len(broken),
     )
 
@@ -128,6 +148,12 @@ def _published(case: Case) -> Iterator[Finding]:
             (merge_patch("service", case.key, {"spec": {"publishNotReadyAddresses": False}}),),
             (first.trouble.look,) if first.trouble.look is not None else (),
         ),
+        (
+            *case.seen("spec.publishNotReadyAddresses"),
+            case.pods_found(),
+            *evidence.each((each.pod for each in sick), "status.conditions[Ready].status", limit=20),
+            *first.trouble.evidence,
+        ),
         weight=len(sick),
     )
 
@@ -147,6 +173,11 @@ def _families(case: Case) -> Iterator[Finding]:
             f"It is a Service for {families} only, and {_which(case, len(wrong))} no such address"
             f" ({first.metadata.name}: {', '.join(first.ips)}).",
             _fix(case, "IPv6" if "IPv4" in case.service.families else "IPv4"),
+            (
+                *case.seen(*_FAMILIES),
+                case.pods_found(),
+                *evidence.each((each.pod for each in wrong), "status.podIPs", "status.podIP"),
+            ),
             weight=len(wrong),
         )
     if len(case.service.spec.ip_families) > 1 and case.ready:
@@ -183,4 +214,9 @@ def _empty(case: Case) -> Iterator[Finding]:
                 f"It is dual-stack, but none of its ready Pods ({names}) has an {family} address, so nothing answers"
                 f" on {family}.",
                 Fix(f"Give the Pods {family} addresses (the network plugin does), or make the Service single-stack."),
+                (
+                    *case.seen(*_FAMILIES),
+                    case.pods_found(),
+                    *evidence.each((each.pod for each in case.ready), "status.podIPs", "status.podIP"),
+                ),
             )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seamark.kinds.wellknown import LEADER_ANNOTATION, MIRRORED_ADDRESSES, SKIP_MIRROR_LABEL
+from seamark.kinds.wellknown import LEADER_ANNOTATION, MIRRORED_ADDRESSES, SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 from seamark.rules import mirroring
 from seamark.rules.mirroring import Obstacle
 from seamark.rules.slices import objects as slice_objects
+from seamark.why import evidence
 from seamark.why.case import Case, listed, offered_port, plural
 from seamark.why.checks.probed import is_probed
 from seamark.why.codes import Code
@@ -31,7 +32,7 @@ def findings(case: Case) -> Iterator[Finding]:
     if not endpoints.ready():
         if not case.ready_addresses:
             if not endpoints.not_ready():
-                yield empty_finding(f"Endpoints {case.name}")
+                yield empty_finding(case, endpoints)
             elif not is_probed(endpoints):
                 yield _unready(case, endpoints)
         return
@@ -59,6 +60,7 @@ def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
             f"Its Endpoints ({addresses}) carry the label {SKIP_MIRROR_LABEL}=true, so they are not mirrored,"
             f" {_UNREAD}.",
             Fix("Remove the label:", (label("endpoints", endpoints.key, f"{SKIP_MIRROR_LABEL}-"),)),
+            evidence.of(endpoints, f"metadata.labels[{SKIP_MIRROR_LABEL}]", "subsets"),
         )
     elif obstacle is Obstacle.LEADER_LOCK:
         remove = merge_patch("endpoints", endpoints.key, {"metadata": {"annotations": {LEADER_ANNOTATION: None}}})
@@ -68,14 +70,16 @@ def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
             f"Its Endpoints ({addresses}) carry the annotation {LEADER_ANNOTATION} of a leader election, so they are"
             f" not mirrored, {_UNREAD}.",
             Fix("Let the election use a Lease (or another name), and remove the annotation:", (remove,)),
+            evidence.of(endpoints, f"metadata.annotations[{LEADER_ANNOTATION}]", "subsets"),
         )
     elif case.world.bookkept and _wanted(case):
         yield Finding(
             Code.ENDPOINTS_NOT_MIRRORED,
             Severity.ERROR,
-            f"Its Endpoints list {addresses}, but no EndpointSlices mirror them: the two disagree, as the mirroring"
-            " controller is not running.",
+            f"Its Endpoints list {addresses}, but no EndpointSlices mirror them: the mirroring controller is not"
+            " running, or cannot write.",
             _START,
+            (*evidence.of(endpoints, "subsets"), _written_slices(case)),
         )
 
 
@@ -98,15 +102,24 @@ def _disagreeing(case: Case, mirrored: Sequence[EndpointSlice]) -> Iterator[Find
         f"Its Endpoints and the EndpointSlices that mirror them disagree: {', '.join(told)}. The mirroring controller"
         " is not running, or cannot write.",
         _START,
+        (*evidence.each(mirrored, "endpoints"), *evidence.each(filter(None, [case.endpoints]), "subsets")),
     )
 
 
-def empty_finding(what: str) -> Finding:
+def _written_slices(case: Case) -> evidence.Search:
+    """How many slices name the Service, as evidence."""
+    return evidence.search(case.world, "EndpointSlice", case.namespace, labels={SERVICE_NAME_LABEL: case.name})
+
+
+def empty_finding(case: Case, obj: Endpoints | EndpointSlice) -> Finding:
+    what = f"{evidence.kind_of(obj)} {obj.metadata.name}"
+    held = "subsets" if isinstance(obj, Endpoints) else "endpoints"
     return Finding(
         Code.ENDPOINTS_EMPTY,
         Severity.ERROR,
         f"It has no selector, and {what}, made for it by hand, holds no address.",
         Fix("Write the addresses that should answer into it."),
+        (*case.seen("spec.selector"), *evidence.of(obj, held)),
     )
 
 
@@ -127,6 +140,7 @@ def _unready(case: Case, endpoints: Endpoints) -> Finding:
         Fix(
             "Once they are ready, list them under addresses:", (merge_patch("endpoints", case.key, {"subsets": ready}),)
         ),
+        evidence.of(endpoints, "subsets"),
         weight=len(addresses),
     )
 
@@ -152,6 +166,7 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
         f"Its Endpoints offer port {said}, but the Service's port is {wanted}: they are joined by name and protocol, so"
         " nothing gets through.",
         Fix("Give the Endpoints' port the Service's port name" + (":" if commands else "."), commands),
+        (*case.seen("spec.ports"), *evidence.of(endpoints, "subsets")),
     )
 
 
@@ -165,6 +180,7 @@ def _left_out(case: Case) -> Iterator[Finding]:
             f"Its Endpoints list {listed(invalid)}, which {'is' if len(invalid) == 1 else 'are'} no IP"
             f" {'address' if len(invalid) == 1 else 'addresses'} and not mirrored to EndpointSlices.",
             Fix("Write IP addresses; for a host name use a Service of type ExternalName."),
+            _listed_in(case),
             weight=len(invalid),
         )
     if skipped:
@@ -175,4 +191,9 @@ def _left_out(case: Case) -> Iterator[Finding]:
             f"Its Endpoints have {count:,} addresses, more than the {MIRRORED_ADDRESSES:,} of one subset that are"
             f" mirrored to EndpointSlices, so {skipped:,} get no traffic.",
             Fix("Write EndpointSlices instead of Endpoints: any number of them, up to 1,000 addresses each."),
+            evidence.each(filter(None, [case.endpoints]), "subsets[0].addresses#", "subsets#"),
         )
+
+
+def _listed_in(case: Case) -> tuple[evidence.Field, ...]:
+    return evidence.each(filter(None, [case.endpoints]), "subsets")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamark.kinds.values import addresses
+from seamark.why import evidence
 from seamark.why.case import Case, listed
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, create
@@ -66,6 +67,11 @@ def findings(case: Case) -> Iterator[Finding]:
         Fix(
             f"Make the headless Service {meant} that they name (a StatefulSet's serviceName cannot be changed):",
             (create(manifest),),
+        ),
+        (
+            *evidence.each((each.pod for each in wrong), "spec.hostname", "spec.subdomain"),
+            evidence.search(case.world, "Service", case.namespace, name=meant),
+            *case.seen("metadata.name"),
         ),
         weight=len(wrong),
     )

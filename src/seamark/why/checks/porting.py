@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seamark.kinds.wellknown import TEMPLATE_HASH_LABEL
 from seamark.rules.membership import UnresolvedPort
 from seamark.rules.objects.pod import ContainerPort
 from seamark.rules.objects.service import ServicePort
-from seamark.why.case import Candidate, Case, listed, plural
+from seamark.why import evidence
+from seamark.why.case import Candidate, Case, listed, pairs, plural
 from seamark.why.checks.near import misspelt, related
 from seamark.why.codes import Code
-from seamark.why.finding import Command, Finding, Fix, Severity, json_patch
+from seamark.why.evidence import Evidence
+from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, merge_patch
+from seamark.why.world import INSTANCE_LABELS
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -23,12 +27,23 @@ def findings(case: Case) -> Iterator[Finding]:
             Severity.ERROR,
             "It has a cluster IP but no ports, so nothing can be sent to it.",
             Fix("Give it the ports its Pods listen on (spec.ports)."),
+            case.seen("spec.ports", "spec.clusterIP"),
         )
     for position, port in enumerate(case.service.spec.ports):
         if isinstance(port.target_port, str):
             yield from _named(case, position, port, members)
         else:
             yield from _numbered(case, position, port, members)
+
+
+def _seen(case: Case, concerned: Sequence[Candidate]) -> tuple[Evidence, ...]:
+    """The ports of the Service, and what the containers of Pods declare."""
+    pods = [each.pod for each in concerned]
+    return (
+        *case.seen("spec.ports", "spec.selector"),
+        case.pods_found(),
+        *evidence.each(pods, "spec.containers", "spec.initContainers", "metadata.ownerReferences", limit=10),
+    )
 
 
 # --- by name ---------------------------------------------------------------------------------------
@@ -51,14 +66,28 @@ def _named(case: Case, position: int, port: ServicePort, members: Sequence[Candi
             f" {found.name} for {found.protocol} only ({found.container_port}/{found.protocol})."
         )
         change = _replace(case, position, "protocol", found.protocol)
-        fix = Fix(f"Make the Service's port {found.protocol}:", (change,), certain=False)
+        fix = _protocol_fix(port.protocol, found, change)
     else:
         quoted = " (quoted, a number is a name)" if str(port.target_port).isdigit() else ""
         cause += f"{quoted}; they declare {_ports(declared) if declared else 'no ports at all'}."
         fix = _by_name(case, position, port, declared) if all_lack else _as_the_others(port, lacking)
+        if not all_lack and (strangers := _strangers(members, [each for each, _ in lacking])):
+            yield _takes_others(case, port, strangers, members)
+            return
     nothing_works = all_lack and not any(each.verdict.ports for each in members)
     severity = Severity.ERROR if nothing_works else Severity.WARNING
-    yield Finding(code, severity, cause, fix, weight=len(lacking), facts=_inits(lacking))
+    seen = _seen(case, [each for each, _ in lacking])
+    yield Finding(code, severity, cause, fix, seen, weight=len(lacking), facts=_inits(lacking))
+
+
+def _protocol_fix(wanted: str, found: ContainerPort, change: Command) -> Fix:
+    """Which of the two is right, only a person can say."""
+    return Fix(
+        f"If the server speaks {found.protocol}, make the Service's port {found.protocol} (command below); if it speaks"
+        f" {wanted}, have the container declare {found.container_port}/{wanted} instead:",
+        (change,),
+        certain=False,
+    )
 
 
 def _as_the_others(port: ServicePort, lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> Fix:
@@ -112,9 +141,10 @@ def _inits(lacking: Sequence[tuple[Candidate, UnresolvedPort]]) -> tuple[str, ..
 
 def _numbered(case: Case, position: int, port: ServicePort, members: Sequence[Candidate]) -> Iterator[Finding]:
     """A number need not be declared.  Where every container declares ports, one that none declares is suspicious."""
-    number = port.target_port or port.port
-    silent = [each for each in members if not _may_listen(each, int(number), port.protocol)]
+    number = int(port.target_port or port.port)
+    silent = [each for each in members if not _may_listen(each, number, port.protocol)]
     if len(silent) < len(members):
+        yield from _some_silent(case, port, number, members)
         return
     declared = list({(p.container_port, p.protocol): p for each in silent for p in _ports_of(each)}.values())
     same_number = [each for each in declared if each.container_port == number]
@@ -124,18 +154,94 @@ def _numbered(case: Case, position: int, port: ServicePort, members: Sequence[Ca
             Severity.WARNING,
             f"Port {_called(port)} sends {port.protocol} to {number}, but as far as declared containers listen there"
             f" for {same_number[0].protocol} only.",
-            Fix(
-                f"If so, make the Service's port {same_number[0].protocol}:",
-                (_replace(case, position, "protocol", same_number[0].protocol),),
-                certain=False,
-            ),
+            _protocol_fix(port.protocol, same_number[0], _replace(case, position, "protocol", same_number[0].protocol)),
+            _seen(case, silent),
             weight=len(silent),
         )
         return
-    yield _undeclared(case, position, port, declared)
+    yield _undeclared(case, position, port, declared, silent)
 
 
-def _undeclared(case: Case, position: int, port: ServicePort, declared: Sequence[ContainerPort]) -> Finding:
+def _some_silent(case: Case, port: ServicePort, number: int, members: Sequence[Candidate]) -> Iterator[Finding]:
+    """Pods of another workload that do not declare the port which the others do: they may not be meant."""
+    declaring = [each for each in members if _declares(each, number, port.protocol)]
+    others = [
+        each
+        for each in members
+        if each not in declaring and not _proven(each, number, port.protocol) and each.listed_ready
+    ]
+    strangers = _strangers(members, others)
+    if declaring and strangers:
+        yield _takes_others(case, port, strangers, members)
+
+
+def _strangers(members: Sequence[Candidate], lacking: Sequence[Candidate]) -> list[Candidate]:
+    """Those of ``lacking`` whose workload has no Pod that declares the port."""
+    declaring = {_workload(each) for each in members if each not in lacking}
+    return [each for each in lacking if _workload(each) not in declaring] if declaring else []
+
+
+def _takes_others(
+    case: Case, port: ServicePort, strangers: Sequence[Candidate], members: Sequence[Candidate]
+) -> Finding:
+    target = port.target_port or port.port
+    first = strangers[0].pod
+    own = [each.pod.metadata.labels.items() for each in members if each not in strangers]
+    common = set.intersection(*(set(labels) for labels in own)) if own else set()
+    telling = sorted(
+        pair for pair in common if pair[0] not in INSTANCE_LABELS and first.metadata.labels.get(pair[0]) != pair[1]
+    )
+    fix = Fix("If they are not meant, give the Pods that are a label of their own, and select by it.", certain=False)
+    if telling:
+        key, value = telling[0]
+        fix = Fix(
+            f"If they are not meant, select also by {key}={value}, which the others have:",
+            (merge_patch("service", case.key, {"spec": {"selector": {key: value}}}),),
+            certain=False,
+        )
+    # A Pod without a port of that name is not offered on it; by number, it is.
+    follows = (
+        "nothing is sent there" if isinstance(target, str) else "part of the connections may go where nothing listens"
+    )
+    names = listed(_with_workload(each) for each in strangers)
+    verb, rest = "does" if len(strangers) == 1 else "do", len(members) - len(strangers)
+    return Finding(
+        Code.SELECTOR_TAKES_OTHERS,
+        Severity.WARNING,
+        f"The selector {pairs(case.service.spec.selector)} also takes {names}, which"
+        f" {verb} not declare port {target}/{port.protocol} as the other {plural(rest, 'Pod')}"
+        f" {'does' if rest == 1 else 'do'}: {follows}.",
+        fix,
+        (*_seen(case, members), *evidence.each((each.pod for each in members), "metadata.labels", limit=10)),
+        weight=len(strangers),
+    )
+
+
+def _workload(candidate: Candidate) -> tuple[str, str]:
+    """What made the Pod; the ReplicaSets of one Deployment count as one, and so do Pods that nothing made."""
+    meta = candidate.pod.metadata
+    owner = meta.controller
+    if owner is None:
+        return "Pod", ""
+    hash = meta.labels.get(TEMPLATE_HASH_LABEL, "")
+    if owner.kind == "ReplicaSet" and hash and owner.name.endswith(f"-{hash}"):
+        return "Deployment", owner.name.removesuffix(f"-{hash}")
+    return owner.kind, owner.name
+
+
+def _with_workload(candidate: Candidate) -> str:
+    kind, name = _workload(candidate)
+    own = candidate.pod.metadata.name
+    return f"Pod {own}" if kind == "Pod" else f"Pod {own} ({kind} {name})"
+
+
+def _undeclared(
+    case: Case,
+    position: int,
+    port: ServicePort,
+    declared: Sequence[ContainerPort],
+    silent: Sequence[Candidate],
+) -> Finding:
     number = port.target_port or port.port
     usable = [each for each in declared if each.protocol == port.protocol]
     on_host = next((each for each in declared if each.host_port == number), None)
@@ -161,6 +267,7 @@ def _undeclared(case: Case, position: int, port: ServicePort, declared: Sequence
         f"Port {_called(port)} sends to targetPort {number}{defaulted}, which no container declares:"
         f" they declare {_ports(declared)}.",
         fix,
+        _seen(case, silent),
         facts=facts,
     )
 
@@ -170,7 +277,22 @@ def _may_listen(candidate: Candidate, number: int, protocol: str) -> bool:
     containers = candidate.pod.spec.containers
     if not containers or not all(container.ports for container in containers):
         return True
+    return _declares(candidate, number, protocol) or _proven(candidate, number, protocol)
+
+
+def _declares(candidate: Candidate, number: int, protocol: str) -> bool:
     return any((p.container_port, p.protocol) == (number, protocol) for p in candidate.pod.container_ports())
+
+
+def _proven(candidate: Candidate, number: int, protocol: str) -> bool:
+    """Whether a readiness probe that passes, or will have to, asks this port: then a server listens there."""
+    if protocol != "TCP" or not candidate.pod.ready:
+        return False
+    sidecars = (each for each in candidate.pod.spec.init_containers if each.sidecar)
+    return any(
+        each.readiness_probe is not None and each.readiness_probe.port == number
+        for each in (*candidate.pod.spec.containers, *sidecars)
+    )
 
 
 def _ports_of(candidate: Candidate) -> list[ContainerPort]:

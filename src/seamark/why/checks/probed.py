@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from seamark.rules import probing
 from seamark.rules.probing import PROBE_ANNOTATION, Probe
+from seamark.why import evidence
 from seamark.why.case import Case, listed
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, look
@@ -60,6 +61,7 @@ def _kept_out(case: Case, obj: EndpointSlice | Endpoints, probe: Probe) -> Itera
             (),
             (look("describe", _resource(obj), obj.metadata.name, namespace=case.namespace),),
         ),
+        (*_seen(obj), *_events(case, obj, probing.UNHEALTHY)),
         weight=len(out),
         facts=tuple(told[:3]),
     )
@@ -72,15 +74,26 @@ def _invalid(case: Case, obj: EndpointSlice | Endpoints, complaints: tuple[str, 
         f"{_shown(obj)} asks for health checks that cannot be made, so its members stay as they are written:"
         f" {complaints[0]}.",
         Fix(f"Correct the annotation {PROBE_ANNOTATION}, or remove it."),
+        (*_seen(obj), *evidence.of(obj, "metadata.annotations"), *_events(case, obj, probing.INVALID)),
         facts=complaints[1:],
     )
 
 
 def _told(case: Case, obj: EndpointSlice | Endpoints, reason: str) -> tuple[str, ...]:
     """The messages of the Events about the object, the newest first."""
-    kind = "Endpoints" if isinstance(obj, Endpoints) else "EndpointSlice"
-    events = case.world.events_by_object.get((kind, case.namespace, obj.metadata.name), ())
-    return tuple(" ".join(event.message.split())[:300] for event in events if event.reason == reason)
+    return tuple(" ".join(event.message.split())[:300] for event in _events(case, obj, reason))
+
+
+def _events(case: Case, obj: EndpointSlice | Endpoints, reason: str) -> tuple[evidence.Told, ...]:
+    events = case.world.events_by_object.get((evidence.kind_of(obj), case.namespace, obj.metadata.name), ())
+    return tuple(evidence.told(event) for event in events if event.reason == reason)
+
+
+def _seen(obj: EndpointSlice | Endpoints) -> tuple[evidence.Field, ...]:
+    held = "subsets" if isinstance(obj, Endpoints) else "endpoints"
+    return evidence.of(
+        obj, f"metadata.annotations[{PROBE_ANNOTATION}]", held, *(["ports"] if held != "subsets" else [])
+    )
 
 
 def _shown(obj: EndpointSlice | Endpoints) -> str:

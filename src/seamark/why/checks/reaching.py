@@ -10,9 +10,19 @@ from collections.abc import Iterator
 from seamark.kinds.wellknown import HEADLESS_LABEL, PROXY_NAME_LABEL
 from seamark.rules.routing.frontends import families_of, frontends_of, ignored, place_of
 from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, NOT_SERVED, Ignored, Kind
+from seamark.why import evidence
 from seamark.why.case import Case
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, label, look
+from seamark.why.views import Service
+
+_CLAIMED = (
+    "metadata.namespace",
+    "spec.ports",
+    "spec.externalIPs",
+    "status.loadBalancer.ingress",
+    "metadata.creationTimestamp",
+)
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -37,6 +47,7 @@ def _not_proxied(case: Case) -> Iterator[Finding]:
                     (label("service", case.key, f"{name}-"),),
                     certain=False,
                 ),
+                case.seen(f"metadata.labels[{name}]", "spec.clusterIP"),
             )
         case Ignored.HEADLESS_LABEL:
             yield Finding(
@@ -45,6 +56,7 @@ def _not_proxied(case: Case) -> Iterator[Finding]:
                 f"It has a cluster IP, but also the label {HEADLESS_LABEL}, which is for headless Services: proxies"
                 " leave it alone.",
                 Fix("Remove the label:", (label("service", case.key, f"{HEADLESS_LABEL}-"),)),
+                case.seen(f"metadata.labels[{HEADLESS_LABEL}]", "spec.clusterIP"),
             )
 
 
@@ -66,7 +78,14 @@ def _taken(case: Case) -> Iterator[Finding]:
                     f"What comes to {where}/{frontend.protocol} goes to Service {winner}, which asks for it, too, and"
                     " comes first.",
                     Fix("Give one of the two another address or port."),
+                    (*case.seen(*_CLAIMED), *evidence.each(_service(case, winner), *_CLAIMED)),
                 )
+
+
+def _service(case: Case, key: str | None) -> list[Service]:
+    namespace, _, name = (key or "").partition("/")
+    found = case.world.services.get((namespace, name))
+    return [found] if found is not None else []
 
 
 def _not_served(case: Case) -> Iterator[Finding]:
@@ -98,6 +117,7 @@ def _not_served(case: Case) -> Iterator[Finding]:
                 (),
                 (look("get", "events", "--field-selector", f"reason={event.reason}", namespace=case.namespace),),
             ),
+            (evidence.told(event), *case.seen("spec.ports")),
             facts=("the Event stays for a while after the port is served again, and nothing else tells of that",),
         )
         return

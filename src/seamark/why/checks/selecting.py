@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from seamark.why.case import Case, listed, pairs, plural
+from seamark.why import evidence
+from seamark.why.case import Case, listed, pairs, patient, plural
 from seamark.why.checks.near import FAR, DifferenceKind, NearMiss
+from seamark.why.checks.pods import trouble
 from seamark.why.codes import Code
 from seamark.why.finding import Command, Finding, Fix, Severity, create, look, merge_patch, scale
-from seamark.why.views import AnyWorkload, Pod, Service
+from seamark.why.views import AnyWorkload, Event, Pod, Service
 from seamark.why.world import Shape
 
 _FEW = 3
@@ -59,21 +61,32 @@ def _without_pods(case: Case, workload: AnyWorkload) -> Finding:
             Severity.ERROR,
             f"{workload} makes the Pods it selects, but is scaled to zero replicas.",
             Fix("Scale it up:", (scale(workload.kind, where, 1),)),
+            (case.pods_found(), *_of_workload(workload)),
         )
+    event = _refused(case, workload)
     failed = next(
         (c for c in workload.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None
     ) or next((c for c in workload.status.conditions if c.type == "Progressing" and c.status == "False"), None)
+    reason, message = (failed.reason, failed.message) if failed is not None else ("", "")
+    if event is not None and not (failed is not None and failed.type == "ReplicaFailure"):
+        reason, message = event.reason, event.message
+    seen: tuple[evidence.Evidence, ...] = (
+        case.pods_found(),
+        *_of_workload(workload),
+        *([evidence.told(event)] if event is not None else []),
+    )
     describe = look("describe", workload.kind.lower(), workload.metadata.name, namespace=workload.metadata.namespace)
-    if failed is not None:
+    if reason:
         return Finding(
             Code.WORKLOAD_CANNOT_CREATE_PODS,
             Severity.ERROR,
-            f"{workload} cannot make the Pods it selects ({failed.reason}): {failed.message.rstrip('.')}.",
+            f"{workload} cannot make the Pods it selects ({reason}): {' '.join(message.split()).rstrip('.')}.",
             Fix(
                 "Remove what stands in its way; often it is a quota, an admission webhook or a service account.",
                 (),
                 (describe,),
             ),
+            seen,
         )
     if wanted == 0:
         cause = f"{workload} makes the Pods it selects, but no node is eligible for it."
@@ -85,7 +98,31 @@ def _without_pods(case: Case, workload: AnyWorkload) -> Finding:
         count = f"{wanted} " if wanted is not None else ""
         cause = f"{workload} should have made {count}Pods that it selects, but there are none."
         fix = f"Check that the controllers for {workload.kind}s run, and its events."
-    return Finding(Code.WORKLOAD_WITHOUT_PODS, Severity.ERROR, cause, Fix(fix, (), (describe,)))
+    return Finding(Code.WORKLOAD_WITHOUT_PODS, Severity.ERROR, cause, Fix(fix, (), (describe,)), seen)
+
+
+def _refused(case: Case, workload: AnyWorkload) -> Event | None:
+    """The newest Event that says why the workload, or the ReplicaSet it made, cannot make Pods."""
+    owned = [
+        (each.kind, each.metadata.namespace, each.metadata.name)
+        for each in case.world.seen.workloads or ()
+        if each.metadata.namespace == workload.metadata.namespace
+        and any(o.controller and o.name == workload.metadata.name for o in each.metadata.owner_references)
+    ]
+    about = [(workload.kind, workload.metadata.namespace, workload.metadata.name), *owned]
+    told = [event for key in about for event in case.world.events_by_object.get(key, ())]
+    return max((e for e in told if e.reason == "FailedCreate"), key=lambda each: each.time, default=None)
+
+
+def _of_workload(workload: AnyWorkload) -> tuple[evidence.Field, ...]:
+    return evidence.of(
+        workload,
+        "spec.replicas",
+        "spec.paused",
+        "spec.template.metadata.labels",
+        "status.conditions",
+        "status.desiredNumberScheduled",
+    )
 
 
 def _on_workload_only(case: Case, shape: Shape) -> Finding:
@@ -99,8 +136,14 @@ def _on_workload_only(case: Case, shape: Shape) -> Finding:
         f"The selector {pairs(selector)} matches the labels of {shape.workload} itself, but not those of its Pods"
         f" ({pairs(shape.labels) or 'none'}): a Service selects by the labels of the Pod template.",
         Fix(
-            f"Select by the Pods' labels, or give the template {pairs(selector)}:",
+            f"If those Pods are meant, select by their labels (or give the template {pairs(selector)}):",
             (merge_patch("service", case.key, {"spec": {"selector": patch}}),) if shape.labels else (),
+            certain=False,
+        ),
+        (
+            *case.seen("spec.selector"),
+            case.pods_found(),
+            *evidence.each(filter(None, [shape.workload]), "metadata.labels", "spec.template.metadata.labels"),
         ),
         weight=max(1, len(shape.pods)),
     )
@@ -112,7 +155,9 @@ def _on_workload_only(case: Case, shape: Shape) -> Finding:
 def _near(case: Case, misses: list[NearMiss]) -> Finding:
     best = misses[0]
     patch = {"spec": {"selector": best.corrected(case.service.spec.selector or {})}}
-    others = tuple(f"also close: {_who(miss.shape)} with {pairs(miss.shape.labels)}" for miss in misses[1:])
+    others = [f"also close: {_who(miss.shape)} with {pairs(miss.shape.labels)}" for miss in misses[1:]]
+    sick, more = _sick(case, best)
+    others[:0] = sick
     label = ", ".join(f"{each.key}={each.wanted}" for each in best.differences)
     alternative = "" if best.first.kind is DifferenceKind.INSTANCE else f" (or give the Pods {label} instead)"
     return Finding(
@@ -125,9 +170,30 @@ def _near(case: Case, misses: list[NearMiss]) -> Finding:
             (merge_patch("service", case.key, patch),),
             certain=False,
         ),
+        (case.pods_found(), *case.seen("spec.selector"), *_of_shapes(misses), *more),
         weight=max(1, len(best.shape.pods)),
-        facts=others,
+        facts=tuple(others),
     )
+
+
+def _sick(case: Case, miss: NearMiss) -> tuple[list[str], tuple[evidence.Evidence, ...]]:
+    """What keeps the Pods that may be meant from serving as well; the corrected selector alone would not help."""
+    if case.world.planned:
+        return [], ()
+    found = [(pod, wrong) for pod in miss.shape.pods if (wrong := trouble(patient(case.world, pod))) is not None]
+    if not found or len(found) < len(miss.shape.pods):
+        return [], ()
+    pod, wrong = found[0]
+    told = f"and Pod {pod.metadata.name} would not serve yet: {wrong.detail}. {wrong.fix}"
+    return [told], (*evidence.of(pod, "metadata.name"), *wrong.evidence)
+
+
+def _of_shapes(misses: Iterable[NearMiss]) -> Iterator[evidence.Evidence]:
+    """The labels that come close."""
+    for miss in misses:
+        yield from evidence.each(miss.shape.pods, "metadata.labels", limit=3)
+        if miss.shape.workload is not None:
+            yield from evidence.of(miss.shape.workload, "spec.template.metadata.labels")
 
 
 def _near_sentence(case: Case, miss: NearMiss) -> str:
@@ -196,17 +262,26 @@ def _elsewhere(case: Case, found: dict[str, list[Pod]]) -> Finding:
     )
     if there is not None:
         fix = Fix(
-            f"Use Service {there.metadata.name} of namespace {best}, which selects them already:"
+            f"If those are meant, use Service {there.metadata.name} of namespace {best}, which selects them already:"
             f" {there.metadata.name}.{best} in DNS.",
             certain=False,
         )
     else:
         fix = Fix(
-            f"Make the Service in namespace {best}; from elsewhere it is called {case.name}.{best}:",
+            f"If those are meant, make the Service in namespace {best}; from elsewhere it is called"
+            f" {case.name}.{best}:",
             (create(_moved(case.service, best)),),
             certain=False,
         )
-    return Finding(Code.PODS_IN_OTHER_NAMESPACE, Severity.ERROR, cause, fix, weight=len(found[best]))
+    seen: tuple[evidence.Evidence, ...] = (
+        case.pods_found(),
+        *case.seen("spec.selector", "metadata.namespace"),
+        *(
+            evidence.search(case.world, "Pod", namespace, labels=case.service.spec.selector or {})
+            for namespace in sorted(found)
+        ),
+    )
+    return Finding(Code.PODS_IN_OTHER_NAMESPACE, Severity.ERROR, cause, fix, seen, weight=len(found[best]))
 
 
 def _service_there(case: Case, namespace: str) -> Service | None:
@@ -244,10 +319,13 @@ def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
     world, key = case.world, next(iter(selector))
     where = "in these manifests" if world.seen.hypothetical else f"in namespace {case.namespace}"
     counts: dict[str, int] = {}
-    for shape in shapes:
-        for label in selector.keys() & shape.labels.keys():
-            pair = f"{label}={shape.labels[label]}"
-            counts[pair] = counts.get(pair, 0) + max(1, len(shape.pods))
+    # The labels of the Pods themselves: a shape leaves out those that tell replicas apart.
+    have = [pod.metadata.labels for pod in world.pods_by_namespace.get(case.namespace, ())]
+    have += [shape.labels for shape in shapes if not shape.pods]
+    for labels in have:
+        for label in selector.keys() & labels.keys():
+            pair = f"{label}={labels[label]}"
+            counts[pair] = counts.get(pair, 0) + 1
     present = sorted(counts, key=lambda pair: (-counts[pair], pair))
     what = "Nothing" if world.seen.hypothetical else "No Pod"
     cause = f"{what} {where} matches the selector {pairs(selector)}, or comes close to it."
@@ -264,5 +342,18 @@ def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
         cause = f"{what} {where} matches the selector {pairs(selector)}: there are no Pods at all."
         fix = f"Start Pods with {pairs(selector)}, or look in another namespace."
     else:
-        fix = f"Start Pods with {pairs(selector)}, or select by labels that Pods have; none has the label {key}."
-    return Finding(Code.SELECTOR_MATCHES_NOTHING, Severity.ERROR, cause, Fix(fix, commands, certain=False), facts=facts)
+        none = f"none has the label {listed(selector)}"
+        fix = f"Start Pods with {pairs(selector)}, or select by labels that Pods have; {none}."
+    return Finding(
+        Code.SELECTOR_MATCHES_NOTHING,
+        Severity.ERROR,
+        cause,
+        Fix(fix, commands, certain=False),
+        (
+            case.pods_found(),
+            *case.seen("spec.selector"),
+            evidence.search(world, "Pod", case.namespace),
+            *evidence.each((pod for shape in shapes for pod in shape.pods), "metadata.labels"),
+        ),
+        facts=facts,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamark.rules.objects.network import covered
+from seamark.why import evidence
 from seamark.why.case import Case, listed
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, look
@@ -22,6 +23,11 @@ def findings(case: Case) -> Iterator[Finding]:
                 (),
                 (look("get", "namespace", case.namespace, "-o", "yaml"),),
             ),
+            evidence.each(
+                (each for each in case.world.seen.namespaces or () if each.metadata.name == case.namespace),
+                "metadata.deletionTimestamp",
+                "status.phase",
+            ),
         )
     if meta.deletion_timestamp is not None:
         held = f", held by the finalizer {listed(meta.finalizers)}" if meta.finalizers else ""
@@ -34,6 +40,7 @@ def findings(case: Case) -> Iterator[Finding]:
                 "Find out why the controller that set the finalizer does not remove it, and make the Service anew once"
                 " it is gone."
             ),
+            case.seen("metadata.deletionTimestamp", "metadata.finalizers"),
         )
     yield from _out_of_range(case)
     yield from _shared(case)
@@ -59,6 +66,7 @@ def _out_of_range(case: Case) -> Iterator[Finding]:
             Fix(
                 "Make the Service anew to have it given another (it cannot be changed), or add a ServiceCIDR around it."
             ),
+            (*case.seen("spec.clusterIP", "spec.clusterIPs"), *evidence.each(cidrs, "spec.cidrs")),
         )
 
 
@@ -75,4 +83,10 @@ def _shared(case: Case) -> Iterator[Finding]:
                 Severity.WARNING,
                 f"Its cluster IP {address} is also that of Service {listed(others)}: only one gets the traffic.",
                 Fix("Make one of them anew, so that it is given an address of its own."),
+                evidence.each(
+                    case.world.services_by_cluster_ip[address],
+                    "metadata.namespace",
+                    "spec.clusterIP",
+                    "spec.clusterIPs",
+                ),
             )

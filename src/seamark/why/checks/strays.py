@@ -9,6 +9,7 @@ import msgspec
 
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL
 from seamark.rules.slices.objects import owned
+from seamark.why import evidence
 from seamark.why.case import Case, listed
 from seamark.why.checks.near import misspelt, related
 from seamark.why.codes import Code
@@ -55,6 +56,7 @@ def _nameless(case: Case, each: EndpointSlice) -> Finding:
             (label("endpointslice", each.key, f"{SERVICE_NAME_LABEL}={case.name}"),),
             certain=False,
         ),
+        (*case.seen("spec.selector"), *evidence.of(each, "metadata.labels", "endpoints")),
     )
 
 
@@ -68,6 +70,11 @@ def _for_another(case: Case, each: EndpointSlice) -> Finding:
             f"If Service {case.name} is meant, correct the label:",
             (label("endpointslice", each.key, f"{SERVICE_NAME_LABEL}={case.name}", overwrite=True),),
             certain=False,
+        ),
+        (
+            *case.seen("spec.selector"),
+            *evidence.of(each, f"metadata.labels[{SERVICE_NAME_LABEL}]", "endpoints"),
+            evidence.search(case.world, "Service", case.namespace, name=each.service_name),
         ),
     )
 
@@ -84,6 +91,11 @@ def _named_otherwise(case: Case, endpoints: Endpoints) -> Finding:
             (create(_endpoints(endpoints, case)),),
             certain=False,
         ),
+        (
+            *case.seen("spec.selector"),
+            *evidence.of(endpoints, "subsets"),
+            evidence.search(case.world, "Service", case.namespace, name=name),
+        ),
     )
 
 
@@ -96,21 +108,28 @@ def _elsewhere(case: Case) -> Iterator[Finding]:
     for each in seen.slices or ():
         there = each.metadata.namespace
         if there != case.namespace and each.service_name == case.name and (there, case.name) not in case.world.services:
-            yield _misplaced(case, f"EndpointSlice {each.metadata.name}", there, _slice(each, case))
+            yield _misplaced(case, each, _slice(each, case))
     for endpoints in seen.endpoints or ():
         there = endpoints.metadata.namespace
         same = endpoints.metadata.name == case.name and not endpoints.made_by_controller
         if there != case.namespace and same and (there, case.name) not in case.world.services:
-            yield _misplaced(case, f"Endpoints {case.name}", there, _endpoints(endpoints, case))
+            yield _misplaced(case, endpoints, _endpoints(endpoints, case))
 
 
-def _misplaced(case: Case, what: str, there: str, manifest: dict[str, Any]) -> Finding:
+def _misplaced(case: Case, obj: Endpoints | EndpointSlice, manifest: dict[str, Any]) -> Finding:
+    there = obj.metadata.namespace
+    what = f"{evidence.kind_of(obj)} {obj.metadata.name}"
     return Finding(
         Code.ENDPOINTS_IN_OTHER_NAMESPACE,
         Severity.ERROR,
         f"It has no selector, and {what} is in namespace {there}: endpoints must be in the Service's namespace,"
         f" {case.namespace}.",
-        Fix(f"Make it in namespace {case.namespace}:", (create(manifest),), certain=False),
+        Fix(f"If it is for this Service, make it in namespace {case.namespace}:", (create(manifest),), certain=False),
+        (
+            *case.seen("spec.selector"),
+            *evidence.of(obj, "metadata.namespace"),
+            evidence.search(case.world, "Service", there, name=case.name),
+        ),
     )
 
 

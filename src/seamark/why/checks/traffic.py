@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from seamark.kinds.values.addresses import Family
-from seamark.kinds.wellknown import OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION
+from seamark.kinds.wellknown import OLD_TOPOLOGY_ANNOTATION, TOPOLOGY_ANNOTATION, ZONE_LABEL
 from seamark.rules import hints
 from seamark.rules.hints import Refusal, Withheld
 from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.objects.node import Node
 from seamark.rules.slices.objects import identity
+from seamark.why import evidence
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
+from seamark.why.evidence import Evidence
 from seamark.why.finding import Command, Finding, Fix, Severity, merge_patch
+
+_OF_NODES = (f"metadata.labels[{ZONE_LABEL}]", "status.allocatable.cpu", "status.conditions[Ready].status")
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -48,6 +52,7 @@ def _policies(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
                 "Run one of its Pods on every node (a DaemonSet does), or let traffic leave the node:",
                 (merge_patch("service", case.key, {"spec": {"internalTrafficPolicy": "Cluster"}}),),
             ),
+            (*case.seen("spec.internalTrafficPolicy"), *_places(case, nodes, lacking)),
             weight=len(lacking),
             facts=_where(with_endpoint),
         )
@@ -63,9 +68,20 @@ def _policies(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
                 "Send only to nodes that run its Pods, or let traffic be passed on:",
                 (merge_patch("service", case.key, {"spec": {"externalTrafficPolicy": "Cluster"}}),),
             ),
+            (*case.seen("spec.externalTrafficPolicy", "spec.type"), *_places(case, nodes, lacking)),
             weight=len(lacking),
             facts=_where(with_endpoint),
         )
+
+
+def _places(case: Case, nodes: dict[str, Node], lacking: list[str]) -> tuple[Evidence, ...]:
+    """The nodes without an endpoint, and where the endpoints are."""
+    if case.service.managed:
+        ready = evidence.each((each.pod for each in case.ready), "spec.nodeName", limit=20)
+    else:
+        ready = evidence.each(case.slices, "endpoints", limit=20)
+    there = evidence.each((nodes[name] for name in lacking), "status.conditions[Ready].status", limit=20)
+    return *there, evidence.search(case.world, "Node", ""), *ready
 
 
 def _nodes_with_endpoint(case: Case) -> set[str]:
@@ -113,6 +129,7 @@ def _topology(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
     elif shares is None:
         where = f"zone {next(iter(zones.cpus))}" if zones.cpus else "no zone at all"
         yield _withheld(
+            case,
             Code.HINTS_ONE_ZONE,
             f"all ready nodes are in {where}, and there is nothing to choose between",
             Fix("Nothing needs to be done; hints come back once ready nodes are in two zones or more."),
@@ -126,6 +143,7 @@ def _nodes_unknown(case: Case, unknown: list[Node]) -> Finding:
     lacks = "allocatable CPU" if unknown[0].zone else "zone label (topology.kubernetes.io/zone)"
     one = len(unknown) == 1
     return _withheld(
+        case,
         Code.HINTS_NODES_INCOMPLETE,
         f"{'node' if one else 'nodes'} {listed(node.name for node in unknown)} lack{'s' if one else ''} a {lacks}, and"
         " one such node switches hints off for every Service",
@@ -159,7 +177,7 @@ def _shared_out(case: Case, family: Family, shares: dict[str, float]) -> Iterato
             yield from _without_zone(case, "topology-mode Auto")
             return
     fix = f"Run at least {outcome.needed} ready Pods, or prefer the own zone without counting:"
-    yield _withheld(code, why, Fix(fix, (_plain_distribution(case),)))
+    yield _withheld(case, code, why, Fix(fix, (_plain_distribution(case),)))
 
 
 def _without_zone(case: Case, asked: str) -> Iterator[Finding]:
@@ -173,6 +191,11 @@ def _without_zone(case: Case, asked: str) -> Iterator[Finding]:
         f"{asked} is asked for, but {plural(len(homeless), 'ready endpoint')} on {listed(f'node {n}' for n in nodes)}"
         " lacks a zone: proxies ignore all hints unless every ready endpoint has one.",
         Fix("Label the nodes with their zone (topology.kubernetes.io/zone); the endpoints follow when next written."),
+        (
+            *_asked(case),
+            *evidence.each((each.pod for each in homeless), "spec.nodeName"),
+            *evidence.each((case.world.nodes or {})[name] for name in nodes if name in (case.world.nodes or {})),
+        ),
         weight=len(homeless),
     )
 
@@ -192,12 +215,25 @@ def _unwritten(case: Case, wanted: Iterable[Endpoint]) -> Iterator[Finding]:
         f"Hints are asked for and nothing stands in their way, but {plural(len(bare), 'ready endpoint')} in its"
         f" EndpointSlices {'has' if len(bare) == 1 else 'have'} none.",
         Fix("Wait for the next change of its Pods, which computes them anew; else check the EndpointSlice controller."),
+        (*_asked(case), *evidence.each(case.controller_slices, "endpoints")),
         weight=len(bare),
     )
 
 
-def _withheld(code: Code, why: str, fix: Fix) -> Finding:
-    return Finding(code, Severity.WARNING, f"Topology-aware hints are asked for but withheld: {why}.", fix)
+def _withheld(case: Case, code: Code, why: str, fix: Fix) -> Finding:
+    nodes = evidence.each((case.world.nodes or {}).values(), *_OF_NODES, limit=50)
+    ready = evidence.each((each.pod for each in case.ready), "spec.nodeName", limit=50)
+    cause = f"Topology-aware hints are asked for but withheld: {why}."
+    return Finding(code, Severity.WARNING, cause, fix, (*_asked(case), *nodes, *ready, case.pods_found()))
+
+
+def _asked(case: Case) -> tuple[Evidence, ...]:
+    """What asks for hints."""
+    return case.seen(
+        "spec.trafficDistribution",
+        f"metadata.annotations[{TOPOLOGY_ANNOTATION}]",
+        f"metadata.annotations[{OLD_TOPOLOGY_ANNOTATION}]",
+    )
 
 
 def _plain_distribution(case: Case) -> Command:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from seamark.kinds.values import times
-from seamark.kinds.wellknown import ENDPOINTS_CAPACITY, OVER_CAPACITY_ANNOTATION
+from seamark.kinds.wellknown import ENDPOINTS_CAPACITY, OVER_CAPACITY_ANNOTATION, SERVICE_NAME_LABEL
 from seamark.rules.membership import Port, parse_ip
 from seamark.rules.objects import endpoints as objects
 from seamark.rules.objects.endpointslice import Endpoint
+from seamark.why import evidence
 from seamark.why.case import Case, listed, plural
 from seamark.why.codes import Code
 from seamark.why.finding import Finding, Fix, Severity, delete, look
@@ -26,6 +27,8 @@ _START = Fix(
     (),
     (look("get", "pods", namespace="kube-system"), look("get", "leases", namespace="kube-system")),
 )
+
+_OF_PODS = ("status.podIPs", "status.podIP", "status.conditions[Ready].status", "spec.nodeName", "spec.containers")
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ def findings(case: Case) -> Iterator[Finding]:
         return
     wanted = in_slices(case)
     if case.world.nodes is None and (homeless := _without_node(case, wanted)):
-        yield _perhaps_without_node(homeless)
+        yield _perhaps_without_node(case, homeless)
         wanted = Content({e: ready for e, ready in wanted.entries.items() if e not in homeless}, wanted.ports)
     wrong = _slices(case, wanted)
     if wrong is not None:
@@ -104,6 +107,7 @@ def _slices(case: Case, wanted: Content) -> Finding | None:
             f"No EndpointSlices have been written for it{age}, though {_should(wanted)}: the EndpointSlice controller"
             " is not running, or cannot write.",
             _START,
+            (*_seen(case), *_age_read(case)),
         )
     told = slices_content(own).against(wanted)
     if not told:
@@ -119,6 +123,7 @@ def _slices(case: Case, wanted: Content) -> Finding | None:
             severity,
             f"Its EndpointSlices were edited by hand ({hand}) and disagree with its Pods: {told[0]}.",
             Fix("Delete them; the controller writes them anew:", tuple(delete("endpointslice", s.key) for s in own)),
+            (*_seen(case), *evidence.each(own, "metadata.managedFields")),
             facts=told[1:],
         )
     return Finding(
@@ -126,6 +131,7 @@ def _slices(case: Case, wanted: Content) -> Finding | None:
         severity,
         f"Its EndpointSlices are stale: {told[0]}. The EndpointSlice controller is not running, or cannot write.",
         _START,
+        _seen(case),
         facts=(*told[1:], *(f"{each.metadata.name} was last written {_written(each)}" for each in own[:3])),
     )
 
@@ -138,13 +144,14 @@ def _without_node(case: Case, wanted: Content) -> set[Entry]:
     return {entry for entry in wanted.entries.keys() - slices_content(case.slices).entries if entry in listed_there}
 
 
-def _perhaps_without_node(entries: set[Entry]) -> Finding:
+def _perhaps_without_node(case: Case, entries: set[Entry]) -> Finding:
     return Finding(
         Code.NODE_MISSING,
         Severity.WARNING,
         f"{_addresses(entries)} in its Endpoints but not in its EndpointSlices: that is so when a Pod's node does not"
         " exist, and the nodes may not be listed.",
         Fix("Ask a user with the right to list nodes to run this.", certain=False),
+        _seen(case),
         weight=len(entries),
     )
 
@@ -177,6 +184,7 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
                 Severity.WARNING,
                 "It has EndpointSlices but no Endpoints, so clients that still read Endpoints find nothing.",
                 _START,
+                _seen(case),
             )
         return
     if over_capacity(case) or OVER_CAPACITY_ANNOTATION in endpoints.metadata.annotations:
@@ -192,6 +200,7 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
             Severity.WARNING,
             f"Its Endpoints were edited by hand ({hand}) and disagree with its EndpointSlices: {told[0]}.",
             Fix("Delete them; the controller writes them anew:", (delete("endpoints", case.key),)),
+            (*_seen(case), *evidence.of(endpoints, "metadata.managedFields", "metadata.labels")),
             facts=told[1:],
         )
         return
@@ -201,6 +210,7 @@ def _endpoints(case: Case, *, slices_right: bool) -> Iterator[Finding]:
         f"Endpoints and EndpointSlices disagree, and the Endpoints are behind: {told[0]}. The Endpoints controller is"
         " not running, or cannot write.",
         _START,
+        _seen(case),
         facts=told[1:],
     )
 
@@ -215,6 +225,10 @@ def _over_capacity(case: Case, wanted: Content) -> Finding:
         f"It has {plural(count, 'address')}, and Endpoints are truncated at {ENDPOINTS_CAPACITY:,}{left_out}"
         " (EndpointSlices list them all).",
         Fix("Have clients read EndpointSlices instead of Endpoints, or split the Service."),
+        (
+            case.pods_found(),
+            *evidence.each(filter(None, [case.endpoints]), f"metadata.annotations[{OVER_CAPACITY_ANNOTATION}]"),
+        ),
     )
 
 
@@ -236,6 +250,29 @@ def edited_by(endpoints: Endpoints, wanted: Content) -> str:
     known = {address for address, _ in wanted.entries}
     made_up = [each.ip for each in endpoints.ready() if each.target_ref is None and each.ip not in known]
     return f"{listed(made_up)} is no Pod's" if made_up else ""
+
+
+# --- evidence --------------------------------------------------------------------------------------
+
+
+def _seen(case: Case) -> tuple[evidence.Evidence, ...]:
+    """What is written, and what should be: the Pods it selects."""
+    named = {SERVICE_NAME_LABEL: case.name}
+    return (
+        case.pods_found(),
+        *evidence.each((each.pod for each in case.candidates), *_OF_PODS, limit=20),
+        evidence.search(case.world, "EndpointSlice", case.namespace, labels=named),
+        *evidence.each(case.slices, "endpoints", "ports", limit=20),
+        evidence.search(case.world, "Endpoints", case.namespace, name=case.name),
+        *evidence.each(filter(None, [case.endpoints]), "subsets"),
+        *case.seen("spec.ports"),
+    )
+
+
+def _age_read(case: Case) -> tuple[evidence.Evidence, ...]:
+    if case.service.metadata.creation_timestamp is None or case.world.now is None:
+        return ()
+    return (evidence.reading(case.service, "metadata.creationTimestamp", case.world.now),)
 
 
 # --- writers ------------------------------------------------------------------------------------
