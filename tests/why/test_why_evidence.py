@@ -109,7 +109,7 @@ def check(world, finding, vocabulary):
         assert finding.code is not Code.PROBE_PENDING
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_every_claim_is_seen_in_a_field_an_event_or_the_clock(made):
     case, now = made
@@ -132,6 +132,20 @@ async def test_every_set_up_has_its_evidence(case):
             check(world, finding, vocabulary)
         for told in document(report)["findings"]:
             assert told["evidence"], told["cause"]
+
+
+def test_a_claim_without_its_evidence_is_noticed():
+    case = next(each for each in CASES if each.name == "pod-readiness-probe")
+    world = asyncio.run(seen(case, NOW))
+    [finding, *_] = explain(world, case.key).findings
+    vocabulary = {"web-1", "/healthz", "8080"}
+    check(world, finding, vocabulary)
+    for less in ((), tuple(each for each in finding.evidence if "web-1" not in str(each))):
+        with pytest.raises(AssertionError):
+            check(world, msgspec.structs.replace(finding, evidence=less), vocabulary)
+    made_up = evidence.Field("Pod", "shop", "web-1", "status.phase", "Failed")
+    with pytest.raises(AssertionError):
+        check(world, msgspec.structs.replace(finding, evidence=(*finding.evidence, made_up)), vocabulary)
 
 
 def test_paths():

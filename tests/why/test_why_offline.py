@@ -105,7 +105,13 @@ items:
 apiVersion: batch/v1
 kind: CronJob
 metadata: {name: web}
-spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {metadata: {labels: {app: web}}, spec: {containers: []}}}}}
+spec:
+  schedule: "* * * * *"
+  jobTemplate:
+    spec:
+      template:
+        metadata: {labels: {app: web}}
+        spec: {restartPolicy: Never, containers: [{name: app, image: x}]}
 """
     assert code(world(listed, cron_job)) == "healthy"
 

@@ -47,10 +47,13 @@ from seamark.kinds.resource import (
     ENDPOINT_SLICES,
     ENDPOINTS,
     EVENTS,
+    INGRESS_CLASSES,
+    INGRESSES,
     IP_ADDRESSES,
     JOBS,
     LEASES,
     NAMESPACES,
+    NETWORK_POLICIES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -74,6 +77,7 @@ from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.metadata import ObjectView, Written
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.network import IPAddress, ServiceCIDR
+from seamark.rules.objects.networkpolicy import NetworkPolicy
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
@@ -97,6 +101,9 @@ VIEWS: dict[Any, tuple[type, ...]] = {
     NODES: (Node,),
     PERSISTENT_VOLUMES: (Volume,),
     PERSISTENT_VOLUME_CLAIMS: (Claim,),
+    NETWORK_POLICIES: (NetworkPolicy, why.NetworkPolicy),
+    INGRESSES: (why.Ingress,),
+    INGRESS_CLASSES: (why.IngressClass,),
     PODS: (Pod, why.Pod),
     POD_DISRUPTION_BUDGETS: (Budget,),
     REPLICATION_CONTROLLERS: (ReplicationController, Scaled, why.AnyWorkload),
