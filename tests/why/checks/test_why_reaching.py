@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-import seamark.testing.cluster as testing
+from seamark import testing
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.kinds.resource import ENDPOINT_SLICES, SERVICES
