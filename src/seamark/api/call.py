@@ -17,6 +17,7 @@ from seamark.kinds.subresource import Action, Part, Question, Subresource, View
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, refuse, required, too_long
 from seamark.kinds.values.refusals import missing
 
+NOT_AVAILABLE = 501
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 _OF_OBJECTS = frozenset({"update", "patch", "delete"})
@@ -64,14 +65,11 @@ def not_allowed() -> errors.MethodNotAllowed:
     return errors.MethodNotAllowed("the server does not allow this method on the requested resource", details={})
 
 
-class NotAvailable(errors.ApiError):
+def not_available(target: Target) -> errors.ApiError:
     """What discovery lists as in every cluster, but needs a kubelet: log, exec, port-forward."""
-
-    code, reason = 501, "NotImplemented"
-
-    def __init__(self, target: Target) -> None:
-        path = f"{target.kind.resource.plural}/{target.subresource.name if target.subresource else ''}"
-        super().__init__(f"seamark runs no containers: {path} is not available", details={})
+    path = f"{target.kind.resource.plural}/{target.subresource.name if target.subresource else ''}"
+    sentence = f"seamark runs no containers: {path} is not available"
+    return errors.ApiError(sentence, code=NOT_AVAILABLE, reason="NotImplemented", details={})
 
 
 def check_verb(verb: str, target: Target) -> None:
@@ -81,7 +79,7 @@ def check_verb(verb: str, target: Target) -> None:
         if verb not in sub.verbs:
             raise not_allowed()
         if not isinstance(sub, _AVAILABLE):
-            raise NotAvailable(target)
+            raise not_available(target)
         return
     if not kind.built_in and verb in ("update", "patch") and not target.name:
         raise errors.BadRequest("name must be provided")

@@ -57,7 +57,7 @@ def recorded() -> list[Any]:
     found = []
     for file in sorted(API.glob("*.json")):
         for case in json.loads(file.read_text())["cases"]:
-            for step in case["steps"]:
+            for step in () if "hooks" in case else case["steps"]:  # there a webhook may be the reason
                 expect = step.get("expect", {})
                 message = (expect.get("body") or {}).get("message", "") if isinstance(expect.get("body"), dict) else ""
                 about_names = "does not match" in message or "name must be provided" in message

@@ -24,7 +24,7 @@ from seamark.api.aggregation.following import Aggregation
 from seamark.api.audit.events import Audited
 from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User, check
-from seamark.api.call import NotAvailable, Target, check_verb, not_allowed
+from seamark.api.call import NOT_AVAILABLE, Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
 from seamark.api.http.fairness import FairQueue, Full
@@ -263,7 +263,9 @@ class Application:
             return not_found_page()
         try:
             check_verb(verb, target)
-        except NotAvailable:
+        except errors.ApiError as error:
+            if error.code != NOT_AVAILABLE:
+                raise
             verb = "connect"  # Admission is asked before it is refused.
         return Checked(label, verb, target, query, user, route.watch)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authorization import User
-from seamark.api.call import Caller, DeleteOptions, NotAvailable, Target, WriteOptions
+from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions, not_available
 from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
@@ -264,7 +264,7 @@ class Verbs:
     async def _connect(self, call: Call) -> Answer:
         """Nothing here can be connected to; but a webhook that refuses connections has the first say."""
         await self._operations.connect(call.target, connect_options(call), call.caller(WriteOptions()))
-        raise NotAvailable(call.target)
+        raise not_available(call.target)
 
     async def _parsed(self, call: Call) -> Reading | None:
         """A body that is YAML, parsed while other requests go on.  One body at a time, or the pieces would add up."""
