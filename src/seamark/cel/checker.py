@@ -118,10 +118,23 @@ class _Checker:
             return f"{path}.{node.field}" if path else ""
         return ""
 
+    def _dotted(self, node: Select) -> Node | None:
+        """The variable that a name with a dot stands for, as ``authorizer.requestResource`` does."""
+        if node.test or node.optional or not isinstance(node.operand, Ident):
+            return None
+        name = f"{node.operand.name}.{node.field}".removeprefix(".")
+        if name not in self._variables or any(node.operand.name in scope for scope in self._local):
+            return None
+        found = Ident(name, at=node.at)
+        found.type = self._variables[name]
+        return found
+
     def _select(self, node: Select) -> Node:
         path = self._path(node)
         if path and (named := self._named(path)) is not None:
             return _type_literal(node, named)
+        if (dotted := self._dotted(node)) is not None:
+            return dotted
         node.operand = self.visit(node.operand)
         node.type = self._field(node, self._typed(node.operand))
         if node.test and node.type is not ERROR:

@@ -1,0 +1,87 @@
+"""The expressions of admission policies and webhooks: what they can name, and what they have to evaluate to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from seamark.cel import CompileError, Environment, Program
+from seamark.cel.library.authorizer import AUTHORIZER, RESOURCE_CHECK
+from seamark.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, list_of, map_of, object_of
+
+_TEXTS = map_of(STRING, STRING)
+_KIND = object_of("kubernetes.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})
+_RESOURCE = object_of("kubernetes.GroupVersionResource", {"group": STRING, "version": STRING, "resource": STRING})
+_USER = object_of(
+    "kubernetes.UserInfo",
+    {"username": STRING, "uid": STRING, "groups": list_of(STRING), "extra": map_of(STRING, list_of(STRING))},
+)
+REQUEST = object_of(
+    "kubernetes.AdmissionRequest",
+    {
+        "kind": _KIND,
+        "resource": _RESOURCE,
+        "subResource": STRING,
+        "requestKind": _KIND,
+        "requestResource": _RESOURCE,
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
+        "userInfo": _USER,
+        "dryRun": BOOL,
+        "options": DYN,
+    },
+)
+_METADATA = {
+    **dict.fromkeys(("name", "generateName", "namespace", "UID", "resourceVersion"), STRING),
+    **dict.fromkeys(("labels", "annotations"), _TEXTS),
+    **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), TIMESTAMP),
+    **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), INT),
+    "finalizers": list_of(STRING),
+}
+NAMESPACE = object_of(
+    "kubernetes.Namespace",
+    {
+        "metadata": object_of("kubernetes.NamespaceMetadata", _METADATA),
+        "spec": object_of("kubernetes.NamespaceSpec", {"finalizers": list_of(STRING)}),
+        "status": object_of("kubernetes.NamespaceStatus", {"phase": STRING}),
+    },
+)
+
+BOOLEAN, TEXT, TEXT_OR_NOTHING = (BOOL,), (STRING,), (STRING, NULL)
+
+
+class Unfit(Exception):
+    """An expression that cannot be used; the text says why."""
+
+
+@cache
+def environment(*, params: bool = False) -> Environment:
+    """What every expression can name; ``params`` if the policy has parameters."""
+    variables: dict[str, Type] = {
+        "object": DYN,
+        "oldObject": DYN,
+        "request": REQUEST,
+        "namespaceObject": NAMESPACE,
+        "authorizer": AUTHORIZER,
+        "authorizer.requestResource": RESOURCE_CHECK,
+    }
+    return Environment(variables | ({"params": DYN} if params else {}))
+
+
+def with_variables(base: Environment, types: Mapping[str, Type]) -> Environment:
+    """An environment in which ``variables`` has these."""
+    return base.with_variables({"variables": object_of("kubernetes.variables", types)})
+
+
+def compiled(base: Environment, text: str, wanted: Sequence[Type] = ()) -> Program:
+    """The program for an expression, which has to evaluate to one of the types; raises :class:`Unfit`."""
+    try:
+        program = base.compile(text)
+    except CompileError as error:
+        raise Unfit(f"compilation failed: {error}") from None
+    if wanted and program.type.kind not in {type.kind for type in wanted}:
+        names = str(wanted[0]) if len(wanted) == 1 else f"one of [{' '.join(map(str, wanted))}]"
+        raise Unfit(f"must evaluate to {names} but got {program.type}")
+    return program
