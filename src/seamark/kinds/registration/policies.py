@@ -6,7 +6,7 @@ What is written here are the rules about their fields.  Expressions are compiled
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind
@@ -24,10 +24,14 @@ from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.times import age
 
+if TYPE_CHECKING:
+    from seamark.cel import Environment
+    from seamark.cel.types import Type
+
 _FAILURE = ("Fail", "Ignore")
 _MATCH = ("Equivalent", "Exact")
 _ACTIONS = ("Audit", "Deny", "Warn")
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _BOTH = (
     "must not contain both Deny and Warn (repeating the same validation failure information in the API response and "
     "headers serves no purpose)"
@@ -60,7 +64,8 @@ class _PolicyKind(CountedKind):
                 errors.append(required("spec.matchConstraints.resourceRules"))
         errors += condition_mistakes(spec.get("matchConditions") or [], "spec.matchConditions")
         errors += _variable_mistakes(spec.get("variables") or [], "spec.variables")
-        return errors + self.deeds_mistakes(spec)
+        errors += self.deeds_mistakes(spec)
+        return errors + _expression_mistakes(spec)
 
     def deeds_mistakes(self, spec: Object) -> Errors:
         """Validate what the policy does."""
@@ -217,11 +222,47 @@ def _variable_mistakes(variables: list[Object], at: str) -> Errors:
         if not name:
             errors.append(required(f"{at}[{i}].name"))
         elif not name.isidentifier():
-            errors.append(invalid(f"{at}[{i}].name", name, "name is not a valid CEL identifier"))
+            errors.append(invalid(f"{at}[{i}].name", name, "must be a valid CEL identifier"))
         elif any(name == other.get("name") for other in variables[:i]):
             errors.append(duplicate(f"{at}[{i}].name", name))
         if not (variable.get("expression") or "").strip():
             errors.append(required(f"{at}[{i}].expression", "expression is not specified"))
+    return errors
+
+
+def _expression_mistakes(spec: Object) -> Errors:
+    """What is wrong with the expressions, each in its place; those that are missing are told elsewhere."""
+    from seamark.cel.types import DYN
+    from seamark.kinds.registration import expressions
+
+    errors: Errors = []
+
+    def judge(env: Environment, text: str, at: str, wanted: Sequence[Type] = ()) -> Type:
+        if not text.strip():
+            return DYN
+        try:
+            return expressions.compiled(env, text, wanted).type
+        except expressions.Unfit as error:
+            errors.append(invalid(at, text, str(error)))
+            return DYN
+
+    base = env = expressions.environment(params=spec.get("paramKind") is not None)
+    for i, condition in enumerate(spec.get("matchConditions") or ()):
+        at = f"spec.matchConditions[{i}].expression"
+        judge(base, condition.get("expression", ""), at, expressions.BOOLEAN)
+    types: dict[str, Type] = {}
+    env = expressions.with_variables(base, types)
+    for i, variable in enumerate(spec.get("variables") or ()):
+        found = judge(env, variable.get("expression", ""), f"spec.variables[{i}].expression")
+        types = {**types, variable.get("name", ""): found}
+        env = expressions.with_variables(base, types)
+    for i, validation in enumerate(spec.get("validations") or ()):
+        at = f"spec.validations[{i}]"
+        judge(env, validation.get("expression", ""), f"{at}.expression", expressions.BOOLEAN)
+        judge(env, validation.get("messageExpression") or "", f"{at}.messageExpression", expressions.TEXT)
+    for i, note in enumerate(spec.get("auditAnnotations") or ()):
+        at = f"spec.auditAnnotations[{i}].valueExpression"
+        judge(env, note.get("valueExpression", ""), at, expressions.TEXT_OR_NOTHING)
     return errors
 
 
@@ -238,7 +279,7 @@ def _validation_mistakes(validation: Object, at: str) -> Errors:
         sentence = "message must be specified if expression contains line breaks"
         errors.append(required(f"{at}.message", sentence))
     if (reason := validation.get("reason")) is not None and reason not in _REASONS:
-        errors.append(not_supported(f"{at}.reason", reason, _REASONS[:3]))
+        errors.append(not_supported(f"{at}.reason", reason, _REASONS))
     return errors
 
 

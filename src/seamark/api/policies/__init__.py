@@ -1,0 +1,7 @@
+"""Admission policies: rules in CEL that writes have to satisfy.
+
+- ``plugin`` is the step of admission: which policies and bindings look at a request, and what follows from them
+- ``policy``: a policy and a binding as they are evaluated, compiled once
+- ``given``: what expressions are given of a request: the object, the request, the namespace, the authorizer
+- ``params``: the objects that a binding names as the parameters of its policy
+"""

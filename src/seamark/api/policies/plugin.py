@@ -1,0 +1,174 @@
+"""The step of admission that evaluates ValidatingAdmissionPolicies.
+
+Policies and bindings are read again when one of them has changed, at the next write.  Which policies can match a kind
+of request is found out once, so a request that none looks at costs a look-up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from seamark.api.authorization import Authorizer
+from seamark.api.policies.given import given
+from seamark.api.policies.params import Misconfigured, params
+from seamark.api.policies.policy import Binding, Failure, Policy, binding_of
+from seamark.api.state.cache import Cache
+from seamark.api.webhooks.patching import moved
+from seamark.api.webhooks.review import Document, document, headed
+from seamark.errors import ApiError, Cause, Object
+from seamark.kinds.admission import Operation, Plugin, Request
+from seamark.kinds.kind import Kind
+from seamark.kinds.registration.expressions import Unfit
+from seamark.kinds.registration.selecting import EXEMPT
+from seamark.kinds.resource import VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS, Resource
+from seamark.kinds.table import Kinds
+from seamark.kinds.values.refusals import named
+
+_log = logging.getLogger(__name__)
+
+MOST_KNOWN = 4096
+CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
+
+Bound = tuple[Policy, Sequence[Binding]]
+
+
+class ValidatingPolicies(Plugin):
+    """Evaluates the policies of one server."""
+
+    def __init__(self, cache: Cache, kinds: Kinds, authorizer: Authorizer) -> None:
+        self._cache = cache
+        self._kinds = kinds
+        self._authorizer = authorizer
+        self._policies = cache.of(VALIDATING_POLICIES)
+        self._bindings = cache.of(VALIDATING_POLICY_BINDINGS)
+        self._read_at = (-1, -1)
+        self._bound: list[Bound] = []
+        self._compiled: dict[str, tuple[int, Policy]] = {}  # by name: the version it was made of
+        self._known: dict[tuple[Kind, Operation, str], list[Bound]] = {}
+
+    def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
+        return kind.resource not in EXEMPT
+
+    def validate(self, request: Request) -> None:
+        if self._read_at != (self._policies.changed, self._bindings.changed):
+            self._read()
+        if not self._bound:
+            return
+        key = (request.kind, request.operation, request.part)
+        candidates = self._known.get(key)
+        if candidates is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            candidates = self._known[key] = [bound for bound in self._bound if self._can_match(bound[0], *key)]
+        refusal: ApiError | None = None
+        for policy, bindings in candidates:
+            found = self._judged(request, policy, bindings)
+            refusal = refusal or found
+        if refusal is not None:
+            raise refusal
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        self._read_at = (self._policies.changed, self._bindings.changed)
+        self._known.clear()
+        bindings: dict[str, list[Binding]] = {}
+        for name in sorted(self._bindings.entries):
+            obj = self._bindings.entries[name].decode()
+            bindings.setdefault(obj["spec"]["policyName"], []).append(binding_of(obj))
+        self._bound = []
+        for name in sorted(set(bindings) & set(self._policies.entries)):
+            entry = self._policies.entries[name]
+            known = self._compiled.get(name)
+            if known is None or known[0] != entry.revision:
+                try:
+                    known = self._compiled[name] = (entry.revision, Policy(entry.decode()))
+                except Unfit as error:
+                    # Only one that was stored before expressions were checked.
+                    _log.warning("the policy %s is not evaluated: %s", name, error)
+                    continue
+            self._bound.append((known[1], bindings[name]))
+        self._compiled = {name: kept for name, kept in self._compiled.items() if name in self._policies.entries}
+
+    def _equivalents(self, kind: Kind) -> Sequence[Resource]:
+        return sorted(self._cache.of(kind.resource).shown_as, key=str) if kind.stored else ()
+
+    def _can_match(self, policy: Policy, kind: Kind, operation: Operation, part: str) -> bool:
+        """Whether the rules are about such requests, whatever the names of the objects."""
+        rules = [{**rule, "resourceNames": []} for rule in policy.match.rules]
+        match = msgspec.structs.replace(policy.match, rules=rules, excluded=())
+        return match.by(operation, kind.resource, part, self._equivalents(kind), "") is not None
+
+    # --- judging ------------------------------------------------------------------------------------
+
+    def _judged(self, request: Request, policy: Policy, bindings: Sequence[Binding]) -> ApiError | None:
+        """Why the policy refuses the request, if it does; warns and notes what its bindings say."""
+        place = (request.operation, request.kind.resource, request.part, self._equivalents(request.kind))
+        own = document(request)
+        name = (own.obj or own.old or {}).get("metadata", {}).get("name") or ""
+        by = policy.match.by(*place, name)
+        if by is None or not policy.match.selects(request):
+            return None
+        shown = self._shown(request, own, by)
+        refusal = None
+        values = given(request, shown, by, self._authorizer)
+        for binding in bindings:
+            if binding.match.by(*place, name) is None or not binding.match.selects(request):
+                continue
+            for failure in self._failures(request, policy, binding, values):
+                refusal = self._acted(request, policy, binding, failure) or refusal if refusal is None else refusal
+        return refusal
+
+    def _failures(self, request: Request, policy: Policy, binding: Binding, values: Object) -> list[Failure]:
+        try:
+            found = params(self._kinds, request, policy.param_kind, binding.reference)
+        except Misconfigured as error:
+            return [] if policy.ignores_failures else [Failure(str(error))]
+        failures: list[Failure] = []
+        for each in found:
+            wrong, notes = policy.judge({**values, "params": each} if policy.param_kind is not None else values)
+            failures += wrong
+            for key, value in notes.items():
+                if request.notes is not None:
+                    request.notes.annotate(key, value)
+        return failures
+
+    @staticmethod
+    def _acted(request: Request, policy: Policy, binding: Binding, failure: Failure) -> ApiError | None:
+        """Do what the binding says about a failure; returns the refusal, if it refuses."""
+        which = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+        if request.notes is not None and "Warn" in binding.actions:
+            request.notes.warn([f"Validation failed for {which}: {failure.message}"])
+        if request.notes is not None and "Audit" in binding.actions:
+            said = {
+                "message": failure.message,
+                "policy": policy.name,
+                "binding": binding.name,
+                "validationActions": sorted(binding.actions),
+            }
+            text = msgspec.json.encode([said]).decode()
+            request.notes.annotate("validation.policy.admission.k8s.io/validation_failure", text)
+        if "Deny" not in binding.actions:
+            return None
+        sentence = f"{which} denied request: {failure.message}"
+        resource = request.kind.resource
+        return ApiError(
+            f'{resource.qualified} "{request.name}" is forbidden: {sentence}',
+            code=CODES[failure.reason],
+            reason=failure.reason,
+            details=named(resource, request.name),
+            causes=[Cause(message=sentence)],
+        )
+
+    def _shown(self, request: Request, own: Document, by: Resource) -> Document:
+        """The documents in the version by which the policy matches."""
+        to = self._kinds.by_plural(by.group, by.version, by.plural)
+        if to is None or to is request.kind or own.kind is not request.kind:
+            return own
+        obj, old = (
+            None if each is None else headed(to.resource, moved(each, request.kind, to)) for each in (own.obj, own.old)
+        )
+        return Document(to.resource, to, obj, old)
