@@ -17,6 +17,7 @@ into the same plain values, have them authorized, and call the same operations. 
   objects; ``admission`` and ``allocation`` are steps of both, ``turns`` lets writers of one object wait for each other
 - ``webhooks`` is the step of admission that asks webhooks
 - ``outgoing`` is how the server itself calls others over HTTPS
+- ``policies`` evaluates admission policies
 - ``aggregation`` passes requests on to the servers that APIServices name
 - ``custom`` serves the kinds that definitions define, as they come and go
 - ``state`` is everything current, in memory, which reads and watches are served from

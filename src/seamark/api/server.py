@@ -37,6 +37,7 @@ from seamark.api.identity.tokens import ServiceAccountTokens
 from seamark.api.local import LocalCluster
 from seamark.api.operations import Operations
 from seamark.api.outgoing.calling import Outgoing
+from seamark.api.policies.mutating import MutatingPolicies
 from seamark.api.policies.plugin import ValidatingPolicies
 from seamark.api.rbac.authorizer import RbacAuthorizer
 from seamark.api.rbac.components import field_manager, user_of
@@ -112,7 +113,10 @@ class ApiServer:
         self.outgoing = Outgoing(Others(self.cache))
         webhooks = Webhooks(self.cache, self.kinds, Asking(self.outgoing, metrics), authorizer)
         policies = ValidatingPolicies(self.cache, self.kinds, authorizer)
-        plugins = before_quotas(before_quotas((*plugins, SignerRights(authorizer)), policies), webhooks)
+        mutating = MutatingPolicies(self.cache, self.kinds, authorizer)
+        plugins = (*plugins, SignerRights(authorizer))
+        for step in (mutating, policies, webhooks):  # in the order in which Kubernetes has them
+            plugins = before_quotas(plugins, step)
         admission = Admission(self.cache, plugins)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)

@@ -44,6 +44,12 @@ class Environment:
         made._variables = {**self._variables, **variables}
         return made
 
+    def with_types(self, types: Mapping[str, Type]) -> Environment:
+        """The same environment with more types."""
+        made = self.with_variables({})
+        made._types = {**self._types, **types}
+        return made
+
 
 _TYPES: dict[int, dict[str, Type]] = {}
 

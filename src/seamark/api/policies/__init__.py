@@ -1,5 +1,6 @@
-"""Admission policies: rules in CEL that writes have to satisfy.
+"""Admission policies: rules in CEL that writes have to satisfy, or that edit them.
 
+- ``mutating`` is the step of admission that edits objects as MutatingAdmissionPolicies say
 - ``plugin`` is the step of admission: which policies and bindings look at a request, and what follows from them
 - ``policy``: a policy and a binding as they are evaluated, compiled once
 - ``given``: what expressions are given of a request: the object, the request, the namespace, the authorizer

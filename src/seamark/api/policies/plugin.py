@@ -7,14 +7,15 @@ of request is found out once, so a request that none looks at costs a look-up.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from seamark.api.authorization import Authorizer
 from seamark.api.policies.given import given
 from seamark.api.policies.params import Misconfigured, params
-from seamark.api.policies.policy import Binding, Failure, Policy, binding_of
+from seamark.api.policies.policy import Binding, Failure, Policy, ValidatingPolicy, binding_of
 from seamark.api.state.cache import Cache
 from seamark.api.webhooks.patching import moved
 from seamark.api.webhooks.review import Document, document, headed
@@ -32,43 +33,64 @@ _log = logging.getLogger(__name__)
 MOST_KNOWN = 4096
 CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 
-Bound = tuple[Policy, Sequence[Binding]]
+P = TypeVar("P", bound=Policy)
 
 
-class ValidatingPolicies(Plugin):
-    """Evaluates the policies of one server."""
+class Policies(Plugin, Generic[P]):
+    """The policies of one kind, and the bindings that put them in force."""
 
-    def __init__(self, cache: Cache, kinds: Kinds, authorizer: Authorizer) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        kinds: Kinds,
+        authorizer: Authorizer,
+        *,
+        policies: Resource,
+        bindings: Resource,
+        make: Callable[[Object], P],
+    ) -> None:
         self._cache = cache
         self._kinds = kinds
         self._authorizer = authorizer
-        self._policies = cache.of(VALIDATING_POLICIES)
-        self._bindings = cache.of(VALIDATING_POLICY_BINDINGS)
+        self._make = make
+        self._policies = cache.of(policies)
+        self._bindings = cache.of(bindings)
         self._read_at = (-1, -1)
-        self._bound: list[Bound] = []
-        self._compiled: dict[str, tuple[int, Policy]] = {}  # by name: the version it was made of
-        self._known: dict[tuple[Kind, Operation, str], list[Bound]] = {}
+        self._bound: list[tuple[P, Sequence[Binding]]] = []
+        self._compiled: dict[str, tuple[int, P]] = {}  # by name: the version it was made of
+        self._known: dict[tuple[Kind, Operation, str], list[tuple[P, Sequence[Binding]]]] = {}
 
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         return kind.resource not in EXEMPT
 
-    def validate(self, request: Request) -> None:
+    def candidates(self, request: Request) -> Sequence[tuple[P, Sequence[Binding]]]:
+        """The policies whose rules are about such requests."""
         if self._read_at != (self._policies.changed, self._bindings.changed):
             self._read()
         if not self._bound:
-            return
+            return ()
         key = (request.kind, request.operation, request.part)
-        candidates = self._known.get(key)
-        if candidates is None:
+        found = self._known.get(key)
+        if found is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            candidates = self._known[key] = [bound for bound in self._bound if self._can_match(bound[0], *key)]
-        refusal: ApiError | None = None
-        for policy, bindings in candidates:
-            found = self._judged(request, policy, bindings)
-            refusal = refusal or found
-        if refusal is not None:
-            raise refusal
+            found = self._known[key] = [bound for bound in self._bound if self._can_match(bound[0], *key)]
+        return found
+
+    def matched(
+        self, request: Request, policy: P, bindings: Sequence[Binding]
+    ) -> tuple[Resource, list[Binding]] | None:
+        """The resource by which a policy matches a request, and the bindings that match it too."""
+        place = (request.operation, request.kind.resource, request.part, self._equivalents(request.kind))
+        name = request.name if request.place is not None else request.obj["metadata"].get("name") or ""
+        by = policy.match.by(*place, name)
+        if by is None or not policy.match.selects(request):
+            return None
+        return by, [each for each in bindings if each.match.by(*place, name) and each.match.selects(request)]
+
+    def given(self, request: Request, by: Resource) -> dict[str, Any]:
+        """What expressions are given of a request that a policy matches by this resource."""
+        return given(request, self._shown(request, document(request), by), by, self._authorizer)
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -85,7 +107,7 @@ class ValidatingPolicies(Plugin):
             known = self._compiled.get(name)
             if known is None or known[0] != entry.revision:
                 try:
-                    known = self._compiled[name] = (entry.revision, Policy(entry.decode()))
+                    known = self._compiled[name] = (entry.revision, self._make(entry.decode()))
                 except Unfit as error:
                     # Only one that was stored before expressions were checked.
                     _log.warning("the policy %s is not evaluated: %s", name, error)
@@ -96,33 +118,58 @@ class ValidatingPolicies(Plugin):
     def _equivalents(self, kind: Kind) -> Sequence[Resource]:
         return sorted(self._cache.of(kind.resource).shown_as, key=str) if kind.stored else ()
 
-    def _can_match(self, policy: Policy, kind: Kind, operation: Operation, part: str) -> bool:
+    def _can_match(self, policy: P, kind: Kind, operation: Operation, part: str) -> bool:
         """Whether the rules are about such requests, whatever the names of the objects."""
         rules = [{**rule, "resourceNames": []} for rule in policy.match.rules]
         match = msgspec.structs.replace(policy.match, rules=rules, excluded=())
         return match.by(operation, kind.resource, part, self._equivalents(kind), "") is not None
 
-    # --- judging ------------------------------------------------------------------------------------
+    def _shown(self, request: Request, own: Document, by: Resource) -> Document:
+        """The documents in the version by which the policy matches."""
+        to = self._kinds.by_plural(by.group, by.version, by.plural)
+        if to is None or to is request.kind or own.kind is not request.kind:
+            return own
+        obj, old = (
+            None if each is None else headed(to.resource, moved(each, request.kind, to)) for each in (own.obj, own.old)
+        )
+        return Document(to.resource, to, obj, old)
 
-    def _judged(self, request: Request, policy: Policy, bindings: Sequence[Binding]) -> ApiError | None:
+
+class ValidatingPolicies(Policies[ValidatingPolicy]):
+    """Evaluates the ValidatingAdmissionPolicies of one server."""
+
+    def __init__(self, cache: Cache, kinds: Kinds, authorizer: Authorizer) -> None:
+        super().__init__(
+            cache,
+            kinds,
+            authorizer,
+            policies=VALIDATING_POLICIES,
+            bindings=VALIDATING_POLICY_BINDINGS,
+            make=ValidatingPolicy,
+        )
+
+    def validate(self, request: Request) -> None:
+        refusal: ApiError | None = None
+        for policy, bindings in self.candidates(request):
+            found = self._judged(request, policy, bindings)
+            refusal = refusal or found
+        if refusal is not None:
+            raise refusal
+
+    def _judged(self, request: Request, policy: ValidatingPolicy, bindings: Sequence[Binding]) -> ApiError | None:
         """Why the policy refuses the request, if it does; warns and notes what its bindings say."""
-        place = (request.operation, request.kind.resource, request.part, self._equivalents(request.kind))
-        own = document(request)
-        name = (own.obj or own.old or {}).get("metadata", {}).get("name") or ""
-        by = policy.match.by(*place, name)
-        if by is None or not policy.match.selects(request):
+        match = self.matched(request, policy, bindings)
+        if match is None:
             return None
-        shown = self._shown(request, own, by)
         refusal = None
-        values = given(request, shown, by, self._authorizer)
-        for binding in bindings:
-            if binding.match.by(*place, name) is None or not binding.match.selects(request):
-                continue
+        values = self.given(request, match[0])
+        for binding in match[1]:
             for failure in self._failures(request, policy, binding, values):
-                refusal = self._acted(request, policy, binding, failure) or refusal if refusal is None else refusal
+                found = self._acted(request, policy, binding, failure)
+                refusal = refusal or found
         return refusal
 
-    def _failures(self, request: Request, policy: Policy, binding: Binding, values: Object) -> list[Failure]:
+    def _failures(self, request: Request, policy: ValidatingPolicy, binding: Binding, values: Object) -> list[Failure]:
         try:
             found = params(self._kinds, request, policy.param_kind, binding.reference)
         except Misconfigured as error:
@@ -137,7 +184,7 @@ class ValidatingPolicies(Plugin):
         return failures
 
     @staticmethod
-    def _acted(request: Request, policy: Policy, binding: Binding, failure: Failure) -> ApiError | None:
+    def _acted(request: Request, policy: ValidatingPolicy, binding: Binding, failure: Failure) -> ApiError | None:
         """Do what the binding says about a failure; returns the refusal, if it refuses."""
         which = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
         if request.notes is not None and "Warn" in binding.actions:
@@ -162,13 +209,3 @@ class ValidatingPolicies(Plugin):
             details=named(resource, request.name),
             causes=[Cause(message=sentence)],
         )
-
-    def _shown(self, request: Request, own: Document, by: Resource) -> Document:
-        """The documents in the version by which the policy matches."""
-        to = self._kinds.by_plural(by.group, by.version, by.plural)
-        if to is None or to is request.kind or own.kind is not request.kind:
-            return own
-        obj, old = (
-            None if each is None else headed(to.resource, moved(each, request.kind, to)) for each in (own.obj, own.old)
-        )
-        return Document(to.resource, to, obj, old)

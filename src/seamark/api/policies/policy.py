@@ -12,7 +12,7 @@ from seamark.cel.compiling import Meter
 from seamark.cel.types import Type
 from seamark.errors import Object
 from seamark.kinds.admission import Operation, Request
-from seamark.kinds.registration.expressions import compiled, environment, with_variables
+from seamark.kinds.registration.expressions import compiled, environment, mutation_program, with_variables
 from seamark.kinds.registration.selecting import matched, namespace_selected, object_selected
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
@@ -110,7 +110,7 @@ class _Variables(dict[str, Any]):
 
 
 class Policy:
-    """A ValidatingAdmissionPolicy, whose expressions are valid."""
+    """What validating and mutating policies have in common; its expressions are valid."""
 
     def __init__(self, obj: Object) -> None:
         spec = obj["spec"]
@@ -119,16 +119,45 @@ class Policy:
         self.param_kind: Object | None = spec.get("paramKind")
         self.ignores_failures = spec.get("failurePolicy") == "Ignore"
         base = environment(params=self.param_kind is not None)
-        self._conditions = [
-            (each["name"], compiled(base, each["expression"])) for each in spec.get("matchConditions") or ()
-        ]
+        self._conditions = [compiled(base, each["expression"]) for each in spec.get("matchConditions") or ()]
         self._variables: dict[str, Program] = {}
         types: dict[str, Type] = {}
-        env = with_variables(base, types)
+        self._env = with_variables(base, types)
         for each in spec.get("variables") or ():
-            program = self._variables[each["name"]] = compiled(env, each["expression"])
+            program = self._variables[each["name"]] = compiled(self._env, each["expression"])
             types = {**types, each["name"]: program.type}
-            env = with_variables(base, types)
+            self._env = with_variables(base, types)
+
+    def failed(self, message: str) -> list[Failure]:
+        """What follows from something that went wrong."""
+        return [] if self.ignores_failures else [Failure(message)]
+
+    def unmatched(self, given: dict[str, Any], budget: Meter) -> list[Failure] | None:
+        """What follows if the conditions do not let the policy look at the request; None if they do."""
+        errors = []
+        for program in self._conditions:
+            try:
+                if program.evaluate(given, budget) is not True:
+                    return []
+            except CelError as error:
+                errors.append(resulted(program, error))
+        if not errors:
+            return None
+        return self.failed(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+
+    def with_variables(self, given: dict[str, Any], budget: Meter) -> dict[str, Any]:
+        """What the other expressions are given: the variables of the policy too."""
+        given = dict(given)
+        given["variables"] = _Variables(self._variables, given, budget)
+        return given
+
+
+class ValidatingPolicy(Policy):
+    """A ValidatingAdmissionPolicy."""
+
+    def __init__(self, obj: Object) -> None:
+        super().__init__(obj)
+        spec, env = obj["spec"], self._env
         self._validations = [
             Validation(
                 compiled(env, each["expression"]),
@@ -138,18 +167,16 @@ class Policy:
             )
             for each in spec.get("validations") or ()
         ]
-        self._notes = [
-            (each["key"], compiled(env, each["valueExpression"])) for each in spec.get("auditAnnotations") or ()
-        ]
+        notes = spec.get("auditAnnotations") or ()
+        self._notes = [(each["key"], compiled(env, each["valueExpression"])) for each in notes]
 
     def judge(self, given: dict[str, Any]) -> tuple[list[Failure], dict[str, str]]:
         """What a request fails by, and what the audit log is to say of it."""
         budget = Meter(BUDGET)
-        wrong = self._unmatched(given, budget)
+        wrong = self.unmatched(given, budget)
         if wrong is not None:
             return wrong, {}
-        given = {**given, "variables": (variables := _Variables(self._variables, given, budget))}
-        variables._given = given
+        given = self.with_variables(given, budget)
         failures = []
         for validation in self._validations:
             try:
@@ -157,25 +184,9 @@ class Policy:
                     failures.append(Failure(self._message(validation, given, budget), validation.reason))
             except CelError as error:
                 if budget.left <= 0:
-                    return self._failed(OUT_OF_BUDGET), {}
-                failures += self._failed(_resulted(validation.program, error))
+                    return self.failed(OUT_OF_BUDGET), {}
+                failures += self.failed(resulted(validation.program, error))
         return failures, self._annotations(given, budget)
-
-    def _failed(self, message: str) -> list[Failure]:
-        return [] if self.ignores_failures else [Failure(message)]
-
-    def _unmatched(self, given: dict[str, Any], budget: Meter) -> list[Failure] | None:
-        """What follows if the conditions do not let the policy look at the request; None if they do."""
-        errors = []
-        for _, program in self._conditions:
-            try:
-                if program.evaluate(given, budget) is not True:
-                    return []
-            except CelError as error:
-                errors.append(_resulted(program, error))
-        if not errors:
-            return None
-        return self._failed(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
     @staticmethod
     def _message(validation: Validation, given: dict[str, Any], budget: Meter) -> str:
@@ -200,5 +211,19 @@ class Policy:
         return found
 
 
-def _resulted(program: Program, error: CelError) -> str:
+class MutatingPolicy(Policy):
+    """A MutatingAdmissionPolicy."""
+
+    def __init__(self, obj: Object) -> None:
+        super().__init__(obj)
+        spec = obj["spec"]
+        self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
+        self._mutations = [mutation_program(self._env, each) for each in spec.get("mutations") or ()]
+
+    @property
+    def mutations(self) -> Sequence[Program]:
+        return self._mutations
+
+
+def resulted(program: Program, error: CelError) -> str:
     return f"expression '{program.text}' resulted in error: {error}"

@@ -1,5 +1,6 @@
 """Kinds by which parts of a cluster register with the API server.
 
+- ``expressions``: what the expressions of admission policies can name, and what they have to evaluate to
 - ``apiservice``: APIService: which server answers for a version of a group
 - ``webhooks``: ValidatingWebhookConfiguration, MutatingWebhookConfiguration
 - ``webhook_client``: where a webhook is called

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from seamark.cel import CompileError, Environment, Program
 from seamark.cel.library.authorizer import AUTHORIZER, RESOURCE_CHECK
-from seamark.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, list_of, map_of, object_of
+from seamark.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Field, Type, list_of, map_of, object_of, overload
 
 _TEXTS = map_of(STRING, STRING)
 _KIND = object_of("kubernetes.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})
@@ -67,7 +69,7 @@ def environment(*, params: bool = False) -> Environment:
         "authorizer": AUTHORIZER,
         "authorizer.requestResource": RESOURCE_CHECK,
     }
-    return Environment(variables | ({"params": DYN} if params else {}))
+    return Environment(variables | ({"params": DYN} if params else {}), overloads=[_ESCAPE])
 
 
 def with_variables(base: Environment, types: Mapping[str, Type]) -> Environment:
@@ -84,4 +86,47 @@ def compiled(base: Environment, text: str, wanted: Sequence[Type] = ()) -> Progr
     if wanted and program.type.kind not in {type.kind for type in wanted}:
         names = str(wanted[0]) if len(wanted) == 1 else f"one of [{' '.join(map(str, wanted))}]"
         raise Unfit(f"must evaluate to {names} but got {program.type}")
+    return program
+
+
+# --- mutations ---------------------------------------------------------------------------------------
+
+_object_name = re.compile(r"\bObject(?:\.[A-Za-z_]\w*)*(?=\s*\{)")
+
+
+class _AnyFields(dict[str, Field]):
+    """The fields of ``Object``: what an object may have is judged when the result is merged into it."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> Field:
+        return Field(name, DYN)
+
+    def get(self, name: str, default: object = None) -> Field:  # every name is known
+        return Field(name, DYN)
+
+
+PATCH = object_of("JSONPatch", {"op": STRING, "path": STRING, "from": STRING, "value": DYN})
+_ESCAPE = overload(
+    "jsonpatch.escapeKey(string) -> string",
+    lambda key: key.replace("~", "~0").replace("/", "~1"),
+    name="jsonpatch.escapeKey",
+)
+
+
+def mutation_program(base: Environment, mutation: Mapping[str, Any]) -> Program:
+    """The program of a mutation: an ``Object{…}`` to merge, or a list of ``JSONPatch{…}``; raises :class:`Unfit`."""
+    if mutation["patchType"] == "ApplyConfiguration":
+        text = mutation["applyConfiguration"]["expression"]
+        names = {"Object", *_object_name.findall(text)}
+        types = {name: Type("object", name, fields=_AnyFields()) for name in names}
+        program = compiled(base.with_types(types), text)
+        if program.type.kind != "dyn" and program.type.name != "Object":
+            raise Unfit(f"must evaluate to Object but got {program.type}")
+        return program
+    text = mutation["jsonPatch"]["expression"]
+    program = compiled(base.with_types({"JSONPatch": PATCH}), text)
+    if program.type.kind != "list":
+        raise Unfit(f"must evaluate to list(JSONPatch) but got {program.type}")
     return program

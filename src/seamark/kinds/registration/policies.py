@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seamark.cel.types import Type
 
 _FAILURE = ("Fail", "Ignore")
+_MUTATIONS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _MATCH = ("Equivalent", "Exact")
 _ACTIONS = ("Audit", "Deny", "Warn")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -121,7 +122,7 @@ class MutatingPolicyKind(_PolicyKind):
         errors = [] if mutations else [required("spec.mutations", "mutations must contain at least one item")]
         for i, mutation in enumerate(mutations):
             at = f"spec.mutations[{i}]"
-            fields = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+            fields = _MUTATIONS
             kind = mutation.get("patchType", "")
             if kind not in fields:
                 errors.append(not_supported(f"{at}.patchType", kind, sorted(fields)))
@@ -260,6 +261,13 @@ def _expression_mistakes(spec: Object) -> Errors:
         at = f"spec.validations[{i}]"
         judge(env, validation.get("expression", ""), f"{at}.expression", expressions.BOOLEAN)
         judge(env, validation.get("messageExpression") or "", f"{at}.messageExpression", expressions.TEXT)
+    for i, mutation in enumerate(spec.get("mutations") or ()):
+        field = _MUTATIONS.get(mutation.get("patchType", ""))
+        if field and (text := (mutation.get(field) or {}).get("expression", "")).strip():
+            try:
+                expressions.mutation_program(env, mutation)
+            except expressions.Unfit as error:
+                errors.append(invalid(f"spec.mutations[{i}].{field}.expression", text, str(error)))
     for i, note in enumerate(spec.get("auditAnnotations") or ()):
         at = f"spec.auditAnnotations[{i}].valueExpression"
         judge(env, note.get("valueExpression", ""), at, expressions.TEXT_OR_NOTHING)

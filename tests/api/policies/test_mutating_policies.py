@@ -1,0 +1,124 @@
+"""MutatingAdmissionPolicies: what they make of objects, and when they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.api.policies.admission_policies import GROUP, RULES, SECRETS, bind, policy, secret
+from tests.api.served import Served, served
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Served]:
+    async with served() as server:
+        yield server
+
+
+def merged(expression: str) -> dict[str, Any]:
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def patched(expression: str) -> dict[str, Any]:
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+async def mutating(api: Served, name: str, *mutations: dict[str, Any], **more: Any) -> None:
+    spec = {"reinvocationPolicy": "Never", **more}
+    await policy(api, name, kind="mutating", mutations=list(mutations), **spec)
+    await bind(api, name, name, kind="mutating")
+
+
+async def test_an_object_is_merged_in(api: Served) -> None:
+    await mutating(api, "p", merged("Object{metadata: Object.metadata{labels: {'made': object.metadata.name}}}"))
+    made = await api.post(SECRETS, secret("a") | {"metadata": {"name": "a", "labels": {"own": "1"}}})
+    assert made["metadata"]["labels"] == {"own": "1", "made": "a"}
+
+
+async def test_lists_of_the_object_are_merged_by_their_keys(api: Served) -> None:
+    expression = (
+        "Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: 'mesh', image: 'mesh:1', "
+        "restartPolicy: 'Always'}]}}"
+    )
+    conditions = [
+        {"name": "once", "expression": "!object.spec.?initContainers.orValue([]).exists(c, c.name == 'mesh')"}
+    ]
+    await mutating(api, "p", merged(expression), matchConditions=conditions)
+    spec = {"initContainers": [{"name": "own", "image": "i"}], "containers": [{"name": "c", "image": "i"}]}
+    pod = {"metadata": {"name": "a"}, "spec": spec}
+    made = await api.post("/api/v1/namespaces/default/pods", pod)
+    found = {each["name"]: each for each in made["spec"]["initContainers"]}
+    assert set(found) == {"own", "mesh"}
+    assert found["mesh"]["terminationMessagePolicy"] == "File", "it has its defaults"
+
+
+async def test_a_patch_is_applied_and_later_mutations_see_it(api: Served) -> None:
+    first = patched(
+        "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}, JSONPatch{op: 'add', "
+        "path: '/metadata/annotations/' + jsonpatch.escapeKey('example.com/a'), value: 'b'}]"
+    )
+    second = merged("Object{metadata: Object.metadata{labels: {'saw': object.metadata.annotations['example.com/a']}}}")
+    await mutating(api, "p", first, second)
+    made = await api.post(SECRETS, secret("a"))
+    assert made["metadata"]["annotations"] == {"example.com/a": "b"}
+    assert made["metadata"]["labels"] == {"saw": "b"}
+
+
+async def test_variables_and_parameters_can_be_used(api: Served) -> None:
+    await api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "team"}, "data": {"team": "blue"}})
+    await policy(
+        api,
+        "p",
+        kind="mutating",
+        reinvocationPolicy="Never",
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+        variables=[{"name": "team", "expression": "params.data.team"}],
+        mutations=[merged("Object{metadata: Object.metadata{labels: {'team': variables.team}}}")],
+    )
+    await bind(api, "b", "p", kind="mutating", paramRef={"name": "team", "parameterNotFoundAction": "Deny"})
+    made = await api.post(SECRETS, secret("a"))
+    assert made["metadata"]["labels"] == {"team": "blue"}
+
+
+async def test_a_policy_is_evaluated_again_if_another_changed_the_object_after_it(api: Served) -> None:
+    sees = "Object{metadata: Object.metadata{labels: {'seen': string(size(object.metadata.?labels.orValue({})))}}}"
+    await mutating(api, "a", merged(sees), reinvocationPolicy="IfNeeded")
+    await mutating(api, "b", merged("Object{metadata: Object.metadata{labels: {'later': 'yes'}}}"))
+    made = await api.post(SECRETS, secret("a"))
+    assert made["metadata"]["labels"]["later"] == "yes"
+
+
+async def test_what_fails_refuses_unless_failures_are_ignored(api: Served) -> None:
+    await mutating(api, "p", patched("[JSONPatch{op: 'remove', path: '/metadata/labels/none'}]"))
+    refused = await api.ask("POST", SECRETS, secret("a"))
+    assert refused.status == 422
+    assert "policy 'p' with binding 'p' denied request: " in refused.json["message"]
+    await api.merge(f"{GROUP}/mutatingadmissionpolicies/p", {"spec": {"failurePolicy": "Ignore"}})
+    assert (await api.ask("POST", SECRETS, secret("a"))).status == 201
+
+
+@pytest.mark.parametrize(
+    ("mutation", "field", "sentence"),
+    [
+        (merged("'x'"), "applyConfiguration", "must evaluate to Object but got string"),
+        (patched("1"), "jsonPatch", "must evaluate to list(JSONPatch) but got int"),
+        (
+            merged("nope"),
+            "applyConfiguration",
+            "<input>:1:1: undeclared reference to 'nope'",
+        ),
+    ],
+)
+async def test_expressions_are_checked_when_the_policy_is_made(
+    api: Served, mutation: Any, field: str, sentence: str
+) -> None:
+    spec = {
+        "reinvocationPolicy": "Never",
+        "mutations": [mutation],
+        "matchConstraints": {"resourceRules": RULES},
+    }
+    refused = await api.ask("POST", f"{GROUP}/mutatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+    assert refused.status == 422
+    assert refused.json["details"]["causes"][0]["field"] == f"spec.mutations[0].{field}.expression"
+    assert sentence in refused.json["message"]
