@@ -24,7 +24,7 @@ KINDS = Kinds()
 
 _collection = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>v[12])(?:/namespaces/\$NS)?/(?P<plural>[a-z]+)")
 # Cases about what a server does before and after an object meets its rules.
-_SERVER_CASES = ("errors/", "crud/metadata-ignored", "admission/")
+_SERVER_CASES = ("errors/", "crud/metadata-ignored", "admission/", "admission-policy/", "webhooks/")
 # What only a server knows, or what other objects in the cluster decide.
 _SERVER_FIELDS = ("uid", "creationTimestamp", "resourceVersion", "namespace")
 

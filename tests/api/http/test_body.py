@@ -56,6 +56,8 @@ def recorded() -> list[Any]:
     """Every recorded POST or PUT whose body alone was the reason for a 400 or for warnings."""
     found = []
     for file in sorted(API.glob("*.json")):
+        if file.stem in ("webhooks", "admission-policy"):
+            continue  # there, others than the body are the reason
         for case in json.loads(file.read_text())["cases"]:
             for step in () if "hooks" in case else case["steps"]:  # there a webhook may be the reason
                 expect = step.get("expect", {})

@@ -194,23 +194,23 @@ def test_what_a_policy_is_filled_up_with() -> None:
             ["validations[0].expression: Req", "validations[0].reason"],
         ),
         (
-            {"validations": [{"expression": "a", "message": "a\nb"}]},
+            {"validations": [{"expression": "true", "message": "a\nb"}]},
             ['validations[0].message: Invalid value: "a\\nb": must not'],
         ),
         (
-            {"validations": [{"expression": "a\nb"}]},
+            {"validations": [{"expression": "true\n&& true"}]},
             ["validations[0].message: Required value: message must be specified"],
         ),
         (
-            {"validations": [{"expression": "a", "message": " "}]},
+            {"validations": [{"expression": "true", "message": " "}]},
             ['validations[0].message: Invalid value: " ": message'],
         ),
         (
-            {"auditAnnotations": [{"key": "a", "valueExpression": "b"}, {"key": "a"}]},
+            {"auditAnnotations": [{"key": "a", "valueExpression": "'b'"}, {"key": "a"}]},
             ["auditAnnotations[1].valueEx", "auditAnnotations[1].key: Dup"],
         ),
         (
-            {"variables": [{"name": "a", "expression": "b"}, {"name": "a"}, {"name": "1"}, {}]},
+            {"variables": [{"name": "a", "expression": "1"}, {"name": "a"}, {"name": "1"}, {}]},
             [
                 "variables[1].name: Duplicate",
                 "variables[1].expression: Req",

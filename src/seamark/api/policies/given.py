@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from seamark.api.authorization import Attributes, Authorizer, User
+from seamark.api.authorization import Authorizer
+from seamark.api.webhooks.plugin import authorizer_of
 from seamark.api.webhooks.review import Document, options
-from seamark.cel.library.authorizer import Answer, Question, ResourceCheck
-from seamark.cel.library.authorizer import Authorizer as Asking
+from seamark.cel.library.authorizer import Question, ResourceCheck
 from seamark.errors import Object
 from seamark.kinds.admission import Request
 from seamark.kinds.resource import NAMESPACES, Resource
@@ -15,7 +15,7 @@ from seamark.kinds.resource import NAMESPACES, Resource
 
 def given(request: Request, shown: Document, by: Resource, authorizer: Authorizer) -> dict[str, Any]:
     """The variables of all expressions, but for ``params`` and ``variables``."""
-    decide = _decider(authorizer, request)
+    asks = authorizer_of(authorizer, request.user)
     resource = request.kind.resource
     question = Question(
         group=resource.group,
@@ -29,8 +29,8 @@ def given(request: Request, shown: Document, by: Resource, authorizer: Authorize
         "oldObject": shown.old,
         "request": asked(request, shown, by),
         "namespaceObject": _namespace(request),
-        "authorizer": Asking(decide),
-        "authorizer.requestResource": ResourceCheck(decide, question),
+        "authorizer": asks,
+        "authorizer.requestResource": ResourceCheck(asks.decide, question),
     }
 
 
@@ -77,29 +77,3 @@ def _namespace(request: Request) -> Object | None:
     if request.kind.resource == NAMESPACES or not request.namespace:
         return None
     return request.others.get(NAMESPACES, request.namespace)
-
-
-def _decider(authorizer: Authorizer, request: Request) -> Any:
-    def decide(question: Question) -> Answer:
-        user = request.user
-        asks = User(user.name, tuple(user.groups), user.uid, user.extra)
-        if question.service_account is not None:
-            namespace, name = question.service_account
-            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-            asks = User(f"system:serviceaccount:{namespace}:{name}", groups)
-        if question.path:
-            attributes = Attributes(question.verb, path=question.path)
-        else:
-            attributes = Attributes(
-                question.verb,
-                question.group,
-                "*",
-                question.resource,
-                question.subresource,
-                question.namespace,
-                question.name,
-            )
-        decision = authorizer.authorize(asks, attributes)
-        return Answer(decision.allowed, decision.reason)
-
-    return decide

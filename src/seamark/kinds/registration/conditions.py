@@ -15,8 +15,6 @@ from seamark.kinds.values.fields import Errors, invalid
 if TYPE_CHECKING:
     from seamark.cel import Environment, Program
 
-AUTHORIZER = "kubernetes.authorization.Authorizer"
-
 
 class ConditionError(Exception):
     """A condition that has no value for this request; the text is Kubernetes' own."""
@@ -24,38 +22,12 @@ class ConditionError(Exception):
 
 @cache
 def environment() -> Environment:
-    """What the expressions of webhooks and policies can name."""
+    """What the conditions of webhooks can name."""
     from seamark.cel import Environment
-    from seamark.cel.types import BOOL, DYN, STRING, list_of, map_of, object_of, opaque
+    from seamark.kinds.registration import expressions
 
-    def record(name: str, *fields: str) -> Any:
-        return object_of(f"kubernetes.{name}", dict.fromkeys(fields, STRING))
-
-    kind = record("GroupVersionKind", "group", "version", "kind")
-    resource = record("GroupVersionResource", "group", "version", "resource")
-    user = object_of(
-        "kubernetes.UserInfo",
-        {"username": STRING, "uid": STRING, "groups": list_of(STRING), "extra": map_of(STRING, list_of(STRING))},
-    )
-    request = object_of(
-        "kubernetes.AdmissionRequest",
-        {
-            "kind": kind,
-            "resource": resource,
-            "subResource": STRING,
-            "requestKind": kind,
-            "requestResource": resource,
-            "requestSubResource": STRING,
-            "name": STRING,
-            "namespace": STRING,
-            "operation": STRING,
-            "userInfo": user,
-            "dryRun": BOOL,
-            "options": DYN,
-        },
-    )
-    variables = {"object": DYN, "oldObject": DYN, "request": request, "authorizer": opaque(AUTHORIZER)}
-    return Environment(variables)
+    known = ("object", "oldObject", "request", "authorizer")
+    return Environment({name: expressions.VARIABLES[name] for name in known})
 
 
 @lru_cache(maxsize=1024)

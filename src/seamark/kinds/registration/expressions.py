@@ -51,6 +51,16 @@ NAMESPACE = object_of(
     },
 )
 
+# What every expression can name.
+VARIABLES: dict[str, Type] = {
+    "object": DYN,
+    "oldObject": DYN,
+    "request": REQUEST,
+    "namespaceObject": NAMESPACE,
+    "authorizer": AUTHORIZER,
+    "authorizer.requestResource": RESOURCE_CHECK,
+}
+
 BOOLEAN, TEXT, TEXT_OR_NOTHING = (BOOL,), (STRING,), (STRING, NULL)
 
 
@@ -61,15 +71,7 @@ class Unfit(Exception):
 @cache
 def environment(*, params: bool = False) -> Environment:
     """What every expression can name; ``params`` if the policy has parameters."""
-    variables: dict[str, Type] = {
-        "object": DYN,
-        "oldObject": DYN,
-        "request": REQUEST,
-        "namespaceObject": NAMESPACE,
-        "authorizer": AUTHORIZER,
-        "authorizer.requestResource": RESOURCE_CHECK,
-    }
-    return Environment(variables | ({"params": DYN} if params else {}), overloads=[_ESCAPE])
+    return Environment(VARIABLES | ({"params": DYN} if params else {}), overloads=[_ESCAPE])
 
 
 def with_variables(base: Environment, types: Mapping[str, Type]) -> Environment:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from seamark.errors import Object
 from seamark.kinds.registration.conditions import expression_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required
@@ -10,6 +12,9 @@ from seamark.kinds.values.metadata import qualified_name
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _ALONE = {"apiGroups": "API groups", "apiVersions": "API versions"}
+
+# What is wrong with an expression in this place.
+Judge = Callable[[str, str], Errors]
 
 
 def default_rule(rule: Object) -> None:
@@ -76,8 +81,8 @@ def _resource_mistakes(resources: list[str], at: str) -> Errors:
     return errors
 
 
-def condition_mistakes(conditions: list[Object], at: str) -> Errors:
-    """What is wrong with match conditions and their expressions."""
+def condition_mistakes(conditions: list[Object], at: str, judge: Judge = expression_mistakes) -> Errors:
+    """What is wrong with match conditions and their expressions, about which ``judge`` decides."""
     errors: Errors = []
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
@@ -85,7 +90,7 @@ def condition_mistakes(conditions: list[Object], at: str) -> Errors:
         if not (expression := (condition.get("expression") or "").strip()):
             errors.append(required(f"{path}.expression"))
         else:
-            errors += expression_mistakes(expression, f"{path}.expression")
+            errors += judge(expression, f"{path}.expression")
         if not name:
             errors.append(required(f"{path}.name"))
         else:

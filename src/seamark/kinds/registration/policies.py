@@ -63,7 +63,7 @@ class _PolicyKind(CountedKind):
             errors += match_mistakes(match, "spec.matchConstraints")
             if not match.get("resourceRules"):
                 errors.append(required("spec.matchConstraints.resourceRules"))
-        errors += condition_mistakes(spec.get("matchConditions") or [], "spec.matchConditions")
+        errors += condition_mistakes(spec.get("matchConditions") or [], "spec.matchConditions", lambda text, at: [])
         errors += _variable_mistakes(spec.get("variables") or [], "spec.variables")
         errors += self.deeds_mistakes(spec)
         return errors + _expression_mistakes(spec)
