@@ -12,6 +12,8 @@
 - ``volumes``: the volumes of a Pod as directories
 - ``network_files``: ``resolv.conf`` and ``hosts`` of a Pod (pure)
 - ``container_logs``: what a container writes, in files that are rotated
+- ``descriptors``: pipes and terminals, read and written by tasks
+- ``consoles``: the standard streams of a container
 - ``life``: carries out the decisions about one Pod
 - ``hosting``: what all nodes share: the machine, its network, images, and what Pods refer to
 - ``kubelet``: begins and ends the lives of Pods, and writes their status

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,9 +59,10 @@ class LogFile:
 class Catching:
     """Reads one stream of a container and writes it into the log, until every process that holds it is gone."""
 
-    def __init__(self, reading: int, stream: str, log: LogFile) -> None:
+    def __init__(self, reading: int, stream: str, log: LogFile, tell: Callable[[bytes], None] | None = None) -> None:
+        """``tell`` is given everything as it comes."""
         os.set_blocking(reading, False)
-        self._reading, self._stream, self._log = reading, stream, log
+        self._reading, self._stream, self._log, self._tell = reading, stream, log, tell
         self._rest = b""
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[None] = self._loop.create_future()
@@ -76,6 +78,8 @@ class Catching:
         if not data:
             self.close()
             return
+        if self._tell is not None:
+            self._tell(data)
         *lines, rest = (self._rest + data).split(b"\n")
         found = [part for line in lines for part in _parts(line, whole=True)]
         if len(rest) >= LONGEST_LINE:

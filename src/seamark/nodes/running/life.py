@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
+import msgspec
 from msgspec.structs import replace
 
 from seamark import errors
 from seamark.clock import Clock, doubling
 from seamark.nodes.running import decisions, file_systems
-from seamark.nodes.running.container_logs import Catching, LogFile
+from seamark.nodes.running.consoles import Console
+from seamark.nodes.running.container_logs import LogFile
 from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
 from seamark.nodes.running.environment import Around, Unmakeable, command_line, environment, expanded
 from seamark.nodes.running.file_systems import Volume
@@ -63,6 +65,14 @@ class Host(Protocol):
         """Record an Event."""
 
 
+class OpenContainer(msgspec.Struct, frozen=True):
+    """A container that runs, for those who want to look inside or to be attached."""
+
+    process: Process
+    start: Start
+    console: Console
+
+
 class PodLife:
     """One Pod on this machine.  ``changed`` is called after each change of a record."""
 
@@ -71,8 +81,9 @@ class PodLife:
         self.sandbox = sandbox
         self.records: dict[str, Record] = {}
         self._host = host
-        self._folder = folder
+        self.folder = folder
         self._changed = changed
+        self.open: dict[str, OpenContainer] = {}  # the containers that run
         self._processes: dict[str, Process] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}  # starts, watches and stops under way, by what they do
         self._tries: dict[str, tuple[int, float]] = {}  # starts that failed: how many, and when the next one may be
@@ -160,9 +171,9 @@ class PodLife:
                 )
             self._connected = True
             if self._volumes is None:
-                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._own = await self._host.own_files(self.pod, self._folder, self.sandbox)
-                self._volumes = await self._host.volumes(self.pod, self._folder, self.sandbox)
+                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._own = await self._host.own_files(self.pod, self.folder, self.sandbox)
+                self._volumes = await self._host.volumes(self.pod, self.folder, self.sandbox)
 
     async def _prepared(self, container: Container, image: Image, record: Record) -> Start:
         pod = self.pod
@@ -174,7 +185,7 @@ class PodLife:
             words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
         if not words:
             raise Unmakeable("no command specified")
-        folder = self._folder / "containers" / container.name
+        folder = self.folder / "containers" / container.name
         await asyncio.to_thread(_make_folders, folder)
         volumes = [*self._own, *self._mounts(container, variables)]
         if image.root is None:
@@ -194,6 +205,7 @@ class PodLife:
             scratch=str(folder / "root"),
             user=user if self._host.machine.all_users else 0,
             group=group if self._host.machine.all_users else 0,
+            terminal=container.tty,
             gains_privileges=security.allow_privilege_escalation is not False,
         )
 
@@ -213,37 +225,35 @@ class PodLife:
         name, now = container.name, self._host.clock.time()
         identity = f"seamark://{uuid4().hex}{uuid4().hex}"
         number = record.restarts + (record.ended is not None)
-        file = LogFile(self._folder / "logs" / name / f"{number}.log")
-        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        pipes = [os.pipe(), os.pipe()]
-        streams = [Catching(pipes[0][0], "stdout", file), Catching(pipes[1][0], "stderr", file)]
+        file = LogFile(self.folder / "logs" / name / f"{number}.log")
+        console = Console(container, file)
         try:
-            process = await self._host.machine.run(start, [nothing, pipes[0][1], pipes[1][1]])
+            process = await self._host.machine.run(start, console.files)
         except OSError as error:
             how = Ended(CANNOT_START, now, now, "StartError", _start_error(start, error), identity=identity)
             begun = decisions.running(record, identity=identity, now=now, booted=False)
             self._host.tell(self.pod, "Warning", "Failed", f"Error: {how.message}", name)
             self._put(name, decisions.ended(begun, how))
-            file.close()
+            self._begin(f"close {name} {number}", console.finish())
             return
         finally:
-            for opened in (nothing, pipes[0][1], pipes[1][1]):
-                os.close(opened)
+            console.handed_over()
         self._processes[name] = process
+        self.open[name] = OpenContainer(process, start, console)
         self._tries.pop(name, None)
         booted = container.startup_probe is None
         begun = decisions.running(record, identity=identity, now=now, booted=booted, image_id=image.name)
         self._put(name, replace(begun, ready=booted and container.readiness_probe is None))
         self._host.tell(self.pod, "Normal", "Started", "Container started", name)
-        self._begin(f"watch {name} {number}", self._watch(container, process, streams, file))
+        self._begin(f"watch {name} {number}", self._watch(container, process, console))
 
-    async def _watch(self, container: Container, process: Process, streams: list[Catching], file: LogFile) -> None:
+    async def _watch(self, container: Container, process: Process, console: Console) -> None:
         """Until the container has ended, and all it wrote is in its log."""
         told = await process.ended
-        await asyncio.gather(*(each.done for each in streams))
-        file.close()
+        await console.finish()
         record = self.records[container.name]
         self._processes.pop(container.name, None)
+        self.open.pop(container.name, None)
         reason = "Completed" if told.code == 0 else "Error"
         now = self._host.clock.time()
         how = Ended(told.code, record.started, now, reason, "", told.signal, record.identity)
@@ -289,7 +299,7 @@ class PodLife:
     async def remove(self) -> None:
         """End, and remove its files."""
         await self.end()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
 
 def _make_folders(folder: Path) -> None:
