@@ -122,8 +122,10 @@ class Authenticator:
         self.accounts = accounts
 
     def user_of_token(self, token: str) -> User | None:
+        if (found := self.accounts.known(token)) is not None:
+            return found
         digest = _digest(token)
-        found = self._tokens.user(digest) or self.accounts.user_of(token, digest)
+        found = self._tokens.user(digest) or self.accounts.user_of(token)
         if found is None:
             self._tokens.look()
             found = self._tokens.user(digest)
@@ -133,11 +135,10 @@ class Authenticator:
         """Whose a token is, and for which of the audiences it is good: the status of a TokenReview."""
         unknown = "invalid bearer token"
         own = [audience for audience in self.accounts.settings.audiences if audience in audiences]
-        digest = _digest(token)
-        if own and (user := self._tokens.user(digest)):
+        if own and (user := self._tokens.user(_digest(token))):
             return {"authenticated": True, "user": user.info, "audiences": own}
         try:
-            found = self.accounts.examine(token, digest, audiences)
+            found = self.accounts.examine(token, audiences)
         except BadToken as refused:
             return {"user": {}, "error": f"[{unknown}, {refused}]"}
         if found is None:

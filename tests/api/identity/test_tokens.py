@@ -149,6 +149,10 @@ async def test_times():
         await robot(api)
         token = await token_for(api, expirationSeconds=600)
         assert await whoami(api, token) == 201
+        clock.now -= 61
+        assert await whoami(api, token) == 401, "a token that was good before it begins"
+        clock.now += 61
+        assert await whoami(api, token) == 201
         clock.now += 600 + 60
         assert await whoami(api, token) == 201
         clock.now += 1

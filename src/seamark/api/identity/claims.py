@@ -6,6 +6,8 @@ ones kept in Secrets, which never expire.
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
 
 from seamark.api.authorization import AUTHENTICATED, User
@@ -46,6 +48,12 @@ class Claims(msgspec.Struct, frozen=True, rename={"kubernetes": "kubernetes.io"}
     @property
     def audiences(self) -> list[str]:
         return [self.aud] if isinstance(self.aud, str) else self.aud
+
+    @property
+    def lifetime(self) -> tuple[float, float]:
+        """The first and the last moment at which the token is not :meth:`untimely`."""
+        begin = max(moment for moment in (self.nbf, self.iat, -inf) if moment is not None)
+        return begin - LEEWAY_SECONDS, inf if self.exp is None else self.exp + LEEWAY_SECONDS
 
     def untimely(self, now: float) -> str:
         """Why the token is not valid at this time; empty if it is."""

@@ -1,8 +1,11 @@
 """Signs tokens for ServiceAccounts, and finds the user of a token.
 
-A signature is verified once per token: what was proven is kept, by the token's digest, with the very entries of the
-cache (the ServiceAccount, the Pod, …) that it was checked against.  As long as those are still the current ones, a
-request with the token costs a hash and a few look-ups; if one changed, only the check of the objects is repeated.
+A signature is verified once per token: what was proven is kept with the very entries of the cache (the ServiceAccount,
+the Pod, …) that it was checked against.  As long as those are still the current ones, a request with the token costs a
+few look-ups; if one changed, only the check of the objects is repeated.
+
+Proven tokens are the keys of a dict.  Python hashes strings with a secret of the process, and only compares those whose
+hashes are equal, so how long a look-up takes says nothing about the tokens that are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from seamark.kinds.values import times
 
-KEPT = 10_000  # proven tokens; each takes about 2 kB
+KEPT = 10_000  # proven tokens; each takes about 3 kB
 _INVALIDATED = "service account token has been invalidated"
 
 
@@ -78,10 +81,19 @@ class Proven(msgspec.Struct):
 
     claims: Claims | LegacyClaims
     user: User
+    serves: bool  # whether it is meant for the API
+    begin: float = -inf
+    end: float = inf
     basis: tuple[Basis, ...] = ()
+
+    def good(self, now: float) -> bool:
+        """Whether what was found still holds, and the API takes the token at this time."""
+        return self.serves and self.begin <= now <= self.end and self.current
 
     @property
     def current(self) -> bool:
+        if not self.basis:
+            return False
         for collection, path, entry in self.basis:  # noqa: SIM110  # a generator would cost every request more
             if collection.entries.get(path) is not entry:
                 return False
@@ -96,7 +108,7 @@ class ServiceAccountTokens:
         self.keys = keys
         self.settings = settings
         self._clock = clock
-        self._proven: dict[bytes, Proven] = {}
+        self._proven: dict[str, Proven] = {}
         self._version = 0  # of the keys that these were proven with
 
     # --- making --------------------------------------------------------------------------------------
@@ -120,50 +132,58 @@ class ServiceAccountTokens:
 
     # --- believing -----------------------------------------------------------------------------------
 
-    def user_of(self, token: str, digest: bytes) -> User | None:
+    def known(self, token: str) -> User | None:
+        """The user of a token that was examined before and is still good for the API; None if it must be examined."""
+        proven = self._proven.get(token)
+        if proven is None:
+            return None
+        self.keys.look_now_and_then()
+        current = self.keys.version == self._version and proven.good(self._clock.time())
+        return proven.user if current else None
+
+    def user_of(self, token: str) -> User | None:
         """The user of a request with this token; None if it is not one of ours, or not good for the API."""
         try:
-            found = self.examine(token, digest, self.settings.audiences)
+            found = self.examine(token, self.settings.audiences)
         except BadToken:
             return None
         return None if found is None else found[0]
 
-    def examine(self, token: str, digest: bytes, wanted: Sequence[str]) -> tuple[User, list[str]] | None:
+    def examine(self, token: str, wanted: Sequence[str]) -> tuple[User, list[str]] | None:
         """The user of a token, and those of the ``wanted`` audiences that it is for.
 
-        ``digest`` is the token's SHA-256.  None if it is not a token of this issuer; raises BadToken if it is one that
-        is not good.
+        None if it is not a token of this issuer; raises BadToken if it is one that is not good.
         """
         keys = self.keys
         keys.look_now_and_then()
         if keys.version != self._version:
             self._proven.clear()
             self._version = keys.version
-        proven = self._proven.get(digest)
+        proven = self._proven.get(token)
         if proven is None:
             proven = self._prove(token)
             if proven is None:
                 return None
         claims = proven.claims
         now = self._clock.time()
-        audiences = (claims.audiences if isinstance(claims, Claims) else []) or list(self.settings.audiences)
+        audiences = self._audiences(claims)
         meant = [audience for audience in audiences if audience in wanted]
         if not meant:
             raise BadToken(
                 f"token audiences {_quoted(audiences)} is invalid for the target audiences {_quoted(wanted)}"
             )
         if isinstance(claims, Claims) and (untimely := claims.untimely(now)):
-            self._proven.pop(digest, None)
+            self._proven.pop(token, None)
             raise BadToken(untimely)
-        if not proven.basis or not proven.current:
+        if not proven.current:
             proven.basis = self._checked(claims, token, now)
-            self._keep(digest, proven)
+            self._keep(token, proven)
         return proven.user, meant
 
-    def _keep(self, digest: bytes, proven: Proven) -> None:
-        if len(self._proven) >= KEPT and digest not in self._proven:
+    def _keep(self, token: str, proven: Proven) -> None:
+        if len(self._proven) >= KEPT and token not in self._proven:
             del self._proven[next(iter(self._proven))]
-        self._proven[digest] = proven
+        self._proven[token] = proven
 
     def _prove(self, token: str) -> Proven | None:
         """Verify the signature; None for what is no token of these issuers."""
@@ -182,13 +202,18 @@ class ServiceAccountTokens:
         try:
             if issuer == LEGACY_ISSUER:
                 legacy = msgspec.json.decode(payload, type=LegacyClaims)
-                return Proven(legacy, user_of(legacy.namespace, legacy.account, legacy.uid))
+                return Proven(legacy, user_of(legacy.namespace, legacy.account, legacy.uid), serves=True)
             claims = msgspec.json.decode(payload, type=Claims)
         except msgspec.DecodeError:
             return None
         of = claims.kubernetes
         account = of.serviceaccount
-        return Proven(claims, user_of(of.namespace, account.name, account.uid, claims))
+        user = user_of(of.namespace, account.name, account.uid, claims)
+        serves = any(audience in self.settings.audiences for audience in self._audiences(claims))
+        return Proven(claims, user, serves, *claims.lifetime)
+
+    def _audiences(self, claims: Claims | LegacyClaims) -> Sequence[str]:
+        return (claims.audiences if isinstance(claims, Claims) else ()) or self.settings.audiences
 
     def _verified(self, token: str) -> bytes | None:
         """The payload of a token that one of our keys signed; None if it is malformed."""
