@@ -15,5 +15,6 @@
 - ``leader``: leader election on a Lease
 - ``backoff``: growing, jittered delays between retries
 - ``ratelimit``: a token bucket
+- ``grpc_health``: asks a server for its health by gRPC
 - ``status``: ``/health``, ``/ready`` and ``/metrics`` of a process
 """

@@ -14,6 +14,8 @@
 - ``container_logs``: what a container writes, in files that are rotated
 - ``descriptors``: pipes and terminals, read and written by tasks
 - ``consoles``: the standard streams of a container
+- ``probes``: when the probes of a container are asked, and what their answers mean for it
+- ``checks``: carries out one action of a probe or a hook
 - ``life``: carries out the decisions about one Pod
 - ``hosting``: what all nodes share: the machine, its network, images, and what Pods refer to
 - ``kubelet``: begins and ends the lives of Pods, and writes their status

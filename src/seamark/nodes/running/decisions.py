@@ -47,6 +47,9 @@ class Record(msgspec.Struct, frozen=True):
     booted: bool = False  # its startup probe has passed, or it has none
     ready: bool = False
     stopping: bool = False
+    held: bool = False  # its postStart hook is at work
+    condemned: str = ""  # why it must be stopped while its Pod goes on, in the words of an Event
+    grace: int | None = None  # seconds that it has to end if it is condemned; None for those of its Pod
     ended: Ended | None = None  # how its last run ended
     before: Ended | None = None  # how the run before that ended
     restarts: int = 0
@@ -123,7 +126,8 @@ class _Living:
         for container in self.spec.ephemeral_containers:  # started once, and never again
             if self.records.get(container.name, NEVER) == NEVER:
                 self.start.append(container.name)
-        return Decision(tuple(self.start), (), tuple(self.waits), self.again)
+        stop = tuple(name for name, record in self.records.items() if record.running and record.condemned)
+        return Decision(tuple(self.start), stop, tuple(self.waits), self.again)
 
     def _initialize(self) -> Literal["ready", "busy", "failed"]:
         for container in self.spec.init_containers:
@@ -211,6 +215,11 @@ def waiting(record: Record, reason: str, message: str = "") -> Record:
     )
 
 
+def condemned(record: Record, why: str, grace: int | None = None) -> Record:
+    """A container that runs and must be stopped, although its Pod goes on."""
+    return msgspec.structs.replace(record, condemned=why, grace=grace)
+
+
 def running(record: Record, *, identity: str, now: float, booted: bool, image_id: str = "") -> Record:
     """A container that starts, for the first time or again."""
     again = record.ended is not None
@@ -225,6 +234,9 @@ def running(record: Record, *, identity: str, now: float, booted: bool, image_id
         booted=booted,
         ready=False,
         stopping=False,
+        held=False,
+        condemned="",
+        grace=None,
         before=record.ended,
         restarts=record.restarts + again,
         crashes=record.crashes + again,
@@ -239,6 +251,7 @@ def ended(record: Record, how: Ended) -> Record:
         ready=False,
         booted=False,
         stopping=False,
+        held=False,
         ended=how,
         crashes=0 if lived >= FORGET_CRASHES_AFTER else record.crashes,
     )

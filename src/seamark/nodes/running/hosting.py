@@ -183,7 +183,7 @@ class Hosting:
     ) -> None:
         about = Reference.of(PODS, pod.metadata)
         if container:
-            about = msgspec.structs.replace(about, field_path=f"spec.containers{{{container}}}")
+            about = msgspec.structs.replace(about, field_path=_path_of(pod, container))
         self._events.record(about, kind, reason=reason, message=message)
 
     # --- reading -----------------------------------------------------------------------------------
@@ -217,3 +217,9 @@ class Hosting:
 
 def _everyone(pod: PodToRun) -> Sequence[Any]:
     return (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers)
+
+
+def _path_of(pod: PodToRun, container: str) -> str:
+    fields = {"initContainers": pod.spec.init_containers, "ephemeralContainers": pod.spec.ephemeral_containers}
+    found = next((field for field, those in fields.items() if any(each.name == container for each in those)), "")
+    return f"spec.{found or 'containers'}{{{container}}}"

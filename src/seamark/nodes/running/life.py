@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from seamark import errors
 from seamark.clock import Clock, doubling
 from seamark.nodes.running import decisions, file_systems
+from seamark.nodes.running.checks import Checks
 from seamark.nodes.running.consoles import Console
 from seamark.nodes.running.container_logs import LogFile
 from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
@@ -31,7 +32,8 @@ from seamark.nodes.running.machine.machine import Machine, Process
 from seamark.nodes.running.machine.messages import Start
 from seamark.nodes.running.network import Network
 from seamark.nodes.running.pod_status import Sandbox
-from seamark.nodes.running.spec import Container, PodToRun
+from seamark.nodes.running.probes import Answer, Prober
+from seamark.nodes.running.spec import Action, Container, PodToRun, Probe
 
 log = logging.getLogger(__name__)
 
@@ -87,10 +89,12 @@ class PodLife:
         self._processes: dict[str, Process] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}  # starts, watches and stops under way, by what they do
         self._tries: dict[str, tuple[int, float]] = {}  # starts that failed: how many, and when the next one may be
+        self._told: dict[str, str] = {}  # runs of containers whose back-off was told
         self._settled = asyncio.Lock()
         self._volumes: Mapping[str, str] | None = None
         self._own: list[Volume] = []
         self._connected = False
+        self._checks = Checks(host.machine, pod.spec.node_name, (*sandbox.pod_ips, "")[0])
 
     @property
     def namespace(self) -> str:
@@ -112,9 +116,20 @@ class PodLife:
                 again = due if again is None else min(again, due)
             else:
                 self._begin(f"start {name}", self._start(self._container(name)))
+        for name, _ in decision.back_off:
+            self._tell_back_off(name)
         for name in decision.stop:
             self._begin(f"stop {name}", self._stop(self._container(name), deadline))
         return again
+
+    def _tell_back_off(self, name: str) -> None:
+        """Once for each run that ended."""
+        identity = self.records[name].identity
+        if self._told.get(name) != identity:
+            self._told[name] = identity
+            meta = self.pod.metadata
+            where = f"{name} in pod {meta.name}_{meta.namespace}({meta.uid})"
+            self._host.tell(self.pod, "Warning", "BackOff", f"Back-off restarting failed container {where}", name)
 
     def _begin(self, what: str, work: Coroutine[Any, Any, None]) -> None:
         if what in self._tasks:
@@ -147,6 +162,8 @@ class PodLife:
         try:
             await self._settle()
             image = await self._host.image(container.image)
+            words = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
+            self._host.tell(self.pod, "Normal", "Pulled", words, container.name)
             start = await self._prepared(container, image, record)
         except NoImage as error:
             self._failed(container, error.reason, str(error))
@@ -160,6 +177,7 @@ class PodLife:
         except OSError as error:
             self._failed(container, "CreateContainerError", error.strerror or str(error))
             return
+        self._host.tell(self.pod, "Normal", "Created", "Container created", container.name)
         await self._run(container, start, record, image)
 
     async def _settle(self) -> None:
@@ -246,10 +264,32 @@ class PodLife:
         self._put(name, replace(begun, ready=booted and container.readiness_probe is None))
         self._host.tell(self.pod, "Normal", "Started", "Container started", name)
         self._begin(f"watch {name} {number}", self._watch(container, process, console))
+        if container.startup_probe or container.liveness_probe or container.readiness_probe:
+            self._begin(_probing(name), self._prober(container, start).run())
+
+    def _prober(self, container: Container, start: Start) -> Prober:
+        def change(how: Callable[[Record], Record]) -> None:
+            self._put(container.name, how(self.records[container.name]))
+
+        def tell(reason: str, message: str) -> None:
+            self._host.tell(self.pod, "Warning", reason, message, container.name)
+
+        async def ask(probe: Probe) -> Answer:
+            return await self._ask(probe, container, start, probe.timeout_seconds)
+
+        restarts = (container.restart_policy or self.pod.spec.restart_policy) != "Never"
+        return Prober(container, ask=ask, tell=tell, change=change, restarts=restarts, clock=self._host.clock)
+
+    async def _ask(self, action: Action, container: Container, start: Start, timeout: float | None) -> Answer:
+        """A probe or hook; ports may be named by any container of the Pod, this one first."""
+        containers = (container, *self.pod.spec.containers, *self.pod.spec.init_containers)
+        return await self._checks.ask(action, containers, start, timeout)
 
     async def _watch(self, container: Container, process: Process, console: Console) -> None:
         """Until the container has ended, and all it wrote is in its log."""
         told = await process.ended
+        if (probing := self._tasks.get(_probing(container.name))) is not None:
+            probing.cancel()
         await console.finish()
         record = self.records[container.name]
         self._processes.pop(container.name, None)
@@ -275,8 +315,13 @@ class PodLife:
         if process is None:
             return
         now = self._host.clock.time()
-        patience = max(0.0, deadline - now) if deadline is not None else self.pod.spec.termination_grace_period_seconds
-        self._host.tell(self.pod, "Normal", "Killing", "Stopping container", container.name)
+        record = self.records[container.name]
+        patience: float = self.pod.spec.termination_grace_period_seconds if record.grace is None else record.grace
+        if deadline is not None:
+            patience = max(0.0, deadline - now)
+        self._host.tell(
+            self.pod, "Normal", "Killing", record.condemned or f"Stopping container {container.name}", container.name
+        )
         if patience:
             await self._host.machine.signal(process.name, signal.SIGTERM)
             await asyncio.wait([process.ended], timeout=patience)
@@ -300,6 +345,10 @@ class PodLife:
         """End, and remove its files."""
         await self.end()
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+def _probing(container: str) -> str:
+    return f"probe {container}"
 
 
 def _make_folders(folder: Path) -> None:

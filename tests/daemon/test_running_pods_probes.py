@@ -1,0 +1,137 @@
+"""Probes of Pods that run: real requests from the node, real commands in the container."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from test_running_pods import daemon, pod, until  # noqa: F401
+
+from seamark.kinds.resource import EVENTS, PODS
+
+SERVER = """
+import http.server, os, pathlib, socketserver
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        code = {"/redirect": 302, "/away": 302}.get(self.path, 200 if os.path.exists("/tmp/well") else 503)
+        if self.path == "/header" and self.headers.get("X-Asked") != "yes": code = 400
+        self.send_response(code)
+        if self.path == "/redirect": self.send_header("Location", "/header")
+        if self.path == "/away": self.send_header("Location", "http://elsewhere.example/")
+        self.end_headers()
+    def log_message(self, *_): pass
+pathlib.Path("/tmp/well").touch()
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer): address_family = 2
+Server(("0.0.0.0", 8080), Answers).serve_forever()
+"""
+QUICK = {"periodSeconds": 1, "failureThreshold": 1}
+
+
+def probed(name, script=SERVER, **probes):
+    made = pod(name, script)
+    made["spec"]["containers"][0] |= {"ports": [{"name": "web", "containerPort": 8080}], **probes}
+    return made
+
+
+@asynccontextmanager
+async def events(cluster, reason):
+    """Messages of Events with this reason, as they are written."""
+    listing = await cluster.list(EVENTS, namespace="default")
+    changes = cluster.watch(EVENTS, since=listing.version, namespace="default", fields=f"reason={reason}")
+
+    async def messages():
+        async for change in changes:
+            if change.type in ("ADDED", "MODIFIED"):
+                yield change.object["message"]
+
+    yield messages()
+
+
+async def first(messages, *words):
+    async for message in messages:
+        if all(word in message for word in words):
+            return message
+    raise AssertionError("the watch ended")
+
+
+async def create(daemon, made):  # noqa: F811
+    await daemon.api.cluster("apiserver").create(PODS, made, namespace="default")
+
+
+async def test_readiness_by_http_and_by_a_command(daemon):  # noqa: F811
+    """The container removes its file after the readiness probe passed, by a command of the liveness probe."""
+    cluster = daemon.api.cluster("apiserver")
+    http = {"path": "/redirect", "port": "web", "httpHeaders": [{"name": "X-Asked", "value": "yes"}]}
+    async with events(cluster, "Unhealthy") as messages:
+        await create(daemon, probed("http", readinessProbe={"httpGet": http, **QUICK}))
+        await until(daemon, "http", lambda found: found is not None and found.ready)
+        command = {"exec": {"command": ["/bin/sh", "-c", "rm -f /tmp/well; echo bad; exit 1"]}, **QUICK}
+        both = {"readinessProbe": {"httpGet": {"path": "/", "port": 8080}, **QUICK, "failureThreshold": 1}}
+        await create(daemon, probed("exec", **both, livenessProbe={**command, "initialDelaySeconds": 2}))
+        await until(daemon, "exec", lambda found: found is not None and found.ready)
+        assert await first(messages, "Liveness") == "Liveness probe failed: bad\n"
+    again = await until(daemon, "exec", lambda f: f is not None and f.status.container_statuses[0].restart_count)
+    assert again.status.container_statuses[0].last_state.terminated.exit_code in (137, 143)
+
+
+async def test_a_port_that_nothing_listens_on(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    async with events(cluster, "Unhealthy") as messages, events(cluster, "Killing") as killings:
+        probe = {"tcpSocket": {"port": 81}, **QUICK}
+        await create(daemon, probed("tcp", startupProbe=probe))
+        said = await first(messages, "Startup probe failed")
+        assert said.startswith("Startup probe failed: dial tcp ")
+        assert said.endswith(":81: connect: connection refused")
+        assert await first(killings, "startup") == "Container main failed startup probe, will be restarted"
+    async with events(cluster, "Unhealthy") as messages:
+        await create(daemon, probed("http", readinessProbe={"httpGet": {"port": 81}, **QUICK}))
+        said = await first(messages, "Get")
+        assert said.startswith('Readiness probe failed: Get "http://')
+    async with events(cluster, "ProbeWarning") as warnings:
+        await create(daemon, probed("away", readinessProbe={"httpGet": {"port": 8080, "path": "/away"}, **QUICK}))
+        await until(daemon, "away", lambda found: found is not None and found.ready)
+        assert "Probe terminated redirects" in await first(warnings, "")
+
+
+async def test_grpc(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    script = f"""
+import sys; sys.path[:0] = {__import__("sys").path!r}
+import concurrent.futures, grpc
+from grpc import unary_unary_rpc_method_handler as method, method_handlers_generic_handler as service
+def check(request, context):
+    return bytes((8, 2 if request.endswith(b"ill") else 1))
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+server.add_generic_rpc_handlers((service("grpc.health.v1.Health", {{"Check": method(check)}}),))
+server.add_insecure_port("0.0.0.0:5000")
+server.start()
+server.wait_for_termination()
+"""
+    async with events(cluster, "Unhealthy") as messages:
+        await create(daemon, probed("well", script, readinessProbe={"grpc": {"port": 5000}, **QUICK}))
+        await until(daemon, "well", lambda found: found is not None and found.ready)
+        await create(daemon, probed("ill", script, readinessProbe={"grpc": {"port": 5000, "service": "ill"}, **QUICK}))
+        said = await first(messages, "NOT_SERVING")
+    assert said == 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'
+
+
+async def test_a_command_that_takes_too_long(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    async with events(cluster, "Unhealthy") as messages:
+        slow = {"exec": {"command": ["sleep", "1000"]}, **QUICK}
+        await create(daemon, probed("slow", readinessProbe=slow))
+        said = await first(messages, "timed out")
+        assert said == 'Readiness probe failed: command timed out: "sleep 1000" timed out after 1s'
+        none = {"exec": {"command": ["no-such-program"]}, **QUICK}
+        await create(daemon, probed("none", readinessProbe=none))
+        assert "errored" in await first(messages, "no-such-program")
+
+
+async def test_events_of_a_start_and_of_a_crash(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    async with events(cluster, "BackOff") as messages:
+        await create(daemon, pod("crash", "raise SystemExit(1)"))
+        assert (await first(messages, "crash")).startswith("Back-off restarting failed container main in pod crash_")
+    told = {each["reason"]: each for each in (await cluster.list(EVENTS, namespace="default")).items}
+    assert told["Created"]["message"] == "Container created"
+    assert told["Pulled"]["message"].startswith('Container image "runs-here" already present on machine')
+    assert told["Started"]["involvedObject"]["fieldPath"] == "spec.containers{main}"
