@@ -33,7 +33,7 @@ JSON = "application/json"
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
 # Raise it when documents change though neither kinds, shapes nor words did: clients keep documents by their hash.
-_EDITION = 2
+_EDITION = 3
 
 
 class OpenApi:

@@ -113,44 +113,71 @@ def _struct(shape: Shape, dialect: Dialect, whole_objects: WholeObjects) -> Obje
     return schema
 
 
-# What OpenAPI v2 has no word for, or what its clients would take for more than it is.
-_NOT_IN_V2 = frozenset({"allOf", "anyOf", "oneOf", "not", "nullable", "default"})
-
-
 def _given(shape: Shape, schema: Object, dialect: Dialect, whole_objects: WholeObjects) -> Object:
     """A schema that a definition gives, with the fields that every object has."""
-    shown = _in_v2(schema) if dialect == "v2" else dict(schema)
-    words = describe(shapes.of(META + "Status")).fields
-    common: Object = {name: {"type": "string", "description": words.get(name, "")} for name in ("apiVersion", "kind")}
-    meta = reference(META + "ObjectMeta", dialect)
-    common["metadata"] = {"description": _METADATA, **(meta if dialect == "v2" else {"allOf": [meta]})}
-    if dialect == "v3" or not schema.get("x-kubernetes-preserve-unknown-fields"):
-        shown["properties"] = {**(shown.get("properties") or {}), **common}
+    if dialect == "v2" and schema.get(_PRESERVE):
+        # Clients of v2 would take other fields for mistakes if there were any here.
+        shown: Object = {"type": "object"}
+    else:
+        shown = _shown(schema, dialect)
+        shown["properties"] = {**(shown.get("properties") or {}), **_of_every_object(dialect)}
     if kinds := whole_objects.get(shape.name):
         shown["x-kubernetes-group-version-kind"] = kinds
     return shown
 
 
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _METADATA = (
     "Standard object's metadata. More info: "
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
 
 
-def _in_v2(schema: Object) -> Object:
-    shown = {word: value for word, value in schema.items() if word not in _NOT_IN_V2}
-    if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string"):
-        for word in ("properties", "items", "additionalProperties", "type"):
-            shown.pop(word, None)
-    if schema.get("nullable"):
-        for word in ("type", "properties", "items"):
-            shown.pop(word, None)
+def _of_every_object(dialect: Dialect) -> Object:
+    words = describe(shapes.of(META + "Status")).fields
+    meta = reference(META + "ObjectMeta", dialect)
+    return {
+        **{name: {"type": "string", "description": words.get(name, "")} for name in ("apiVersion", "kind")},
+        "metadata": {"description": _METADATA, **(meta if dialect == "v2" else {"allOf": [meta]})},
+    }
+
+
+def _shown(schema: Object, dialect: Dialect) -> Object:
+    """A part of a given schema as this dialect has it.  Objects inside have the fields of every object, too."""
+    shown = _in_v2(schema) if dialect == "v2" else dict(schema)
     if isinstance(inner := shown.get("properties"), dict):
-        shown["properties"] = {name: _in_v2(field) for name, field in inner.items()}
+        shown["properties"] = {name: _shown(field, dialect) for name, field in inner.items()}
     for word in ("items", "additionalProperties"):
         if isinstance(inner := shown.get(word), dict):
-            shown[word] = _in_v2(inner)
+            shown[word] = _shown(inner, dialect)
+    if schema.get("x-kubernetes-embedded-resource") and not (dialect == "v2" and schema.get(_PRESERVE)):
+        shown["properties"] = {**(shown.get("properties") or {}), **_of_every_object(dialect)}
+        shown["required"] = list(dict.fromkeys([*(shown.get("required") or ()), "kind", "apiVersion"]))
     return shown
+
+
+def _in_v2(schema: Object) -> Object:
+    """The schema without what v2 has no word for, or what its clients would take for more than it is."""
+    nullable, keeps = schema.get("nullable"), schema.get(_PRESERVE)
+    left_out = {"allOf", "anyOf", "oneOf", "not", "nullable"}
+    if nullable or keeps:
+        left_out |= {"items", "properties"}
+    if nullable or (keeps and schema.get("type") in ("object", "array")):
+        left_out.add("type")
+    shown = {word: value for word, value in schema.items() if word not in left_out}
+    if required := _required_in_v2(shown):
+        return {**shown, "required": required}
+    shown.pop("required", None)
+    return shown
+
+
+def _required_in_v2(schema: Object) -> list[str]:
+    """Nullable fields are not required: v2 cannot tell null from absent."""
+    others = schema.get("additionalProperties")
+    if isinstance(others, dict) and others.get("nullable"):
+        return []
+    fields = schema.get("properties") or {}
+    return [name for name in schema.get("required") or () if not fields.get(name, {}).get("nullable")]
 
 
 def _field(name: str, field: Field, description: str, dialect: Dialect) -> Object:
