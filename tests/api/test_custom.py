@@ -174,12 +174,6 @@ async def test_versions_show_the_same_objects_by_their_own_fields(api: Served) -
     assert (await api.get(f"{BASE}/a"))["spec"] == {"size": 4}
 
 
-async def test_what_this_server_does_not_do_is_told(api: Served) -> None:
-    spec = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
-    made = await api.ask("POST", DEFINITIONS, definition(version(spec=spec)))
-    assert (made.status, "x-kubernetes-validations are not checked" in made.warnings[0]) == (201, True)
-
-
 async def test_a_kind_that_keeps_all_fields_can_be_applied(api: Served) -> None:
     free = version()
     free["schema"]["openAPIV3Schema"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
