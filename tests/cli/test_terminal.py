@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
+import termios
 import time
 
 import pytest
 
 from seamark.cli import terminal
-from seamark.cli.terminal import Progress, colourful, styled, width
+from seamark.cli.terminal import Progress, colourful, columns, styled, width
 
 
 class Terminal(io.StringIO):
@@ -52,3 +54,15 @@ def test_progress_in_a_pipe_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Progress("working", pipe):
         time.sleep(0.15)
     assert pipe.getvalue() == ""
+
+
+def test_output_is_as_wide_as_told_or_as_the_terminal_is() -> None:
+    assert columns(io.StringIO(), {}) is None
+    assert columns(io.StringIO(), {"COLUMNS": "132"}) == 132
+    assert columns(io.StringIO(), {"COLUMNS": "wide"}) is None
+    assert columns(Terminal(), {}) is None  # it does not say
+    leader, follower = os.openpty()
+    with os.fdopen(leader), os.fdopen(follower, "w") as terminal_like:
+        termios.tcsetwinsize(follower, (24, 97))
+        assert columns(terminal_like, {}) == 97
+        assert columns(terminal_like, {"COLUMNS": "60"}) == 60

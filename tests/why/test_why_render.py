@@ -56,6 +56,9 @@ async def test_wide_characters_keep_the_columns(columns):
     assert all(width(line) <= columns for line in lines if "kubectl" not in line)
     header = next(line for line in lines if line.startswith("POD "))
     first = next(line for line in lines[lines.index(header) + 1 :] if "web-1" in line)
+    if columns == 40:  # no room beside the other columns
+        assert lines[lines.index(first) + 1].startswith("    镜")
+        return
     start = width(header[: header.index("WHY")])
     assert width(first[: first.index("镜")]) == start
 

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.why.render import clean, fit, pad, table, width, wrap
+from seamark.why.render import clean, pad, table, width, wrap
 
 # Narrow, wide, combining, zero-width, control characters and line breaks.
 any_text = st.text(st.sampled_from("ab- /服务端点ｗ한글é́​\t\n\x1b\x9b[31m…"), max_size=60)
@@ -21,9 +21,8 @@ def test_width():
 
 @given(any_text, columns)
 def test_nothing_is_wider_than_it_may_be(text, limit):
-    assert width(fit(clean(text), limit)) <= limit
     assert all(width(line) <= limit for line in wrap(text, limit))
-    assert width(pad(fit(clean(text), limit), limit)) == limit
+    assert all(width(pad(line, limit)) == limit for line in wrap(text, limit))
 
 
 @given(any_text, columns)
@@ -39,8 +38,10 @@ def test_nothing_can_steer_the_terminal(text):
 @given(st.lists(st.tuples(any_text, any_text, any_text), max_size=6), st.integers(40, 120))
 def test_a_table_has_straight_columns(rows, limit):
     header = ("NAME", "VERDICT", "WHY")
-    lines = table(header, rows, limit)
+    lines = table(header, rows, limit) or [""]
     assert all(width(line) <= limit for line in lines)
+    if "WHY" not in lines[0]:
+        return  # too narrow: the last cells are under the others
     # The last column begins at one place, whatever stands before it.
     start = width(lines[0][: lines[0].index("WHY")])
     for line in lines[1:]:
@@ -49,12 +50,6 @@ def test_a_table_has_straight_columns(rows, limit):
             taken += width(line[position])
             position += 1
         assert taken == start or position == len(line)
-
-
-def test_a_long_last_column_may_be_cut():
-    lines = table(("A", "B"), [("x", "many words " * 40)], 40, lines=2)
-    assert len(lines) == 3
-    assert lines[-1].endswith("…")
 
 
 def test_two_addresses_stand_one_below_the_other_where_room_is_short():
@@ -67,4 +62,7 @@ def test_two_addresses_stand_one_below_the_other_where_room_is_short():
         "                      fd00:10:244:2::2",
     ]
     many = ("web", "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5", "fine")
-    assert len(table(header, [many], 60)) == 2, "a long list is cut, not stacked"
+    assert table(header, [many], 40)[1:] == [
+        "web  10.0.0.1,10.0.0.2,10.0.0.3,  fine",
+        "     10.0.0.4,10.0.0.5",
+    ]

@@ -29,6 +29,18 @@ def styled(text: str, style: str, *, colour: bool) -> str:
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if colour and style and text else text
 
 
+def columns(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int | None:
+    """How wide the output may be: as COLUMNS or the terminal says; None in a pipe, where nothing limits it."""
+    if (told := environ.get("COLUMNS", "")).isdecimal() and int(told):
+        return int(told)
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None  # a terminal that does not say how wide it is
+
+
 def width(text: str) -> int:
     """How many columns a terminal needs for it: wide characters take two, combining marks none."""
     if text.isascii():

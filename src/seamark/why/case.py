@@ -171,7 +171,12 @@ def listed(words: Iterable[str], limit: int = 3) -> str:
 
 def pairs(labels: dict[str, str] | None) -> str:
     """``app=web,tier=front``, as kubectl writes a selector."""
-    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+    return ",".join(f"{visible(key)}={visible(value)}" for key, value in sorted((labels or {}).items()))
+
+
+def visible(value: str) -> str:
+    """The value, in quotes if it has spaces that a reader would overlook."""
+    return value if value.split() == [value] or not value else f'"{value}"'
 
 
 def offered_port(name: str, protocol: str) -> str:

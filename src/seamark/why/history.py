@@ -327,9 +327,9 @@ def render(told: Chronicle, style: Style) -> str:
     lines = [f"{head}: {plural(len(told.moments), 'thing')} happened"]
     if told.moments:
         rows = [(_clock(each), _lasted(each.latency), _story(each)) for each in told.moments]
-        lines += ["", *table(("TIME", "AFTER", "WHAT"), rows, style.columns)]
+        lines += ["", *table(("TIME", "AFTER", "WHAT"), rows, style.table_columns)]
     if told.present:
-        lines += ["", *table(("NOW", "STANDING", "SINCE"), told.present, style.columns)]
+        lines += ["", *table(("NOW", "STANDING", "SINCE"), told.present, style.table_columns)]
     for note in told.unknown:
         lines += style.block("note", note)
     return "\n".join(lines)

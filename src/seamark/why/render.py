@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -12,10 +13,8 @@ from seamark.why.report import Health, PodRow, Report
 
 COLUMNS = 80
 GAP = 2
-_ELLIPSIS = "…"
-_LONGEST_CELL = 30  # of each column but the last, while the last one has little room
-_COMFORTABLE_LAST = 28
-_SHORTEST_LAST = 16
+UNLIMITED = 1_000_000  # columns: what a pipe takes
+_COMFORTABLE_LAST = 28  # columns below which the last column of a table goes under the others
 PODS_SHOWN = 20
 
 _RED, _YELLOW, _GREEN, _CYAN, _BOLD = "31", "33", "32", "36", "1"
@@ -25,19 +24,22 @@ _COLOURS = {Health.BROKEN: _RED, Health.DEGRADED: _YELLOW, Health.HEALTHY: _GREE
 class Style:
     """How to show reports: how wide, in colour or not, and with which options ``kubectl`` means the same cluster.
 
-    ``planned`` says that the reports are about manifests that are not applied yet.
+    ``table_columns`` is how wide tables may be, if not as wide as paragraphs.  ``planned`` says that the reports are
+    about manifests that are not applied yet.
     """
 
     def __init__(
         self,
         *,
         columns: int = COLUMNS,
+        table_columns: int = 0,
         colour: bool = False,
         kubectl: Sequence[str] = (),
         planned: bool = False,
     ) -> None:
         self.planned = planned
         self.columns = max(columns, 40)
+        self.table_columns = table_columns or self.columns
         self.colour = colour
         self.kubectl = tuple(kubectl)
 
@@ -55,13 +57,13 @@ def report(told: Report, style: Style) -> str:
     """One report; if it is healthy, in one line."""
     name = f"{told.subject} in namespace {told.namespace}" if told.namespace else told.subject
     if told.healthy:
-        line = fit(clean(f"{name}: healthy, {told.state}"), style.columns)
+        lines = [style.paint(line, _GREEN) for line in wrap(f"{name}: healthy, {told.state}", style.columns)]
         # For a Service this line is the answer; for a Pod the verdicts are, for a name the steps of its lookup, and
         # for a connection its ways.
         plain = told.subject.startswith("service/") and not told.ways
         verdicts = [] if plain else _evidence(told, style)
-        return "\n".join([style.paint(line, _GREEN), *verdicts, *_notes(told, style)])
-    headline = clean(f"{name}: {told.state}")
+        return "\n".join([*lines, *verdicts, *_notes(told, style)])
+    headline = f"{name}: {told.state}"
     lines = [style.paint(line, _BOLD, _COLOURS[told.health]) for line in wrap(headline, style.columns)]
     for position, finding in enumerate(told.findings):
         lines += [""] * (position > 0) + _finding(finding, style, "cause" if position == 0 else "also")
@@ -72,9 +74,11 @@ def report(told: Report, style: Style) -> str:
 def _finding(finding: Finding, style: Style, label: str) -> list[str]:
     colour = {Severity.ERROR: _RED, Severity.WARNING: _YELLOW, Severity.HINT: _CYAN}[finding.severity]
     lines = style.block(label, f"{finding.cause} [{finding.code.value}]", _BOLD, colour)
-    lines += style.block("fix", finding.fix.text, _BOLD, _GREEN)
+    commands = _commands(finding.fix.commands, style)
+    text = finding.fix.text
+    lines += style.block("fix", text if commands or not text.endswith(":") else f"{text[:-1]}.", _BOLD, _GREEN)
     # Commands are not wrapped: they are there to be copied.
-    lines += [f"  {style.paint(clean(text), _GREEN)}" for text in _commands(finding.fix.commands, style)]
+    lines += [f"  {style.paint(clean(command), _GREEN)}" for command in commands]
     if not style.planned:
         lines += [f"{'see':<7}{clean(command.text(style.kubectl))}" for command in finding.fix.look]
     for fact in finding.facts:
@@ -99,11 +103,11 @@ def _evidence(told: Report, style: Style) -> list[str]:
             lines += [f"{name:<{longest}}  {first}", *(" " * (longest + 2) + line for line in more)]
     if told.pods:
         rows = [_pod(row, told.namespace) for row in _telling(told.pods)]
-        lines += ["", *table(("POD", "VERDICT", "ADDRESS", "WHY"), rows, style.columns)]
+        lines += ["", *table(("POD", "VERDICT", "ADDRESS", "WHY"), rows, style.table_columns)]
         if len(told.pods) > len(rows):
             lines.append(f"and {len(told.pods) - len(rows):,} more Pods (-o json lists them all)")
     for each in told.tables:
-        lines += ["", *table(each.header, each.rows, style.columns)]
+        lines += ["", *table(each.header, each.rows, style.table_columns)]
     return lines
 
 
@@ -132,7 +136,7 @@ def summary(reports: Sequence[Report], total: int, style: Style, *, where: str) 
     verb = "needs" if len(reports) == 1 else "need"
     lines = [style.paint(f"{len(reports):,} of {count} {verb} attention", _BOLD, _RED), ""]
     header = ("NAMESPACE", "SERVICE", "READY", "CAUSE")
-    return "\n".join([*lines, *table(header, (_line(each) for each in reports), style.columns, lines=2)])
+    return "\n".join([*lines, *table(header, (_line(each) for each in reports), style.table_columns)])
 
 
 def _line(told: Report) -> tuple[str, ...]:
@@ -169,25 +173,12 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in text).strip()
 
 
-def fit(text: str, columns: int) -> str:
-    """Cut to a number of columns."""
-    if width(text) <= columns:
-        return text
-    kept, used = [], 0
-    for character in text:
-        used += _columns(character)
-        if used > columns - 1:
-            break
-        kept.append(character)
-    return "".join(kept) + _ELLIPSIS
-
-
 def pad(text: str, columns: int) -> str:
     return text + " " * max(0, columns - width(text))
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """In lines of at most so many columns, broken at spaces; longer words are broken anywhere."""
+    """In lines of at most so many columns, broken at spaces; longer words after commas, and if need be anywhere."""
     lines: list[str] = []
     line = ""
     for word in clean(text).split(" "):
@@ -203,55 +194,74 @@ def wrap(text: str, columns: int) -> list[str]:
 
 
 def _pieces(word: str, columns: int) -> list[str]:
+    """The word in pieces that fit, such as a list of addresses in single ones."""
     pieces = [""]
-    for character in word:
-        if width(pieces[-1]) + _columns(character) > columns:
-            pieces.append("")
-        pieces[-1] += character
-    return pieces
+    for part in _parts(word):
+        if width(pieces[-1]) + width(part) <= columns:
+            pieces[-1] += part
+            continue
+        for character in part if width(part) > columns else [part]:
+            if width(pieces[-1]) + width(character) > columns:
+                pieces.append("")
+            pieces[-1] += character
+    return pieces[1:] if not pieces[0] and len(pieces) > 1 else pieces
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int, *, lines: int = 0) -> list[str]:
-    """Rows under a header, within so many columns; the last column is wrapped, to at most ``lines`` if given."""
-    cells = [[clean(cell) for cell in row] for row in rows]
-    stacks = [[[cell] for cell in row[:-1]] for row in cells]
-    widths = _widths(header, stacks)
-    if _left(widths, columns) < _COMFORTABLE_LAST:
-        stacks = [[_pair(cell) for cell in row[:-1]] for row in cells]
-        widths = _widths(header, stacks)
-    last = _left(widths, columns)
-    while widths and (
-        (last < _COMFORTABLE_LAST and max(widths) > _LONGEST_CELL) or (last < _SHORTEST_LAST and max(widths) > 8)
-    ):
-        widths[widths.index(max(widths))] -= 1
-        last += 1
-    shown = [_cells(header, widths, header[-1])]
-    for row, stack in zip(cells, stacks, strict=True):
-        wrapped = wrap(row[-1], max(last, 8))
-        if lines and len(wrapped) > lines:
-            wrapped = [*wrapped[: lines - 1], fit(" ".join(wrapped[lines - 1 :]), max(last, 8))]
-        shown += [_cells(cut[:-1], widths, cut[-1]) for cut in zip_longest(*stack, wrapped, fillvalue="")]
-    return shown
+def _parts(text: str) -> list[str]:
+    """The parts between which a line may be broken: at spaces, after commas, and anywhere in other scripts."""
+    parts = [part for word in text.split(" ") for part in re.findall(r"[^,]*,|[^,]+", word)]
+    return [piece for part in parts for piece in ([part] if part.isascii() else part)]
 
 
-def _pair(cell: str) -> list[str]:
-    """The two addresses of a Pod, one below the other."""
-    one, comma, other = cell.partition(",")
-    return [f"{one},", other] if comma and other and "," not in other and " " not in cell else [cell]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int) -> list[str]:
+    """Rows under a header, within so many columns; nothing is cut.
+
+    Where the columns are too narrow for the rows, cells are wrapped between words and addresses.  If that is not
+    enough, the last cell of each row goes under the others, and then each cell on a line of its own.
+    """
+    cells = [header, *([clean(cell) for cell in row] for row in rows)]
+    if (widths := _widths(cells, columns, _COMFORTABLE_LAST)) is not None:
+        return [line for row in cells for line in _lines(row, widths)]
+    if (widths := _widths([row[:-1] for row in cells], columns)) is not None:
+        under = [[f"    {line}" for line in wrap(row[-1], columns - 4)] for row in cells]
+        return [line for row, last in zip(cells, under, strict=True) for line in (*_lines(row[:-1], widths), *last)]
+    longest = max(map(width, header)) + GAP
+    shown: list[str] = []
+    for row in cells[1:]:
+        for name, cell in zip(header, row, strict=True):
+            first, *more = wrap(cell, max(columns - longest, 8))
+            shown += [pad(name, longest) + first, *(" " * longest + line for line in more)]
+        shown.append("")
+    return shown[:-1]
 
 
-def _widths(header: Sequence[str], stacks: Sequence[Sequence[Sequence[str]]]) -> list[int]:
-    """The width that each column but the last needs."""
-    return [
-        max([width(header[i]), *(width(piece) for stack in stacks for piece in stack[i])])
-        for i in range(len(header) - 1)
+def _widths(cells: Sequence[Sequence[str]], columns: int, last: int = 0) -> list[int] | None:
+    """How wide to make each column, with the last one at least ``last`` or as wide as it needs.
+
+    The widest column is made narrower first, but none narrower than its longest word; None if that does not help.
+    """
+    held = list(zip(*cells, strict=True))
+    widths = [max(map(width, column)) for column in held]
+    least = [max(width(part) for cell in column for part in _parts(cell) or [""]) for column in held]
+    least[-1] = max(least[-1], min(widths[-1], last))
+    room = columns - GAP * (len(widths) - 1)
+    if sum(least) > room:
+        return None
+    needed, widths[-1] = widths[-1], max(least[-1], room - sum(widths[:-1]))
+    while sum(widths) > room:
+        widths[max((i for i in range(len(widths)) if widths[i] > least[i]), key=widths.__getitem__)] -= 1
+    widths[:-1] = [
+        max(width(line) for cell in column for line in wrap(cell, wide))
+        for column, wide in zip(held, widths[:-1], strict=False)
     ]
+    widths[-1] = min(needed, room - sum(widths[:-1]))
+    return widths
 
 
-def _left(widths: Sequence[int], columns: int) -> int:
-    return columns - sum(widths) - GAP * len(widths)
-
-
-def _cells(row: Sequence[str], widths: Sequence[int], last: str) -> str:
-    parts = [pad(fit(cell, columns), columns) for cell, columns in zip(row, widths, strict=False)]
-    return (" " * GAP).join([*parts, last]).rstrip()
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row, with its cells wrapped."""
+    wrapped = [wrap(cell, columns) for cell, columns in zip(row, widths, strict=True)]
+    lines = zip_longest(*wrapped, fillvalue="")
+    return [
+        (" " * GAP).join(pad(cell, room) for cell, room in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]

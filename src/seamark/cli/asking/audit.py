@@ -133,4 +133,4 @@ def _text(
     cells = [
         (each.defect.value, each.resource.kind, "/".join(each.key), f"{each.why}; {remedy(each)}") for each in problems
     ]
-    return "\n".join([*table(("DEFECT", "KIND", "OBJECT", "WHY AND WHAT TO DO"), cells, style.columns), *notes])
+    return "\n".join([*table(("DEFECT", "KIND", "OBJECT", "WHY AND WHAT TO DO"), cells, style.table_columns), *notes])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -26,7 +25,7 @@ from seamark.cli.clusters import (
 )
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, duration, verb_parser
-from seamark.cli.terminal import colourful
+from seamark.cli.terminal import colourful, columns
 from seamark.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -319,10 +318,14 @@ def kubectl_options(options: argparse.Namespace) -> list[str]:
 
 
 def style_of(options: argparse.Namespace) -> Style:
-    """Colours on a terminal only, unless NO_COLOR is set; 80 columns in a pipe."""
-    from seamark.why.render import COLUMNS, Style
+    """Colours on a terminal only, unless NO_COLOR is set; in a pipe, each row of a table is a line."""
+    from seamark.why.render import COLUMNS, UNLIMITED, Style
 
-    columns = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
+    room = columns(sys.stdout)
     return Style(
-        columns=columns, colour=colourful(sys.stdout), kubectl=kubectl_options(options), planned=bool(options.filename)
+        columns=room or COLUMNS,
+        table_columns=room or UNLIMITED,
+        colour=colourful(sys.stdout),
+        kubectl=kubectl_options(options),
+        planned=bool(options.filename),
     )

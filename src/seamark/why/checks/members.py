@@ -88,7 +88,8 @@ def _who(case: Case, members: Sequence[Candidate]) -> str:
         which = "the only Pod" if total == 1 else f"one of {plural(total, 'Pod')}"
         return f"Pod {first.metadata.name}, {which} it selects, {how}"
     names = listed(each.pod.metadata.name for each in members)
-    which = f"All {total:,} Pods" if len(members) == total else f"{len(members):,} of {plural(total, 'Pod')}"
+    whole = "Both Pods" if total == 2 else f"All {total:,} Pods"
+    which = whole if len(members) == total else f"{len(members):,} of {plural(total, 'Pod')}"
     return f"{which} it selects ({names}) fail alike; {first.metadata.name} {how}"
 
 
@@ -141,8 +142,9 @@ def _published(case: Case) -> Iterator[Finding]:
     yield Finding(
         Code.PUBLISHED_NOT_READY,
         Severity.WARNING,
-        f"publishNotReadyAddresses is set, so {len(sick)} of {plural(len(case.ready), 'endpoint')} are listed as ready"
-        f" though their Pods are not ({first.pod.metadata.name}: {first.trouble.detail}).",
+        f"publishNotReadyAddresses is set, so {len(sick)} of {plural(len(case.ready), 'endpoint')}"
+        f" {'is listed as ready though its Pod is' if len(sick) == 1 else 'are listed as ready though their Pods are'}"
+        f" not ({first.pod.metadata.name}: {first.trouble.detail}).",
         Fix(
             "Make the Pods ready, or stop publishing those that are not:",
             (merge_patch("service", case.key, {"spec": {"publishNotReadyAddresses": False}}),),

@@ -22,7 +22,8 @@ def answer(case: Case, zone: str = "cluster.local") -> str:
     if service.headless:
         if not case.ready_addresses:
             return f"{name} → NXDOMAIN: it is headless and has no ready endpoint"
-        return f"{name} → {listed(case.ready_addresses, 4)} (headless: its ready endpoints)"
+        pods = "the addresses its Pods will have" if case.world.planned else listed(case.ready_addresses, 4)
+        return f"{name} → {pods} (headless: its ready endpoints)"
     found = [each for each in service.addresses if each]
     if not found:
         return f"{name} → the cluster IP it will be given"

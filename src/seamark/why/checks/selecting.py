@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from seamark.why import evidence
-from seamark.why.case import Case, listed, pairs, patient, plural
+from seamark.why.case import Case, listed, pairs, patient, plural, visible
 from seamark.why.checks.near import FAR, DifferenceKind, NearMiss
 from seamark.why.checks.pods import trouble
 from seamark.why.codes import Code
@@ -158,7 +158,7 @@ def _near(case: Case, misses: list[NearMiss]) -> Finding:
     others = [f"also close: {_who(miss.shape)} with {pairs(miss.shape.labels)}" for miss in misses[1:]]
     sick, more = _sick(case, best)
     others[:0] = sick
-    label = ", ".join(f"{each.key}={each.wanted}" for each in best.differences)
+    label = ", ".join(pairs({each.key: each.wanted}) for each in best.differences)
     alternative = "" if best.first.kind is DifferenceKind.INSTANCE else f" (or give the Pods {label} instead)"
     return Finding(
         _CODES.get(best.first.kind, Code.SELECTOR_ONE_LABEL_OFF),
@@ -201,22 +201,23 @@ def _near_sentence(case: Case, miss: NearMiss) -> str:
     has = "has" if len(miss.shape.pods) == 1 else "have"
     no_match = f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}"
     rest = "" if len(miss.differences) == 1 else f" (and {miss.differences[1].key} differs as well)"
+    found, wanted = pairs({first.found_key or first.key: first.found or ""}), pairs({first.key: first.wanted})
     match first.kind:
         case DifferenceKind.SPELLING:
-            return f"{no_match}; {who} {has} {first.key}={first.found}, {_letters(first.letters)}{rest}."
+            return f"{no_match}; {who} {has} {found}, {_letters(first.letters)}{rest}."
         case DifferenceKind.KEY_SPELLING:
             return f"{no_match}; {who} {has} it under the key {first.found_key}, not {first.key}{rest}."
         case DifferenceKind.OTHER_KEY:
-            return f"{no_match}; {who} {has} that value under another key: {first.found_key}={first.found}{rest}."
+            return f"{no_match}; {who} {has} that value under another key: {found}{rest}."
         case DifferenceKind.INSTANCE:
             return (
-                f"The selector pins {first.key}={first.wanted}, which changes with every rollout;"
+                f"The selector pins {wanted}, which changes with every rollout;"
                 f" {who} {'matches' if has == 'has' else 'match'} the rest{rest}."
             )
         case DifferenceKind.MISSING:
-            return f"{no_match}; {who} {has} all of it but the label {first.key} (wanted: {first.wanted})."
+            return f"{no_match}; {who} {has} all of it but the label {first.key} (wanted: {visible(first.wanted)})."
     lead = "the rest of it, but " if len(case.service.spec.selector or {}) > 1 else ""
-    return f"{no_match}; {who} {has} {lead}{first.key}={first.found} instead of {first.key}={first.wanted}."
+    return f"{no_match}; {who} {has} {lead}{found} instead of {wanted}."
 
 
 def _letters(count: int) -> str:
