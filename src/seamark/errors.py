@@ -197,7 +197,11 @@ def from_status(answer: Mapping[str, Any]) -> ApiError:
         Cause(reason=c.get("reason", ""), message=c.get("message", ""), field=c.get("field", ""))
         for c in details.get("causes") or ()
     ]
-    known: tuple[type[ApiError], ...] = (ApiError, *_classes(ApiError))
+    # Subclasses elsewhere in the program take other arguments.
+    known: tuple[type[ApiError], ...] = (
+        ApiError,
+        *(each for each in _classes(ApiError) if each.__module__ == __name__),
+    )
     match = next((k for k in known if (k.reason == reason if reason else k.code == code)), ApiError)
     return match(
         str(answer.get("message") or reason or f"HTTP {code}"),
