@@ -49,7 +49,10 @@ class ClusterSettings(Section, frozen=True):
 
     kubeconfig: Annotated[
         str,
-        setting("The kubeconfig; empty: as kubectl finds it, else that of the Pod we run in.", "--kubeconfig FILE"),
+        setting(
+            "The kubeconfig; empty: as kubectl finds it, else that of the Pod we run in, else that of `seamark up`.",
+            "--kubeconfig FILE",
+        ),
     ] = ""
     context: Annotated[str, setting("The context in it; empty: the current one.", "--context CONTEXT")] = ""
 

@@ -121,6 +121,7 @@ def test_why_of_a_service_and_its_pod_and_its_name(run: Run, web: Path) -> None:
     assert json.loads(run("why", "svc/web", "-o", "json")[1])
     assert run("why", "-f", str(web))[0] in (0, 1)
     assert run("audit")[0] == 0
+    assert run("audit", "-A", "--fix", "--yes")[0] == 0
     assert run("resolve", "web")[0] == 0
 
 

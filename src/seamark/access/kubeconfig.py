@@ -24,7 +24,10 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """How to connect to a server.  ``authority`` is the PEM of the CA to trust, None for the system's CAs."""
+    """How to connect to a server.  ``authority`` is the PEM of the CA to trust, None for the system's CAs.
+
+    ``context`` is the kubeconfig's context that says so; empty in a Pod.
+    """
 
     server: str
     credentials: auth.Credentials
@@ -34,6 +37,7 @@ class Connection(msgspec.Struct, frozen=True):
     server_name: str = ""
     proxy: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    context: str = ""
 
 
 def load(
@@ -134,6 +138,7 @@ def connect(config: Config, *, source: str, context: str = "", environ: Mapping[
         server_name=cluster.tls_server_name,
         proxy=_proxy(cluster, server, environ, f'cluster "{where.cluster}" in {source}'),
         headers=_impersonation(user),
+        context=chosen,
     )
 
 

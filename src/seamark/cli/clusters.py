@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from seamark.cli.data_dir import data_dir_of
 from seamark.cli.failure import Failure, ServerFailure
@@ -38,17 +38,52 @@ def add_namespace_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="default: the context's, or default")
 
 
-def connection_of(options: argparse.Namespace) -> Connection:
+class Named(Protocol):
+    """What options, or the settings of a long-running verb, say about the cluster; both may be empty."""
+
+    @property
+    def kubeconfig(self) -> str: ...
+
+    @property
+    def context(self) -> str: ...
+
+
+def connection_of(named: Named | argparse.Namespace) -> Connection:
     """The connection that options and environment name; ``Failure`` if there is none."""
     from seamark.access.kubeconfig import load
     from seamark.access.kubeconfig_file import KubeconfigError
 
-    path = options.kubeconfig or default_kubeconfig(os.environ, Path.home())
+    path = kubeconfig_of(named)
     try:
-        return load(path, context=options.context)
+        return load(path, context=named.context)
     except KubeconfigError as error:
         nothing = path is None and str(error).startswith("no cluster to talk to")
         raise Failure(f"{error}, or start one with `seamark up`" if nothing else str(error)) from error
+
+
+def kubeconfig_of(named: Named | argparse.Namespace) -> str | Path | None:
+    """The kubeconfig that is named, or that of this user's Seamark; None for kubectl's rules."""
+    return named.kubeconfig or default_kubeconfig(os.environ, Path.home())
+
+
+def tell_writes(connection: Connection, named: Named | argparse.Namespace) -> None:
+    """Say on stderr which cluster is written to, unless it is one that ``seamark up`` runs on this machine."""
+    if connection.server in _own_servers(kubeconfig_of(named) or os.environ.get("KUBECONFIG", "")):
+        return
+    context = f" (context {connection.context})" if connection.context else ""
+    print(f"seamark: writing to {connection.server}{context}", file=sys.stderr, flush=True)
+
+
+def _own_servers(kubeconfig: str | Path) -> Iterator[str]:
+    """The API servers of this user's Seamark, and of the one whose data directory the kubeconfig is in."""
+    from seamark.access.kubeconfig import load
+    from seamark.access.kubeconfig_file import KubeconfigError
+    from seamark.presence import RUNNING
+
+    for file in (data_dir_of(None) / "kubeconfig", Path(kubeconfig)):
+        if (file.parent / RUNNING).exists():
+            with contextlib.suppress(KubeconfigError):
+                yield load(file).server
 
 
 def default_kubeconfig(environ: Mapping[str, str], home: Path) -> Path | None:
@@ -60,9 +95,12 @@ def default_kubeconfig(environ: Mapping[str, str], home: Path) -> Path | None:
     return own if own.exists() else None
 
 
-@asynccontextmanager
-async def connected(options: argparse.Namespace) -> AsyncIterator[Server]:
-    """The server inside the block; what it refuses becomes a ``Failure``, what it warns of is printed once."""
+@contextlib.asynccontextmanager
+async def connected(options: argparse.Namespace, *, writes: bool = False) -> AsyncIterator[Server]:
+    """The server inside the block; what it refuses becomes a ``Failure``, what it warns of is printed once.
+
+    If the block ``writes``, it is said where to.
+    """
     from seamark.access.transport import Transport
     from seamark.cli.objects.server import Server
     from seamark.errors import ApiError
@@ -74,7 +112,10 @@ async def connected(options: argparse.Namespace) -> AsyncIterator[Server]:
             warned.add(text)
             print(f"Warning: {text}", file=sys.stderr)
 
-    transport = Transport(connection_of(options), agent="seamark", warn=warn)
+    connection = connection_of(options)
+    if writes:
+        tell_writes(connection, options)
+    transport = Transport(connection, agent="seamark", warn=warn)
     try:
         yield Server(transport)
     except ApiError as error:

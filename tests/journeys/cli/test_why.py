@@ -393,7 +393,11 @@ async def test_audit_and_its_fix(shop: Stage, run: CommandLine, cluster: RemoteC
     assert await _exists(cluster, namespace)  # it only says what it would do
     rows = json.loads(run("audit", "-n", namespace, "-o", "json").stdout)["problems"]
     assert [(row["defect"], row["name"], row["removable"]) for row in rows] == [("orphaned", "lost", True)]
-    fixed = run("audit", "-n", namespace, "--fix")
+    refused = run("audit", "-n", namespace, "--fix")
+    assert refused.returncode == 2
+    assert "--yes" in refused.stderr
+    assert await _exists(cluster, namespace)
+    fixed = run("audit", "-n", namespace, "--fix", "--yes")
     assert fixed.returncode == 0
     assert "deleted" in fixed.stdout
     assert not await _exists(cluster, namespace)

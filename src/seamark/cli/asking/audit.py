@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seamark.cli.asking.why import add_scope_options, style_of, with_cluster
-from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER
+from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER, tell_writes
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.clock import SYSTEM_CLOCK
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 seamark audit                 # this namespace: what is wrong, and what --fix would do
 seamark audit -A --fix        # every namespace; asks before it deletes
+seamark audit -A --fix --yes  # in a script, where nobody can be asked
 seamark audit -A -o json
 """
 
@@ -39,8 +40,8 @@ def parser() -> argparse.ArgumentParser:
         },
     )
     add_scope_options(made)
-    add_switch(made, "--fix", help="delete what can safely be deleted; asks on a terminal")
-    add_switch(made, "-y", "--yes", help="with --fix: do not ask")
+    add_switch(made, "--fix", help="delete what can safely be deleted, after asking")
+    add_switch(made, "-y", "--yes", help="with --fix: do not ask; needed where there is no terminal")
     made.add_argument("-o", "--output", choices=("text", "json"), default="text")
     made.set_defaults(filename=None)
     return made
@@ -48,6 +49,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
+    if options.fix and not options.yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failure("--fix deletes, and there is no terminal to ask on: add --yes, or leave --fix out to look", 2)
 
     from seamark.why.observe import CannotLook
 
@@ -66,6 +69,7 @@ async def _audit(options: argparse.Namespace, cluster: Cluster, connection: Conn
     chosen = bool(options.fix and removable) and _confirmed(options, removable, problems)
     done: dict[tuple[str, str, str], str] = {}
     if chosen:
+        tell_writes(connection, options)
         for each in removable:
             done[each.resource.kind, *each.key] = await _delete(cluster, each)
     print(_text(options, problems, done, notes))
@@ -73,8 +77,7 @@ async def _audit(options: argparse.Namespace, cluster: Cluster, connection: Conn
 
 
 def _confirmed(options: argparse.Namespace, removable: Sequence[Problem], problems: Sequence[Problem]) -> bool:
-    """Ask on a terminal; in a script ``--fix`` alone means yes."""
-    if options.yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if options.yes:
         return True
     if options.output == "text":
         print(_text(options, problems, {}, ()), end="\n\n", flush=True)

@@ -7,6 +7,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
+from seamark.cli.clusters import WHICH_CLUSTER, connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
@@ -26,7 +27,7 @@ seamark resolve web --server 10.96.0.10  # and what that server says about it
 def parser() -> argparse.ArgumentParser:
     made = verb_parser(
         "resolve",
-        "Walk a Pod's search path and say at each name what DNS answers, and why.",
+        f"Walk a Pod's search path and say at each name what DNS answers, and why.\n\n{WHICH_CLUSTER}",
         examples=EXAMPLES,
         environment=ENVIRONMENT,
         codes={1: "the name is not found, or it failed"},
@@ -44,7 +45,6 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     config = config_of(options, "resolve")
 
-    from seamark.access.kubeconfig_file import KubeconfigError
     from seamark.dns.resolve import type_number
     from seamark.errors import ApiError
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         for kind in types:
             type_number(kind)
         walked = asyncio.run(_walk(options, config, types))
-    except (ApiError, KubeconfigError) as error:
+    except ApiError as error:
         raise Failure(str(error)) from error
     except ValueError as error:
         raise Failure(str(error), 2) from error
@@ -62,11 +62,10 @@ def main(arguments: list[str]) -> int:
 
 
 async def _walk(options: argparse.Namespace, config: Config, types: list[str]) -> Walk:
-    from seamark.access.kubeconfig import load
     from seamark.access.remote import RemoteCluster
     from seamark.dns.resolve import asking, search_path, walk
 
-    connection = load(config.cluster.kubeconfig or None, context=config.cluster.context)
+    connection = connection_of(config.cluster)
     zone = config.dns.zone
     search = search_path(options.namespace or connection.namespace, ".".join(zone.primary))
     async with (

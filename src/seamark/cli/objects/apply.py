@@ -61,7 +61,7 @@ async def run(options: argparse.Namespace) -> int:
 
     manifests = read_all(options.filename)
     failed = False
-    async with connected(options) as server:
+    async with connected(options, writes=options.dry_run == "none") as server:
         await server.kinds()
         for manifest in manifests:
             try:

@@ -92,7 +92,7 @@ async def run(options: argparse.Namespace) -> int:
 
     begun: list[Doomed] = []
     failed = False
-    async with connected(options) as server:
+    async with connected(options, writes=options.dry_run == "none") as server:
         doomed = _in_files(server, options) if options.filename else _named(server, options)
         async for each in doomed:
             try:

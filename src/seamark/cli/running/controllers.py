@@ -7,6 +7,7 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
+from seamark.cli.clusters import WHICH_CLUSTER, connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running.serving import given_up
@@ -32,7 +33,8 @@ Those of the cluster must not run beside ours (probes may): in kube-controller-m
 def parser() -> argparse.ArgumentParser:
     made = verb_parser(
         "controllers",
-        "Keep and probe Endpoints and EndpointSlices of any cluster; nothing else is touched.",
+        "Keep and probe Endpoints and EndpointSlices of any cluster; nothing else is touched.\n\n"
+        f"{WHICH_CLUSTER}\nInside a Pod it is that Pod's cluster.",
         examples=EXAMPLES,
         environment=ENVIRONMENT,
     )
@@ -45,12 +47,11 @@ def main(arguments: list[str]) -> int:
 
     import uvloop
 
-    from seamark.access.kubeconfig import load
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
     try:
-        connection = load(config.cluster.kubeconfig or None, context=config.cluster.context)
+        connection = connection_of(config.cluster)
         uvloop.run(_run(connection, config))
     except Exception as error:
         raise given_up("the controllers", error) from error

@@ -7,6 +7,7 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
+from seamark.cli.clusters import WHICH_CLUSTER, connection_of, kubeconfig_of
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
@@ -25,7 +26,10 @@ seamark dns --listen :53 --forward 1.1.1.1,9.9.9.9 --forward corp.example=10.0.0
 
 def parser() -> argparse.ArgumentParser:
     made = verb_parser(
-        "dns", "Serve the cluster's names from its own state.", examples=EXAMPLES, environment=ENVIRONMENT
+        "dns",
+        f"Serve the cluster's names from its own state.\n\n{WHICH_CLUSTER}\nInside a Pod it is that Pod's cluster.",
+        examples=EXAMPLES,
+        environment=ENVIRONMENT,
     )
     add_settings(made, "dns")
     return made
@@ -63,13 +67,12 @@ def _announce(addresses: list[tuple[str, int]], status: tuple[str, int]) -> None
 
 
 async def _serve_here(config: DnsConfig, where: ClusterSettings) -> None:
-    from seamark.access.kubeconfig import load
     from seamark.access.remote import RemoteCluster
     from seamark.dns.server import DnsServer
     from seamark.dns.worker import freeze_when_synced
 
     ended = _until_signalled()
-    async with RemoteCluster(load(where.kubeconfig or None, context=where.context), agent="seamark-dns") as cluster:
+    async with RemoteCluster(connection_of(where), agent="seamark-dns") as cluster:
         server = DnsServer(config, cluster)
         async with server.running():
             _announce(server.addresses, server.status.address)
@@ -82,14 +85,11 @@ async def _serve_here(config: DnsConfig, where: ClusterSettings) -> None:
 
 
 async def _serve_in_workers(config: DnsConfig, where: ClusterSettings) -> None:
-    from seamark.access.kubeconfig import load
     from seamark.dns.workers import WorkerPool
 
-    load(
-        where.kubeconfig or None, context=where.context
-    )  # so that a mistake in it is reported once, not by every worker
+    connection_of(where)  # so that a mistake in it is reported once, not by every worker
     ended = _until_signalled()
-    pool = WorkerPool(config, kubeconfig=where.kubeconfig, context=where.context)
+    pool = WorkerPool(config, kubeconfig=str(kubeconfig_of(where) or ""), context=where.context)
     async with pool.running():
         _announce(pool.addresses, pool.status.address)
         while not ended.is_set():

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from seamark.cli.clusters import refusal
+from seamark.cli.clusters import refusal, tell_writes
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, duration, verb_parser
@@ -61,7 +61,10 @@ async def _switch(options: argparse.Namespace) -> None:
     from seamark.access.remote import RemoteCluster
     from seamark.nodes.simulated import control
 
-    async with RemoteCluster(_connection(options), agent="seamark") as cluster:
+    connection = _connection(options)
+    if options.kubeconfig:
+        tell_writes(connection, options)
+    async with RemoteCluster(connection, agent="seamark") as cluster:
         await (control.stop if options.action == "stop" else control.start)(cluster, options.name)
         if not options.wait:
             return

@@ -9,6 +9,7 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
+from seamark.cli.clusters import connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.running.http_client import import_http_client
@@ -81,10 +82,8 @@ def main(arguments: list[str]) -> int:
 
     import uvloop
 
-    from seamark.access.kubeconfig import load
-
     try:
-        connection = load(config.cluster.kubeconfig or None, context=config.cluster.context)
+        connection = connection_of(config.cluster)
         uvloop.run(_run(connection, config))
     except Exception as error:
         raise _explained(error) from error
