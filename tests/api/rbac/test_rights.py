@@ -15,9 +15,18 @@ from seamark.api.certificates import Authority
 from seamark.api.http.protocol import Request
 from seamark.api.rbac import components, roles
 from seamark.api.rbac.keeping import make_roles, mended
-from seamark.api.rbac.lines import AUTOUPDATE
+from seamark.api.rbac.lines import AUTOUPDATE, binding, role
 from seamark.errors import Forbidden
-from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, NODES, REPLICA_SETS, SECRETS
+from seamark.kinds.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    NODES,
+    REPLICA_SETS,
+    SECRETS,
+)
 from seamark.store.opening import open_store
 
 Object = dict[str, Any]
@@ -292,6 +301,27 @@ async def test_own_roles_are_mended_at_the_next_start() -> None:
         version = api.api.cache.revision
         await make_roles(api.api.cluster("apiserver"))
         assert api.api.cache.revision == version, "nothing is written if nothing is missing"
+
+
+async def test_roles_that_an_earlier_version_gave_to_its_parts_are_taken_away() -> None:
+    async with with_roles() as api:
+        cluster = api.api.cluster("apiserver")
+        lines, subjects = "create | core | pods", ("ServiceAccount workload-controllers",)
+        for name in ("seamark:kube-controller-manager", "seamark:kept", "other:old"):
+            await cluster.create(CLUSTER_ROLES, role(name, lines, components.LABEL))
+            await cluster.create(CLUSTER_ROLE_BINDINGS, binding(name, name, subjects, components.LABEL))
+        keep = {"metadata": {"annotations": {AUTOUPDATE: "false"}}}
+        for plural in ("clusterroles", "clusterrolebindings"):
+            await api.merge(f"{RBAC}/{plural}/seamark:kept", keep)
+        await api.post(f"{RBAC}/clusterroles", {"metadata": {"name": "seamark:of-a-user"}, "rules": []})
+        before = {plural: await names_of(api, plural) for plural in ("clusterroles", "clusterrolebindings")}
+        await make_roles(cluster)
+        for plural, names in before.items():
+            assert await names_of(api, plural) == names - {"seamark:kube-controller-manager"}
+
+
+async def names_of(api: Served, plural: str) -> set[str]:
+    return {each["metadata"]["name"] for each in (await api.get(f"{RBAC}/{plural}"))["items"]}
 
 
 async def test_rights_are_those_of_the_store_after_a_restart(tmp_path: Path) -> None:

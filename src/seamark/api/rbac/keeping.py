@@ -1,13 +1,15 @@
 """Makes the roles and bindings that every cluster has when a server starts, and puts back what is missing in them.
 
-What somebody added stays.  An object with the annotation ``rbac.authorization.kubernetes.io/autoupdate: "false"`` is
-left alone.
+Those that an earlier version gave to our own parts, and that no part has any more, are deleted, so that they do not
+grant rights for ever.  What somebody added stays.  An object with the annotation
+``rbac.authorization.kubernetes.io/autoupdate: "false"`` is left alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from seamark import errors
@@ -33,12 +35,17 @@ async def make_roles(cluster: Cluster) -> None:
     wanted += [
         (CLUSTER_ROLE_BINDINGS, each) for each in roles.cluster_role_bindings() + components.cluster_role_bindings()
     ]
-    for namespace, listed in roles.ROLES.items():
-        for name, lines, bound_as, subjects in listed:
+    for namespace, lines_of in roles.ROLES.items():
+        for name, lines, bound_as, subjects in lines_of:
             wanted.append((ROLES, role(name, lines, roles.LABEL, namespace)))
             wanted.append((ROLE_BINDINGS, binding(bound_as, name, subjects, roles.LABEL, namespace)))
     found = await _found(cluster, {resource for resource, _ in wanted})
     await asyncio.gather(*(_keep(cluster, resource, obj, found) for resource, obj in wanted))
+    listed = {(resource, obj["metadata"]["name"]) for resource, obj in wanted}
+    for (resource, _, name), obj in found.items():
+        if (resource, name) not in listed and _outdated(obj):
+            with suppress(errors.NotFound):
+                await cluster.delete(resource, name)
 
 
 def _complete(made: list[Object]) -> list[Object]:
@@ -79,6 +86,15 @@ async def _keep(cluster: Cluster, resource: Resource, wanted: Object, found: Fou
             await cluster.update(resource, new, namespace=namespace)
     except (errors.AlreadyExists, errors.Conflict):
         return  # another server that shares the store was faster
+
+
+def _outdated(obj: Object) -> bool:
+    """Whether a role or binding that is not listed was made for a part of an earlier version."""
+    meta = obj["metadata"]
+    ours = components.LABEL.items() <= (meta.get("labels") or {}).items() and AUTOUPDATE in (
+        meta.get("annotations") or {}
+    )
+    return ours and meta["name"].startswith("seamark:") and not _protected(obj)
 
 
 def _protected(obj: Object) -> bool:
