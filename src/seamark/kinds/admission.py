@@ -81,7 +81,8 @@ class Notes(msgspec.Struct):
         self.warnings = [*(self.warnings or ()), *sentences]
 
     def annotate(self, key: str, value: str) -> None:
-        self.annotations = {**(self.annotations or {}), key: value}
+        """Say something in the audit log; what was said before under the key stays."""
+        self.annotations = {key: value, **(self.annotations or {})}
 
 
 class Request(msgspec.Struct):

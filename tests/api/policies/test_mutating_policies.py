@@ -81,12 +81,77 @@ async def test_variables_and_parameters_can_be_used(api: Served) -> None:
     assert made["metadata"]["labels"] == {"team": "blue"}
 
 
-async def test_a_policy_is_evaluated_again_if_another_changed_the_object_after_it(api: Served) -> None:
+@pytest.mark.parametrize(("again", "seen"), [("IfNeeded", "2"), ("Never", "0")])
+async def test_a_policy_is_evaluated_again_if_another_changed_the_object_after_it(
+    api: Served, again: str, seen: str
+) -> None:
+    """The policy counts labels: in the second round it sees its own and the one that was added after it."""
     sees = "Object{metadata: Object.metadata{labels: {'seen': string(size(object.metadata.?labels.orValue({})))}}}"
-    await mutating(api, "a", merged(sees), reinvocationPolicy="IfNeeded")
+    await mutating(api, "a", merged(sees), reinvocationPolicy=again)
     await mutating(api, "b", merged("Object{metadata: Object.metadata{labels: {'later': 'yes'}}}"))
     made = await api.post(SECRETS, secret("a"))
-    assert made["metadata"]["labels"]["later"] == "yes"
+    assert made["metadata"]["labels"] == {"later": "yes", "seen": seen}
+
+
+async def test_a_view_of_an_object_is_mutated(api: Served) -> None:
+    rules = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments/scale"]}]
+    most = merged("Object{spec: Object.spec{replicas: 3}}")
+    conditions = [{"name": "many", "expression": "object.kind == 'Scale' && object.spec.replicas > 3"}]
+    await mutating(api, "p", most, matchConstraints={"resourceRules": rules}, matchConditions=conditions)
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    await api.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
+    path = "/apis/apps/v1/namespaces/default/deployments/web"
+    assert (await api.merge(f"{path}/scale", {"spec": {"replicas": 50}}))["spec"]["replicas"] == 3
+    assert (await api.get(path))["spec"]["replicas"] == 3
+
+
+async def test_patches_can_have_objects_as_values(api: Served) -> None:
+    container = "Object.spec.initContainers{name: 'mesh', image: 'mesh:' + object.metadata.name}"
+    adds = f"[JSONPatch{{op: 'add', path: '/spec/initContainers', value: [{container}]}}]"
+    await mutating(api, "p", patched(adds))
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    made = await api.post("/api/v1/namespaces/default/pods", pod)
+    assert [each["image"] for each in made["spec"]["initContainers"]] == ["mesh:a"]
+
+
+async def test_a_patch_whose_test_fails_is_left_out(api: Served) -> None:
+    test = "JSONPatch{op: 'test', path: '/metadata/name', value: 'b'}"
+    add = "JSONPatch{op: 'add', path: '/metadata/labels', value: {'tested': 'yes'}}"
+    await mutating(api, "p", patched(f"[{test}, {add}]"))
+    assert "labels" not in (await api.post(SECRETS, secret("a")))["metadata"]
+    assert (await api.post(SECRETS, secret("b")))["metadata"]["labels"] == {"tested": "yes"}
+
+
+async def test_mutations_after_one_that_failed_are_made_if_failures_are_ignored(api: Served) -> None:
+    bad = patched("[JSONPatch{op: 'remove', path: '/metadata/labels/none'}]")
+    good = merged("Object{metadata: Object.metadata{labels: {'good': 'yes'}}}")
+    await mutating(api, "p", bad, good, failurePolicy="Ignore")
+    assert (await api.post(SECRETS, secret("a")))["metadata"]["labels"] == {"good": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        (
+            "Object{spec: Object.spec{nope: 1}}",
+            "error applying patch: failed to convert patch object to typed object: .spec.nope: field not declared in "
+            "schema",
+        ),
+        (
+            "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', args: ['x']}]}}",
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+            ".spec.containers[0].args",
+        ),
+    ],
+)
+async def test_what_cannot_be_merged_in_refuses(api: Served, expression: str, sentence: str) -> None:
+    await mutating(api, "p", merged(expression))
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    refused = await api.ask("POST", "/api/v1/namespaces/default/pods", pod)
+    assert refused.status == 422
+    assert refused.json["message"].endswith(f"policy 'p' with binding 'p' denied request: {sentence}")
 
 
 async def test_what_fails_refuses_unless_failures_are_ignored(api: Served) -> None:

@@ -77,7 +77,8 @@ async def test_parameters_that_cannot_be_had(api: Served, kind: Any, reference: 
     await policy(api, "p", paramKind=kind, validations=[{"expression": "true"}])
     await bind(api, "b", "p", paramRef={**reference, "parameterNotFoundAction": "Deny"})
     said = (await created(api, "a")).json["message"]
-    assert said.endswith(f"ValidatingAdmissionPolicy 'p' with binding 'b' denied request: {sentence}")
+    which = "'p'" if sentence.startswith("failed to configure policy") else "'p' with binding 'b'"
+    assert said.endswith(f"ValidatingAdmissionPolicy {which} denied request: {sentence}")
 
 
 async def test_a_condition_that_fails_refuses_unless_failures_are_ignored(api: Served) -> None:
@@ -115,3 +116,34 @@ async def test_expressions_that_cost_too_much_are_stopped(api: Served) -> None:
     refused = await created(api, "a")
     assert refused.status == 422
     assert "cost" in refused.json["message"]
+
+
+async def test_all_libraries_of_kubernetes_can_be_used(api: Served) -> None:
+    expressions = [
+        "quantity('1Gi').isGreaterThan(quantity('500Mi'))",
+        "!format.dns1123Label().validate(object.metadata.name).hasValue()",
+    ]
+    await policy(api, "p", validations=[{"expression": expression} for expression in expressions])
+    await bind(api, "b", "p")
+    assert (await created(api, "a")).status == 201
+
+
+async def test_what_cannot_be_configured_refuses_whatever_the_actions(api: Served) -> None:
+    await policy(api, "p", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, validations=[{"expression": "true"}])
+    none = {"name": "none", "parameterNotFoundAction": "Deny"}
+    await bind(api, "b", "p", paramRef=none, validationActions=["Warn"])
+    assert (await created(api, "a")).status == 422
+
+
+async def test_an_annotation_that_fails_refuses_unless_failures_are_ignored(api: Served) -> None:
+    notes = [{"key": "k", "valueExpression": "string(object.metadata.labels.none)"}]
+    await policy(api, "p", validations=[{"expression": "true"}], auditAnnotations=notes)
+    await bind(api, "b", "p", validationActions=["Audit"])
+    refused = await created(api, "a")
+    assert refused.status == 422
+    assert refused.json["message"].endswith(
+        "denied request: expression 'string(object.metadata.labels.none)' resulted in error: no such key: labels"
+    )
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/p"
+    await api.merge(path, {"spec": {"failurePolicy": "Ignore"}})
+    assert (await created(api, "a")).status == 201

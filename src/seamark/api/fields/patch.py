@@ -148,6 +148,12 @@ class Inapplicable(Exception):
     """An operation does not fit the document.  Kubernetes tells a webhook which, in these words, but not a client."""
 
 
+class TestFailed(Inapplicable):
+    """A ``test`` operation found another value."""
+
+    __test__ = False  # no tests, as its name might say
+
+
 class _MissingPath(Exception):
     """What an operation is about is not there."""
 
@@ -291,7 +297,7 @@ class _Target:
         path = _pointer(operation, "path")
         value = self._get(path) if path else self.root
         if not _identical(value, operation.get("value")):
-            raise Inapplicable(f"testing value {operation.get('path')} failed: test failed")
+            raise TestFailed(f"testing value {operation.get('path')} failed: test failed")
 
 
 def _pointer(operation: Object, key: str) -> list[str]:

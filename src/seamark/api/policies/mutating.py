@@ -6,33 +6,30 @@ second round of admission too, if what the first round left was changed by other
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from seamark.api.authorization import Authorizer
+from seamark.api.fields.declared import mistakes, summary
 from seamark.api.fields.merging import merge
-from seamark.api.fields.patch import Inapplicable, edited
-from seamark.api.fields.typed import struct
-from seamark.api.policies.params import Misconfigured, params
-from seamark.api.policies.plugin import CODES, Policies
+from seamark.api.fields.patch import Inapplicable, TestFailed, edited
+from seamark.api.fields.typed import Listing, Struct, Walker, struct
+from seamark.api.policies.params import Misconfigured, param_kind, params
+from seamark.api.policies.plugin import Policies, refusal
 from seamark.api.policies.policy import BUDGET, Binding, Failure, MutatingPolicy, resulted
 from seamark.api.state.cache import Cache
-from seamark.api.webhooks.patching import moved
-from seamark.api.webhooks.review import headed
+from seamark.api.webhooks.patching import take
+from seamark.api.webhooks.reinvoking import Rounds
+from seamark.api.webhooks.review import Document, headed
 from seamark.cel import CelError
 from seamark.cel.compiling import Meter
-from seamark.errors import ApiError, Cause, Object
+from seamark.errors import Object
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.resource import MUTATING_POLICIES, MUTATING_POLICY_BINDINGS, Resource
-from seamark.kinds.subresource import Part, View
+from seamark.kinds.subresource import Part
 from seamark.kinds.table import Kinds
-from seamark.kinds.values.refusals import named
-
-_OF_TYPE = ("apiVersion", "kind")
 
 
 class MutatingPolicies(Policies[MutatingPolicy]):
@@ -53,54 +50,68 @@ class MutatingPolicies(Policies[MutatingPolicy]):
 
     def mutate(self, request: Request) -> None:
         candidates = self.candidates(request)
-        if not candidates or not isinstance(request.sub, Part) or isinstance(request.sub, View):
+        if not candidates or not isinstance(request.sub, Part):
             return
-        memory = request.memory = request.memory or {}
-        again = bool(request.round) and memory.get(self) != msgspec.json.encode(request.obj)
+        rounds, before = Rounds.of(request, self), request.obj
         for policy, bindings in candidates:
-            if request.round and not (again and policy.reinvoked):
-                continue
             if (match := self.matched(request, policy, bindings)) is not None:
-                for binding in match[1]:
-                    self._mutate_by(request, policy, binding, match[0])
-        memory[self] = msgspec.json.encode(request.obj)
+                self._mutate_by(request, policy, *match, rounds)
+        if request.obj is not before:
+            request.changed = True
+            rounds.changed()
+        rounds.end(request)
 
-    def _mutate_by(self, request: Request, policy: MutatingPolicy, binding: Binding, by: Resource) -> None:
+    def _mutate_by(
+        self, request: Request, policy: MutatingPolicy, by: Resource, bindings: Sequence[Binding], rounds: Rounds
+    ) -> None:
         try:
-            found = params(self._kinds, request, policy.param_kind, binding.reference)
+            kind = param_kind(self._kinds, policy.param_kind)
         except Misconfigured as error:
-            _refuse(request, policy, binding, policy.failed(str(error)))
+            _refuse(request, f'policy "{policy.name}"', policy.failed(str(error)))
             return
-        for each in found:
-            values = self.given(request, by)
-            if policy.param_kind is not None:
-                values["params"] = each
-            _refuse(request, policy, binding, self._mutated(request, policy, by, values))
+        for binding in bindings:
+            which = f"policy '{policy.name}' with binding '{binding.name}'"
+            try:
+                found = params(kind, request, binding.reference)
+            except Misconfigured as error:
+                _refuse(request, which, policy.failed(str(error)))
+                continue
+            for each in found:
+                meta = (each or {}).get("metadata", {})
+                invocation = (policy.name, binding.name, meta.get("namespace"), meta.get("name"))
+                if rounds.skips(request, invocation):
+                    continue
+                shown = self.shown(request, by)
+                values = self.given(request, shown, by) | ({} if kind is None else {"params": each})
+                if self._mutated(request, policy, which, shown, values) and policy.reinvoked:
+                    rounds.invoked.add(invocation)
 
-    def _mutated(
-        self, request: Request, policy: MutatingPolicy, by: Resource, values: dict[str, Any]
-    ) -> Sequence[Failure]:
-        """Do what the mutations say, all or none; returns what went wrong."""
+    @staticmethod
+    def _mutated(request: Request, policy: MutatingPolicy, which: str, shown: Document, values: dict[str, Any]) -> bool:
+        """Do what the mutations say; returns whether the policy looks at the request at all."""
         budget = Meter(BUDGET)
         wrong = policy.unmatched(values, budget)
         if wrong is not None:
-            return wrong
-        shown_as = self._kinds.by_plural(by.group, by.version, by.plural) or request.kind
-        current: Object = values["object"]
+            _refuse(request, which, wrong)
+            return False
+        assert shown.kind is not None, "only objects are mutated"
+        assert shown.obj is not None, "only objects are mutated"
+        current = shown.obj
         for program in policy.mutations:
             try:
                 result = program.evaluate(policy.with_variables({**values, "object": current}, budget), budget)
-                current = _edited(shown_as, current, result)
+                current = _edited(shown.kind, current, result)
             except CelError as error:
-                return policy.failed(resulted(program, error))
-            except (Inapplicable, DecodeError, _Unmergeable) as error:
-                return policy.failed(str(error))
-        if current != values["object"]:
-            request.obj = moved(current, shown_as, request.kind)
-            assert isinstance(request.sub, Part), "views and actions are not mutated"
-            request.sub.default(request.kind, request.obj)
-            request.changed = True
-        return ()
+                _refuse(request, which, policy.failed(resulted(program, error)))
+            except TestFailed:
+                continue  # a patch whose test fails is not meant for this object
+            except (Inapplicable, DecodeError) as error:
+                _refuse(request, which, policy.failed(f"JSON Patch: {error}"))
+            except _Unmergeable as error:
+                _refuse(request, which, policy.failed(str(error)))
+        if current != shown.obj:
+            take(request, current, shown.kind)
+        return True
 
 
 class _Unmergeable(Exception):
@@ -110,30 +121,42 @@ class _Unmergeable(Exception):
 def _edited(kind: Kind, current: Object, result: Any) -> Object:
     """The object as one mutation leaves it: a list is a JSON patch, everything else is merged as by apply."""
     if isinstance(result, list):
-        operations = [each for each in result if isinstance(each, dict)]
-        new = edited(operations, current)
+        new = edited([each for each in result if isinstance(each, dict)], current)
+        if not isinstance(new, dict):
+            raise Inapplicable("the mutated object is none")
     else:
         if not isinstance(result, dict):
             raise _Unmergeable("the expression did not evaluate to an object")
-        named_type = [key for key in _OF_TYPE if key in result]
-        if named_type:
-            raise _Unmergeable(f"field {named_type[0]} may not be set by a mutation")
-        new = merge(struct(kind.shape), current, result)
-    if not isinstance(new, dict):
-        raise _Unmergeable("the mutated object is none")
+        new = _applied(kind, current, headed(kind.resource, result))
     obj, _ = kind.conform(headed(kind.resource, new))
     return obj
 
 
-def _refuse(request: Request, policy: MutatingPolicy, binding: Binding, failures: Sequence[Failure]) -> None:
-    if not failures:
-        return
-    failure, resource = failures[0], request.kind.resource
-    sentence = f"policy '{policy.name}' with binding '{binding.name}' denied request: {failure.message}"
-    raise ApiError(
-        f'{resource.qualified} "{request.name}" is forbidden: {sentence}',
-        code=CODES[failure.reason],
-        reason=failure.reason,
-        details=named(resource, request.name),
-        causes=[Cause(message=sentence)],
-    )
+def _applied(kind: Kind, current: Object, config: Object) -> Object:
+    if found := mistakes(config, kind.shape):
+        sentence = f"failed to convert patch object to typed object: {summary(found)}"
+        raise _Unmergeable(f"error applying patch: {sentence}")
+    walker = struct(kind.shape)
+    if atomic := ", ".join(_atomics(walker, config, "")):
+        sentence = f"may not mutate atomic arrays, maps or structs: {atomic}"
+        raise _Unmergeable(f"error applying patch: invalid ApplyConfiguration: {sentence}")
+    return dict(merge(walker, current, config))
+
+
+def _atomics(walker: Walker | None, value: Any, path: str) -> Iterator[str]:
+    """The lists, maps and structs that a configuration would replace as a whole, with all that it does not name."""
+    if walker is None:
+        if isinstance(value, dict | list):
+            yield path
+    elif isinstance(walker, Struct):
+        for name, item in value.items():
+            if name in walker.fields:
+                yield from _atomics(walker.fields[name][1], item, f"{path}.{name}")
+    elif isinstance(walker, Listing):
+        for index, item in enumerate(value):
+            yield from _atomics(walker.of, item, f"{path}[{index}]")
+
+
+def _refuse(request: Request, which: str, failures: Sequence[Failure]) -> None:
+    if failures:
+        raise refusal(request, which, failures[0])

@@ -15,14 +15,21 @@ class Misconfigured(Exception):
     """The parameters cannot be had; the text says why."""
 
 
-def params(kinds: Kinds, request: Request, wanted: Object | None, reference: Object | None) -> Sequence[Object | None]:
-    """The parameters to evaluate a policy with, one after the other; None stands for no parameter."""
-    if wanted is None or reference is None:
-        return [None]
+def param_kind(kinds: Kinds, wanted: Object | None) -> Kind | None:
+    """The kind of a policy's parameters; None if it has none."""
+    if wanted is None:
+        return None
     kind = kinds.by_kind(wanted["apiVersion"], wanted["kind"])
     if kind is None:
         said = f"{wanted['apiVersion']}, Kind={wanted['kind']}"
         raise Misconfigured(f"failed to configure policy: failed to find resource referenced by paramKind: '{said}'")
+    return kind
+
+
+def params(kind: Kind | None, request: Request, reference: Object | None) -> Sequence[Object | None]:
+    """The parameters to evaluate a policy with, one after the other; None stands for no parameter."""
+    if kind is None or reference is None:
+        return [None]
     found = [_headed(kind, each) for each in _found(kind, request, reference)]
     if not found and reference.get("parameterNotFoundAction") != "Allow":
         sentence = "no params found for policy binding with `Deny` parameterNotFoundAction"

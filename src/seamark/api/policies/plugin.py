@@ -14,7 +14,7 @@ import msgspec
 
 from seamark.api.authorization import Authorizer
 from seamark.api.policies.given import given
-from seamark.api.policies.params import Misconfigured, params
+from seamark.api.policies.params import Misconfigured, param_kind, params
 from seamark.api.policies.policy import Binding, Failure, Policy, ValidatingPolicy, binding_of
 from seamark.api.state.cache import Cache
 from seamark.api.webhooks.patching import moved
@@ -31,6 +31,7 @@ from seamark.kinds.values.refusals import named
 _log = logging.getLogger(__name__)
 
 MOST_KNOWN = 4096
+FAILURE_NOTE = "validation.policy.admission.k8s.io/validation_failure"
 CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 
 P = TypeVar("P", bound=Policy)
@@ -88,9 +89,9 @@ class Policies(Plugin, Generic[P]):
             return None
         return by, [each for each in bindings if each.match.by(*place, name) and each.match.selects(request)]
 
-    def given(self, request: Request, by: Resource) -> dict[str, Any]:
+    def given(self, request: Request, shown: Document, by: Resource) -> dict[str, Any]:
         """What expressions are given of a request that a policy matches by this resource."""
-        return given(request, self._shown(request, document(request), by), by, self._authorizer)
+        return given(request, shown, by, self._authorizer)
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -124,8 +125,9 @@ class Policies(Plugin, Generic[P]):
         match = msgspec.structs.replace(policy.match, rules=rules, excluded=())
         return match.by(operation, kind.resource, part, self._equivalents(kind), "") is not None
 
-    def _shown(self, request: Request, own: Document, by: Resource) -> Document:
+    def shown(self, request: Request, by: Resource) -> Document:
         """The documents in the version by which the policy matches."""
+        own = document(request)
         to = self._kinds.by_plural(by.group, by.version, by.plural)
         if to is None or to is request.kind or own.kind is not request.kind:
             return own
@@ -149,63 +151,84 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
         )
 
     def validate(self, request: Request) -> None:
-        refusal: ApiError | None = None
+        first: ApiError | None = None
         for policy, bindings in self.candidates(request):
             found = self._judged(request, policy, bindings)
-            refusal = refusal or found
-        if refusal is not None:
-            raise refusal
+            first = first or found
+        if first is not None:
+            raise first
 
     def _judged(self, request: Request, policy: ValidatingPolicy, bindings: Sequence[Binding]) -> ApiError | None:
         """Why the policy refuses the request, if it does; warns and notes what its bindings say."""
         match = self.matched(request, policy, bindings)
         if match is None:
             return None
-        refusal = None
-        values = self.given(request, match[0])
-        for binding in match[1]:
-            for failure in self._failures(request, policy, binding, values):
-                found = self._acted(request, policy, binding, failure)
-                refusal = refusal or found
-        return refusal
-
-    def _failures(self, request: Request, policy: ValidatingPolicy, binding: Binding, values: Object) -> list[Failure]:
+        which = f"ValidatingAdmissionPolicy '{policy.name}'"
         try:
-            found = params(self._kinds, request, policy.param_kind, binding.reference)
+            kind = param_kind(self._kinds, policy.param_kind)
         except Misconfigured as error:
-            return [] if policy.ignores_failures else [Failure(str(error))]
+            return next((refusal(request, which, each) for each in policy.failed(str(error))), None)
+        first = None
+        notes: dict[str, list[str]] = {}
+        values = self.given(request, self.shown(request, match[0]), match[0])
+        for binding in match[1]:
+            for failure in self._failures(request, policy, binding, kind, values, notes):
+                found = self._acted(request, policy, binding, failure)
+                first = first or found
+        if request.notes is not None:
+            for key, said in notes.items():
+                request.notes.annotate(key, ", ".join(said))
+        return first
+
+    @staticmethod
+    def _failures(
+        request: Request,
+        policy: ValidatingPolicy,
+        binding: Binding,
+        kind: Kind | None,
+        values: Object,
+        notes: dict[str, list[str]],
+    ) -> list[Failure]:
+        """What the request fails by; ``notes`` gets what the audit log is to say, each value once."""
+        try:
+            found = params(kind, request, binding.reference)
+        except Misconfigured as error:
+            return policy.failed(str(error), certain=True)
         failures: list[Failure] = []
         for each in found:
-            wrong, notes = policy.judge({**values, "params": each} if policy.param_kind is not None else values)
+            wrong, said = policy.judge({**values, "params": each} if kind is not None else values)
             failures += wrong
-            for key, value in notes.items():
-                if request.notes is not None:
-                    request.notes.annotate(key, value)
+            for key, value in said.items():
+                if value not in notes.setdefault(key, []):
+                    notes[key].append(value)
         return failures
 
     @staticmethod
     def _acted(request: Request, policy: ValidatingPolicy, binding: Binding, failure: Failure) -> ApiError | None:
         """Do what the binding says about a failure; returns the refusal, if it refuses."""
         which = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
-        if request.notes is not None and "Warn" in binding.actions:
+        if request.notes is not None and not failure.certain and "Warn" in binding.actions:
             request.notes.warn([f"Validation failed for {which}: {failure.message}"])
-        if request.notes is not None and "Audit" in binding.actions:
+        if request.notes is not None and not failure.certain and "Audit" in binding.actions:
             said = {
                 "message": failure.message,
                 "policy": policy.name,
                 "binding": binding.name,
-                "validationActions": sorted(binding.actions),
+                "expressionIndex": failure.index,
+                "validationActions": binding.actions,
             }
-            text = msgspec.json.encode([said]).decode()
-            request.notes.annotate("validation.policy.admission.k8s.io/validation_failure", text)
-        if "Deny" not in binding.actions:
-            return None
-        sentence = f"{which} denied request: {failure.message}"
-        resource = request.kind.resource
-        return ApiError(
-            f'{resource.qualified} "{request.name}" is forbidden: {sentence}',
-            code=CODES[failure.reason],
-            reason=failure.reason,
-            details=named(resource, request.name),
-            causes=[Cause(message=sentence)],
-        )
+            # Of several failures, Kubernetes keeps the first.
+            request.notes.annotate(FAILURE_NOTE, msgspec.json.encode([said]).decode())
+        return refusal(request, which, failure) if failure.certain or "Deny" in binding.actions else None
+
+
+def refusal(request: Request, which: str, failure: Failure) -> ApiError:
+    sentence = f"{which} denied request: {failure.message}"
+    resource = request.kind.resource
+    return ApiError(
+        f'{resource.qualified} "{request.name}" is forbidden: {sentence}',
+        code=CODES[failure.reason],
+        reason=failure.reason,
+        details=named(resource, request.name),
+        causes=[Cause(message=sentence)],
+    )

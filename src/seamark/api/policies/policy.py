@@ -19,6 +19,7 @@ from seamark.kinds.values.selectors import LabelSelector, from_label_selector
 
 BUDGET = 10_000_000  # what all expressions of a policy together may cost for one request
 LONGEST_MESSAGE = 5 * 1024
+LONGEST_NOTE = 10 * 1024
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -68,12 +69,12 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     name: str
     match: Match
     reference: Object | None
-    actions: frozenset[str]
+    actions: Sequence[str]
 
 
 def binding_of(binding: Object) -> Binding:
     spec = binding["spec"]
-    actions = frozenset(spec.get("validationActions") or ())
+    actions = spec.get("validationActions") or ()
     return Binding(binding["metadata"]["name"], match_of(spec.get("matchResources")), spec.get("paramRef"), actions)
 
 
@@ -89,6 +90,8 @@ class Failure(msgspec.Struct, frozen=True):
 
     message: str
     reason: str = "Invalid"
+    index: int = 0  # of the validation
+    certain: bool = False  # it refuses the request, whatever the actions of the binding
 
 
 class _Variables(dict[str, Any]):
@@ -128,9 +131,9 @@ class Policy:
             types = {**types, each["name"]: program.type}
             self._env = with_variables(base, types)
 
-    def failed(self, message: str) -> list[Failure]:
+    def failed(self, message: str, *, index: int = 0, certain: bool = False) -> list[Failure]:
         """What follows from something that went wrong."""
-        return [] if self.ignores_failures else [Failure(message)]
+        return [] if self.ignores_failures else [Failure(message, index=index, certain=certain)]
 
     def unmatched(self, given: dict[str, Any], budget: Meter) -> list[Failure] | None:
         """What follows if the conditions do not let the policy look at the request; None if they do."""
@@ -171,22 +174,23 @@ class ValidatingPolicy(Policy):
         self._notes = [(each["key"], compiled(env, each["valueExpression"])) for each in notes]
 
     def judge(self, given: dict[str, Any]) -> tuple[list[Failure], dict[str, str]]:
-        """What a request fails by, and what the audit log is to say of it."""
+        """What a request fails by, and what the audit log is to say of it, by key."""
         budget = Meter(BUDGET)
         wrong = self.unmatched(given, budget)
         if wrong is not None:
             return wrong, {}
         given = self.with_variables(given, budget)
         failures = []
-        for validation in self._validations:
+        for index, validation in enumerate(self._validations):
             try:
                 if validation.program.evaluate(given, budget) is not True:
-                    failures.append(Failure(self._message(validation, given, budget), validation.reason))
+                    failures.append(Failure(self._message(validation, given, budget), validation.reason, index))
             except CelError as error:
                 if budget.left <= 0:
                     return self.failed(OUT_OF_BUDGET), {}
-                failures += self.failed(resulted(validation.program, error))
-        return failures, self._annotations(given, budget)
+                failures += self.failed(resulted(validation.program, error), index=index)
+        wrong, notes = self._annotations(given)
+        return failures + wrong, notes
 
     @staticmethod
     def _message(validation: Validation, given: dict[str, Any], budget: Meter) -> str:
@@ -199,16 +203,19 @@ class ValidatingPolicy(Policy):
                 return said
         return validation.message.strip() or f"failed expression: {validation.program.text.strip()}"
 
-    def _annotations(self, given: dict[str, Any], budget: Meter) -> dict[str, str]:
-        found = {}
+    def _annotations(self, given: dict[str, Any]) -> tuple[list[Failure], dict[str, str]]:
+        """What went wrong with the annotations, and those that did not."""
+        wrong: list[Failure] = []
+        notes, budget = {}, Meter(BUDGET)
         for key, program in self._notes:
             try:
                 value = program.evaluate(given, budget)
-            except CelError:
+            except CelError as error:
+                wrong += self.failed(resulted(program, error), certain=True)
                 continue
             if isinstance(value, str) and value.strip():
-                found[f"{self.name}/{key}"] = value.strip()
-        return found
+                notes[f"{self.name}/{key}"] = value.strip().encode()[:LONGEST_NOTE].decode(errors="ignore")
+        return wrong, notes
 
 
 class MutatingPolicy(Policy):

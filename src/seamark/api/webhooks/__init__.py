@@ -6,5 +6,6 @@ The way of a question, read downward:
 - ``hooks``: a webhook as its configuration describes it, and the index that finds those of a request
 - ``review``: the AdmissionReview that is sent, and what the answer says (pure)
 - ``asking`` sends it, and measures
-- ``patching``: what the patch in an answer makes of the object (pure)
+- ``patching``: what the patch in an answer makes of the object
+- ``reinvoking``: which are asked once more, because the object changed after they saw it
 """

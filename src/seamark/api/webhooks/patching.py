@@ -1,15 +1,17 @@
-"""What the patch in a webhook's answer makes of the object; pure."""
+"""What the patch in a webhook's answer makes of the object, and of the request."""
 
 from __future__ import annotations
 
 import msgspec
 
 from seamark.api.fields.patch import Inapplicable, edited
-from seamark.api.webhooks.review import Document, internal
+from seamark.api.webhooks.review import Document, headed, internal
 from seamark.errors import Object
+from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.language.scalars import found
+from seamark.kinds.subresource import Part, View
 
 
 def patched(name: str, shown: Document, patch: bytes) -> Object:
@@ -50,3 +52,15 @@ def _conformed(kind: Kind, result: object) -> Object:
 def moved(obj: Object, kind: Kind, to: Kind) -> Object:
     """An object in another version of its kind."""
     return obj if kind is to else to.from_stored(kind.to_stored(obj))
+
+
+def take(request: Request, new: Object, shown_as: Kind) -> None:
+    """Let the object be what an outsider made of it, with its defaults."""
+    kind, sub = request.kind, request.sub
+    if isinstance(sub, View):
+        request.obj = sub.change(kind, headed(kind.resource, request.obj), new)
+    elif isinstance(sub, Part):
+        request.obj = moved(new, shown_as, kind)
+        sub.default(kind, request.obj)
+    else:
+        request.obj = new

@@ -16,8 +16,9 @@ import msgspec
 from seamark.api.authorization import AUTHENTICATED, Attributes, Authorizer, User
 from seamark.api.state.cache import Cache
 from seamark.api.webhooks.asking import AskFailed, Asking
-from seamark.api.webhooks.hooks import Configured, Hook, HookId, Match
-from seamark.api.webhooks.patching import moved, patched
+from seamark.api.webhooks.hooks import Configured, Hook, Match
+from seamark.api.webhooks.patching import moved, patched, take
+from seamark.api.webhooks.reinvoking import Rounds
 from seamark.api.webhooks.review import Document, Verdict, denial, document, headed, internal, question, review
 from seamark.api.write import new_uid
 from seamark.errors import ApiError, Object
@@ -26,7 +27,6 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.registration.conditions import ConditionError, met
 from seamark.kinds.registration.selecting import EXEMPT
 from seamark.kinds.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from seamark.kinds.subresource import Part, View
 from seamark.kinds.table import Kinds
 
 _log = logging.getLogger(__name__)
@@ -59,18 +59,6 @@ def authorizer_of(authorizer: Authorizer, who: Who) -> Any:
     return Asked(decide)
 
 
-class _Rounds(msgspec.Struct):
-    """What mutating webhooks did to one object so far."""
-
-    left: Object  # the object as they left it
-    invoked: set[HookId]  # those that are called again if the object changes
-    again: set[HookId]  # those that are to be called again
-
-    def changed(self) -> None:
-        self.again |= self.invoked
-        self.invoked.clear()
-
-
 class Webhooks(Plugin):
     """Asks the webhooks of one server's configurations."""
 
@@ -90,12 +78,9 @@ class Webhooks(Plugin):
         return self._mutate(request, matches) if matches else None
 
     async def _mutate(self, request: Request, matches: Sequence[Match]) -> None:
-        memory = request.memory = request.memory or {}
-        rounds: _Rounds = memory.setdefault(self, _Rounds({}, set(), set()))
-        if request.round and request.obj != rounds.left:
-            rounds.changed()  # by the other steps
+        rounds = Rounds.of(request, self)
         for place, (hook, shown) in enumerate(matches):
-            if request.round and hook.id not in rounds.again:
+            if rounds.skips(request, hook.id):
                 continue
             mutated = await self._mutated_by(hook, shown, request, f"round_{request.round}_index_{place}")
             if mutated:
@@ -103,7 +88,7 @@ class Webhooks(Plugin):
                 rounds.changed()
             if hook.reinvoked:
                 rounds.invoked.add(hook.id)
-        rounds.left = msgspec.json.decode(msgspec.json.encode(request.obj))
+        rounds.end(request)
 
     async def _mutated_by(self, hook: Hook, to: Kind, request: Request, place: str) -> bool:
         """Ask one webhook, and do what its patch says; returns whether the object is another one now."""
@@ -118,23 +103,11 @@ class Webhooks(Plugin):
             new = patched(hook.name, shown, found.patch)
             mutated = new != shown.obj
             if mutated:
-                self._take(request, new, to)
+                take(request, new, to)
         if found is not None and request.notes is not None:
             said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": mutated}
             request.notes.annotate(f"mutation.webhook.admission.k8s.io/{place}", msgspec.json.encode(said).decode())
         return mutated
-
-    @staticmethod
-    def _take(request: Request, new: Object, shown_as: Kind) -> None:
-        """Let the object be what a webhook made of it, with its defaults."""
-        kind, sub = request.kind, request.sub
-        if isinstance(sub, View):
-            request.obj = sub.change(kind, headed(kind.resource, request.obj), new)
-        elif isinstance(sub, Part):
-            request.obj = moved(new, shown_as, kind)
-            sub.default(kind, request.obj)
-        else:
-            request.obj = new
 
     @staticmethod
     def _shown(request: Request, own: Document, to: Kind) -> Document:

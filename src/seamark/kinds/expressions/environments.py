@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from functools import cache
 
 from seamark.cel import Environment
-from seamark.cel.types import Type
+from seamark.cel.types import Overload, Type
 from seamark.kinds.expressions import formats, quantities
 
 
 @cache
-def _base() -> Environment:
-    return Environment({}, overloads=[*quantities.FUNCTIONS, *formats.FUNCTIONS])
+def _base(more: tuple[Overload, ...]) -> Environment:
+    return Environment({}, overloads=[*quantities.FUNCTIONS, *formats.FUNCTIONS, *more])
 
 
-def environment(variables: Mapping[str, Type]) -> Environment:
-    """What expressions of Kubernetes can use, with these variables."""
-    return _base().with_variables(variables)
+def environment(variables: Mapping[str, Type], *more: Overload) -> Environment:
+    """What expressions of Kubernetes can use, with these variables and ``more`` functions."""
+    return _base(more).with_variables(variables)

@@ -10,6 +10,7 @@ from typing import Any
 from seamark.cel import CompileError, Environment, Program
 from seamark.cel.library.authorizer import AUTHORIZER, RESOURCE_CHECK
 from seamark.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Field, Type, list_of, map_of, object_of, overload
+from seamark.kinds.expressions import environments
 
 _TEXTS = map_of(STRING, STRING)
 _KIND = object_of("kubernetes.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})
@@ -71,7 +72,7 @@ class Unfit(Exception):
 @cache
 def environment(*, params: bool = False) -> Environment:
     """What every expression can name; ``params`` if the policy has parameters."""
-    return Environment(VARIABLES | ({"params": DYN} if params else {}), overloads=[_ESCAPE])
+    return environments.environment(VARIABLES | ({"params": DYN} if params else {}), _ESCAPE)
 
 
 def with_variables(base: Environment, types: Mapping[str, Type]) -> Environment:
@@ -119,16 +120,15 @@ _ESCAPE = overload(
 
 def mutation_program(base: Environment, mutation: Mapping[str, Any]) -> Program:
     """The program of a mutation: an ``Object{…}`` to merge, or a list of ``JSONPatch{…}``; raises :class:`Unfit`."""
-    if mutation["patchType"] == "ApplyConfiguration":
-        text = mutation["applyConfiguration"]["expression"]
-        names = {"Object", *_object_name.findall(text)}
-        types = {name: Type("object", name, fields=_AnyFields()) for name in names}
-        program = compiled(base.with_types(types), text)
+    applied = mutation["patchType"] == "ApplyConfiguration"
+    text = mutation["applyConfiguration" if applied else "jsonPatch"]["expression"]
+    names = {"Object", *_object_name.findall(text)}
+    types = {name: Type("object", name, fields=_AnyFields()) for name in names}
+    program = compiled(base.with_types(types if applied else {"JSONPatch": PATCH, **types}), text)
+    if applied:
         if program.type.kind != "dyn" and program.type.name != "Object":
             raise Unfit(f"must evaluate to Object but got {program.type}")
         return program
-    text = mutation["jsonPatch"]["expression"]
-    program = compiled(base.with_types({"JSONPatch": PATCH}), text)
     if program.type.kind != "list":
         raise Unfit(f"must evaluate to list(JSONPatch) but got {program.type}")
     return program
