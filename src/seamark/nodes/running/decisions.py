@@ -215,6 +215,11 @@ def waiting(record: Record, reason: str, message: str = "") -> Record:
     )
 
 
+def begun(record: Record, *, booted: bool, ready: bool) -> Record:
+    """A container whose postStart hook, if it has one, is done."""
+    return msgspec.structs.replace(record, held=False, booted=booted, ready=ready)
+
+
 def condemned(record: Record, why: str, grace: int | None = None) -> Record:
     """A container that runs and must be stopped, although its Pod goes on."""
     return msgspec.structs.replace(record, condemned=why, grace=grace)

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from uuid import uuid4
@@ -32,12 +33,14 @@ from seamark.nodes.running.machine.machine import Machine, Process
 from seamark.nodes.running.machine.messages import Start
 from seamark.nodes.running.network import Network
 from seamark.nodes.running.pod_status import Sandbox
-from seamark.nodes.running.probes import Answer, Prober
+from seamark.nodes.running.probes import Answer, Errored, Prober
 from seamark.nodes.running.spec import Action, Container, PodToRun, Probe
 
 log = logging.getLogger(__name__)
 
 CANNOT_START = 128
+_LEAST_PATIENCE = 2.0  # seconds between the signal and the end, if a preStop hook took the rest
+_LONGEST_MESSAGE = 4096
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _RETRY, _LONGEST_RETRY = 1.0, 300.0  # seconds after which a start that failed is tried again
 
@@ -73,6 +76,7 @@ class OpenContainer(msgspec.Struct, frozen=True):
     process: Process
     start: Start
     console: Console
+    stop_signal: str = ""  # as its image says
 
 
 class PodLife:
@@ -90,6 +94,9 @@ class PodLife:
         self._tasks: dict[str, asyncio.Task[None]] = {}  # starts, watches and stops under way, by what they do
         self._tries: dict[str, tuple[int, float]] = {}  # starts that failed: how many, and when the next one may be
         self._told: dict[str, str] = {}  # runs of containers whose back-off was told
+        self._deadline: float | None = None  # when what is being stopped must have ended
+        self._instead: dict[str, int] = {}  # signals in whose place containers were killed
+        self._starting = asyncio.Lock()  # containers start one after the other, each with its hook
         self._settled = asyncio.Lock()
         self._volumes: Mapping[str, str] | None = None
         self._own: list[Volume] = []
@@ -119,8 +126,15 @@ class PodLife:
         for name, _ in decision.back_off:
             self._tell_back_off(name)
         for name in decision.stop:
+            if deadline is not None and deadline < (self._deadline or deadline):
+                self._cancel(f"stop {name}")  # and begun again when it has ended
             self._begin(f"stop {name}", self._stop(self._container(name), deadline))
+        self._deadline = deadline
         return again
+
+    def _cancel(self, what: str) -> None:
+        if (task := self._tasks.get(what)) is not None:
+            task.cancel()
 
     def _tell_back_off(self, name: str) -> None:
         """Once for each run that ended."""
@@ -155,9 +169,16 @@ class PodLife:
             self.records[name] = record
             self._changed()
 
+    def _change(self, name: str, how: Callable[[Record], Record]) -> None:
+        self._put(name, how(self.records[name]))
+
     # --- starting ----------------------------------------------------------------------------------
 
     async def _start(self, container: Container) -> None:
+        async with self._starting:
+            await self._try_to_start(container)
+
+    async def _try_to_start(self, container: Container) -> None:
         record = self.records.get(container.name, NEVER)
         try:
             await self._settle()
@@ -203,9 +224,10 @@ class PodLife:
             words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
         if not words:
             raise Unmakeable("no command specified")
-        folder = self.folder / "containers" / container.name
+        folder = self._folder_of(container)
         await asyncio.to_thread(_make_folders, folder)
-        volumes = [*self._own, *self._mounts(container, variables)]
+        message = Volume(str(folder / "termination-log"), container.termination_message_path)
+        volumes = [*self._own, message, *self._mounts(container, variables)]
         if image.root is None:
             root = file_systems.of_host(str(folder / "tmp"), volumes)
         else:
@@ -257,20 +279,24 @@ class PodLife:
         finally:
             console.handed_over()
         self._processes[name] = process
-        self.open[name] = OpenContainer(process, start, console)
+        self.open[name] = OpenContainer(process, start, console, image.config.stop_signal)
         self._tries.pop(name, None)
-        booted = container.startup_probe is None
-        begun = decisions.running(record, identity=identity, now=now, booted=booted, image_id=image.name)
-        self._put(name, replace(begun, ready=booted and container.readiness_probe is None))
+        begun = decisions.running(record, identity=identity, now=now, booted=False, image_id=image.name)
+        hook = container.lifecycle.post_start
+        self._put(name, replace(begun, held=hook is not None))
         self._host.tell(self.pod, "Normal", "Started", "Container started", name)
-        self._begin(f"watch {name} {number}", self._watch(container, process, console))
+        self._begin(f"watch {name} {number}", self._watch(container, process, console, file))
+        if hook is not None and not await self._hook(hook, "PostStart", self.open[name], container, None):
+            self._change(name, partial(decisions.condemned, why="FailedPostStartHook"))
+            return
+        if process.ended.done():
+            return
+        booted = container.startup_probe is None
+        self._change(name, partial(decisions.begun, booted=booted, ready=booted and container.readiness_probe is None))
         if container.startup_probe or container.liveness_probe or container.readiness_probe:
             self._begin(_probing(name), self._prober(container, start).run())
 
     def _prober(self, container: Container, start: Start) -> Prober:
-        def change(how: Callable[[Record], Record]) -> None:
-            self._put(container.name, how(self.records[container.name]))
-
         def tell(reason: str, message: str) -> None:
             self._host.tell(self.pod, "Warning", reason, message, container.name)
 
@@ -278,26 +304,84 @@ class PodLife:
             return await self._ask(probe, container, start, probe.timeout_seconds)
 
         restarts = (container.restart_policy or self.pod.spec.restart_policy) != "Never"
-        return Prober(container, ask=ask, tell=tell, change=change, restarts=restarts, clock=self._host.clock)
+        return Prober(
+            container,
+            ask=ask,
+            tell=tell,
+            change=partial(self._change, container.name),
+            restarts=restarts,
+            clock=self._host.clock,
+        )
 
     async def _ask(self, action: Action, container: Container, start: Start, timeout: float | None) -> Answer:
         """A probe or hook; ports may be named by any container of the Pod, this one first."""
         containers = (container, *self.pod.spec.containers, *self.pod.spec.init_containers)
         return await self._checks.ask(action, containers, start, timeout)
 
-    async def _watch(self, container: Container, process: Process, console: Console) -> None:
+    async def _hook(
+        self,
+        hook: Action,
+        kind: Literal["PostStart", "PreStop"],
+        run: OpenContainer,
+        container: Container,
+        timeout: float | None,
+    ) -> bool:
+        """Whether the hook succeeded, or the container ended meanwhile."""
+        asking = asyncio.create_task(self._asked(hook, run, container, timeout))
+        either: list[asyncio.Future[Any]] = [asking, run.process.ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            asking.cancel()
+            await asyncio.wait([asking])
+            return True
+        if why := asking.result():
+            log.info("%s: %s of %s failed: %s", self.pod.metadata.key, kind, container.name, why)
+            self._host.tell(self.pod, "Warning", f"Failed{kind}Hook", f"{kind}Hook failed", container.name)
+        return not why
+
+    async def _asked(self, hook: Action, run: OpenContainer, container: Container, timeout: float | None) -> str:
+        """Why the hook failed, if it did."""
+        if hook.sleep is not None:
+            await self._host.clock.sleep(min(hook.sleep.seconds, timeout or hook.sleep.seconds))
+            return ""
+        try:
+            answer = await self._ask(hook, container, run.start, timeout)
+        except Errored as error:
+            return str(error)
+        return "" if answer.passed else answer.said or "it failed"
+
+    async def _watch(self, container: Container, process: Process, console: Console, file: LogFile) -> None:
         """Until the container has ended, and all it wrote is in its log."""
         told = await process.ended
-        if (probing := self._tasks.get(_probing(container.name))) is not None:
-            probing.cancel()
+        self._cancel(_probing(container.name))
         await console.finish()
         record = self.records[container.name]
         self._processes.pop(container.name, None)
         self.open.pop(container.name, None)
+        if (instead := self._instead.pop(container.name, None)) is not None and told.signal == signal.SIGKILL:
+            told = replace(told, code=128 + instead, signal=instead)
         reason = "Completed" if told.code == 0 else "Error"
+        message = self._last_words(container, file) if told.code else self._message(container)
         now = self._host.clock.time()
-        how = Ended(told.code, record.started, now, reason, "", told.signal, record.identity)
+        how = Ended(told.code, record.started, now, reason, message, told.signal, record.identity)
         self._put(container.name, decisions.ended(record, how))
+
+    def _message(self, container: Container) -> str:
+        """What the container left as its message."""
+        try:
+            with open(self._folder_of(container) / "termination-log", "rb") as opened:
+                return opened.read(_LONGEST_MESSAGE).decode(errors="replace")
+        except OSError:
+            return ""
+
+    def _last_words(self, container: Container, file: LogFile) -> str:
+        message = self._message(container)
+        if message or container.termination_message_policy != "FallbackToLogsOnError":
+            return message
+        return file.end()
+
+    def _folder_of(self, container: Container) -> Path:
+        return self.folder / "containers" / container.name
 
     def _failed(self, container: Container, reason: str, message: str) -> None:
         """A container that could not be created waits, and is tried again after a while."""
@@ -314,17 +398,26 @@ class PodLife:
         process = self._processes.get(container.name)
         if process is None:
             return
-        now = self._host.clock.time()
+        run, clock = self.open[container.name], self._host.clock
+        began = clock.time()
         record = self.records[container.name]
         patience: float = self.pod.spec.termination_grace_period_seconds if record.grace is None else record.grace
         if deadline is not None:
-            patience = max(0.0, deadline - now)
-        self._host.tell(
-            self.pod, "Normal", "Killing", record.condemned or f"Stopping container {container.name}", container.name
-        )
-        if patience:
-            await self._host.machine.signal(process.name, signal.SIGTERM)
-            await asyncio.wait([process.ended], timeout=patience)
+            patience = max(0.0, deadline - began)
+        if not record.stopping:  # otherwise it is only given less time
+            self._put(container.name, replace(record, stopping=True))
+            words = record.condemned or f"Stopping container {container.name}"
+            self._host.tell(self.pod, "Normal", "Killing", words, container.name)
+            hook = container.lifecycle.pre_stop
+            if hook is not None and patience:
+                await self._hook(hook, "PreStop", run, container, patience)
+                patience = max(_LEAST_PATIENCE, patience - (clock.time() - began))
+        if patience and not process.ended.done():
+            number = _stop_signal(container.lifecycle.stop_signal or run.stop_signal)
+            if await self._host.machine.signal(process.name, number):
+                await asyncio.wait([process.ended], timeout=patience)
+            else:  # the kernel would have ended any other process than the first of a container
+                self._instead[container.name] = number
         if not process.ended.done():
             await self._host.machine.signal(process.name, signal.SIGKILL)
             await asyncio.wait([process.ended])
@@ -355,6 +448,18 @@ def _make_folders(folder: Path) -> None:
     for name in ("root", "upper", "work", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "tmp").chmod(0o1777)
+    message = folder / "termination-log"
+    message.write_bytes(b"")
+    message.chmod(0o666)
+
+
+def _stop_signal(name: str) -> int:
+    """``SIGUSR1``, ``USR1``, ``SIGRTMIN+3`` or a number; SIGTERM if nothing is said."""
+    word, plus, more = name.upper().removeprefix("SIG").partition("+")
+    if word.isdecimal():
+        return int(word)
+    number = getattr(signal, f"SIG{word}", signal.SIGTERM) if word else signal.SIGTERM
+    return int(number) + (int(more) if plus and more.isdecimal() else 0)
 
 
 def _first(*values: int | None) -> int:

@@ -63,7 +63,8 @@ def status_of(pod: Pod, spec: Spec, records: Records, sandbox: Sandbox, decision
 def _phase(spec: Spec, records: Records) -> str:
     """Running once a container proper has run; until then Pending, also while init containers do their work."""
     known = [records.get(each.name, NEVER) for each in spec.containers]
-    return "Running" if any(each.running or each.ended is not None for each in known) else "Pending"
+    seen = any((each.running and not each.held) or each.ended is not None for each in known)
+    return "Running" if seen else "Pending"
 
 
 # --- containers ------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def _states(
     pod: Pod, container: Container, record: Record, waits: dict[str, float], *, initial: bool
 ) -> tuple[ContainerState, ContainerState]:
     before = _terminated(record.before)
-    if record.running:
+    if record.running and not record.held:
         return ContainerState(running=Running(times.text(record.started))), before
     if container.name in waits:
         meta = pod.metadata

@@ -101,9 +101,11 @@ class Helper:
             case Start() as asked:
                 self._start(request.number, asked, files)
             case Signal(process=process, number=number):
-                if process in self._pids:
-                    os.kill(self._pids[process], number)
-                self._channel.send(Answer(request.number))
+                heard = True
+                if (pid := self._pids.get(process)) is not None:
+                    heard = _hears(pid, number)
+                    os.kill(pid, number)
+                self._channel.send(Answer(request.number, heard=heard))
             case Usage():
                 self._channel.send(Answer(request.number, usage=self._usage()))
 
@@ -218,6 +220,19 @@ class Helper:
             except OSError:
                 continue
         return found
+
+
+def _hears(pid: int, number: int) -> bool:
+    """Whether a child takes note of a signal: it catches, ignores or blocks it, or is not process 1 where it lives."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            fields = dict(line.partition(":")[::2] for line in file)
+    except OSError:
+        return True
+    if int(fields["PPid"]) != os.getpid() or fields.get("NSpid", "").split()[-1:] != ["1"]:
+        return True
+    known = int(fields["SigCgt"], 16) | int(fields["SigIgn"], 16) | int(fields["SigBlk"], 16)
+    return number in (signal.SIGKILL, signal.SIGSTOP) or bool(known >> (number - 1) & 1)
 
 
 def write_settings(settings: dict[str, str]) -> None:

@@ -53,8 +53,7 @@ class Machine:
         self._helper = helper
         self._loop = asyncio.get_running_loop()
         self._count = 0
-        self._asked: dict[int, asyncio.Future[list[int]]] = {}
-        self._usage: dict[str, tuple[float, int]] = {}
+        self._asked: dict[int, asyncio.Future[tuple[Answer, list[int]]]] = {}
         self._processes: dict[str, Process] = {}
         self._ready: asyncio.Future[Ready] = self._loop.create_future()
         self._room = asyncio.Lock()
@@ -138,16 +137,21 @@ class Machine:
             raise
         return process
 
-    async def signal(self, process: str, number: int) -> None:
-        """Send a signal; nothing happens if the process has ended."""
-        await self._ask(Signal(process, number))
+    async def signal(self, process: str, number: int) -> bool:
+        """Send a signal; nothing happens if the process has ended.  Tells whether the process takes note of it."""
+        answer, _ = await self._answer(Signal(process, number))
+        return answer.heard
 
     async def usage(self) -> dict[str, tuple[float, int]]:
         """CPU seconds and bytes of memory of each process, with what it started."""
-        await self._ask(Usage())
-        return self._usage
+        answer, _ = await self._answer(Usage())
+        return answer.usage
 
     async def _ask(self, asked: Asked, files: Sequence[int] = ()) -> list[int]:
+        """The open files that come with the answer."""
+        return (await self._answer(asked, files))[1]
+
+    async def _answer(self, asked: Asked, files: Sequence[int] = ()) -> tuple[Answer, list[int]]:
         if self.gone.is_set():
             raise OSError(errno.ECONNRESET, _GONE)
         self._count += 1
@@ -196,12 +200,11 @@ class Machine:
     def _take(self, content: bytes, files: list[int]) -> None:
         match tidings.decode(content):
             case Answer() as answer:
-                self._usage = answer.usage or self._usage
                 waiting = self._asked.pop(answer.number)
                 if answer.error:
                     waiting.set_exception(OSError(answer.error, answer.explanation))
                 else:
-                    waiting.set_result(files)
+                    waiting.set_result((answer, files))
             case Ended() as ended:
                 process = self._processes.pop(ended.process, None)
                 if process is not None:
@@ -240,10 +243,10 @@ def _resolve(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
-def _discard(answer: asyncio.Future[list[int]]) -> None:
+def _discard(answer: asyncio.Future[tuple[Answer, list[int]]]) -> None:
     """The asker was cancelled: files that come with the answer are closed."""
     if not answer.cancelled() and answer.exception() is None:
-        for each in answer.result():
+        for each in answer.result()[1]:
             os.close(each)
 
 

@@ -53,7 +53,10 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
 
 
 class Signal(msgspec.Struct, frozen=True, tag="signal"):
-    """Send a signal to a process."""
+    """Send a signal to a process; answered with whether it takes note.
+
+    The kernel drops a signal for the first process of a PID namespace that has not said what to do about it.
+    """
 
     process: str
     number: int
@@ -94,6 +97,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     number: int
     error: int = 0
     explanation: str = ""
+    heard: bool = True  # whether the process that was sent a signal takes note of it
     usage: dict[str, tuple[float, int]] = {}  # by process: CPU seconds, bytes of memory
 
 
