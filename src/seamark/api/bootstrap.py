@@ -42,6 +42,7 @@ from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 log = logging.getLogger("seamark.api")
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+DNS_PORT = 53
 REPAIR_SECONDS = 10.0
 
 
@@ -131,7 +132,7 @@ def api_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
 def dns_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
     """``kube-system/kube-dns``, whose address Pods have in their resolv.conf."""
     labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "SeamarkDNS"}
-    ports = [("dns", "UDP", 53), ("dns-tcp", "TCP", 53)]
+    ports = [("dns", "UDP", DNS_PORT), ("dns-tcp", "TCP", DNS_PORT)]
     return OwnService("kube-system", "kube-dns", labels, address_in(network.ranges[0], 10), ports, address, port)
 
 

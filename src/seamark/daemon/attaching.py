@@ -7,27 +7,25 @@ proxy's rules from this process, over sockets of that network.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
+from typing import Any
 
 from seamark.access.informers import Informers
+from seamark.api.bootstrap import DNS_PORT
 from seamark.api.http.listener import Listener
 from seamark.config import Config
 from seamark.dns.server import Pair
 from seamark.metrics import Registry
 from seamark.nodes.running.machine.machine import FABRIC, Machine
 from seamark.nodes.running.network import Network, NodeNetwork
+from seamark.proxy.userspace.sockets import Opened, OwnSockets, family_of
 
-DNS_PORT = 53
-
-
-def gateways(config: Config) -> tuple[str, ...]:
-    """The addresses at which Pods reach this process; none if Pods do not run."""
-    if config.pods.mode != "processes":
-        return ()
-    return tuple(str(ip_network(each)[1]) for each in config.nodes.node_ranges)
+_DATAGRAM_SOCKETS = 16
 
 
 class Attaching:
@@ -40,11 +38,13 @@ class Attaching:
         *,
         listener: Listener,
         answer: Callable[[list[Pair]], Awaitable[None]],
+        sockets: PodSockets,
     ) -> None:
         self._config = config
         self._informers = informers
         self._listener = listener
         self._answer = answer
+        self._sockets = sockets
 
     @asynccontextmanager
     async def fabric(self, machine: Machine, network: Network) -> AsyncIterator[None]:
@@ -57,8 +57,10 @@ class Attaching:
                 udp = await _bound(machine, address, DNS_PORT, socket.SOCK_DGRAM)
                 pairs.append((udp, await _bound(machine, address, DNS_PORT, socket.SOCK_STREAM)))
             await self._answer(pairs)
+            self._sockets.use(machine)
             yield
         finally:
+            self._sockets.use(None)
             for bound in opened:
                 self._listener.remove(bound)
             for each in (sock for pair in pairs for sock in pair):
@@ -85,6 +87,74 @@ class Attaching:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+class PodSockets:
+    """Sockets that lead to Pods and nodes from the fabric, and to everything else from this process's own network."""
+
+    def __init__(self, config: Config) -> None:
+        self._inside = [ip_network(each) for each in (*config.nodes.pod_ranges, *config.nodes.node_ranges)]
+        self._own = OwnSockets()
+        self._machine: Machine | None = None
+        self._datagrams: dict[int, deque[socket.socket]] = {}  # opened ahead, since a datagram cannot wait; by family
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def use(self, machine: Machine | None) -> None:
+        """From now on this is the machine."""
+        self._machine = machine
+        for kept in self._datagrams.values():
+            for each in kept:
+                each.close()
+        self._datagrams = {}
+        if machine is not None:
+            for family in (socket.AF_INET, socket.AF_INET6):
+                self._datagrams[family] = deque()
+                self._spawn(self._refill(machine, family))
+
+    def tcp(self, address: str, then: Opened) -> None:
+        if not self._is_inside(address):
+            self._own.tcp(address, then)
+        elif self._machine is None:
+            then(None)
+        else:
+            self._spawn(self._open(self._machine, address, then))
+
+    def udp(self, address: str) -> socket.socket:
+        if not self._is_inside(address):
+            return self._own.udp(address)
+        kept = self._datagrams.get(family_of(address))
+        if not kept or self._machine is None:
+            raise OSError(errno.EAGAIN, "no socket is ready")
+        self._spawn(self._refill(self._machine, family_of(address)))
+        return kept.popleft()
+
+    def _is_inside(self, address: str) -> bool:
+        parsed = ip_address(address)
+        return any(parsed in each for each in self._inside)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _open(self, machine: Machine, address: str, then: Opened) -> None:
+        try:
+            opened = await machine.open(FABRIC, family_of(address), socket.SOCK_STREAM)
+        except OSError:
+            then(None)
+            return
+        then(opened)
+
+    async def _refill(self, machine: Machine, family: int) -> None:
+        while self._machine is machine and len(self._datagrams[family]) < _DATAGRAM_SOCKETS:
+            try:
+                opened = await machine.open(FABRIC, family, socket.SOCK_DGRAM)
+            except OSError:
+                return
+            if self._machine is machine:
+                self._datagrams[family].append(opened)
+            else:
+                opened.close()
 
 
 async def _bound(machine: Machine, address: str, port: int, kind: int) -> socket.socket:

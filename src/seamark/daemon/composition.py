@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,13 +26,13 @@ from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config
 from seamark.controllers.storage.matching import PROVISIONER
-from seamark.daemon.attaching import DNS_PORT, gateways
 from seamark.daemon.controlling import INFORMERS, Controlling, informing
 from seamark.daemon.requirements import (
     StartError,
     audit_log,
     fixed_tokens,
     flag_for,
+    gateways,
     opened_store,
     own_files,
     server_names,
@@ -49,6 +49,7 @@ from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_
 from seamark.store.protocol import Store
 
 if TYPE_CHECKING:
+    from seamark.daemon.attaching import PodSockets
     from seamark.dns.server import DnsServer, Pair
     from seamark.nodes.running.hosting import Attach
     from seamark.proxy.userspace.engine import UserspaceEngine
@@ -175,6 +176,12 @@ class Daemon:
             return [self._keep(control.election())]
         return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]
 
+    @cached_property
+    def _pod_sockets(self) -> PodSockets:
+        from seamark.daemon.attaching import PodSockets
+
+        return PodSockets(self.config)
+
     def _attach(self) -> Attach | None:
         """How Pods that run reach this process; None if Pods are simulated."""
         if self.config.pods.mode != "processes":
@@ -188,7 +195,8 @@ class Daemon:
 
         listener = self.api.listener
         assert listener is not None
-        return Attaching(self.config, self.informers, listener=listener, answer=answer)
+        sockets = self._pod_sockets
+        return Attaching(self.config, self.informers, listener=listener, answer=answer, sockets=sockets)
 
     def _answer_names(self) -> Part:
         """The DNS server, which reads this cluster's state.  Its sockets are opened here, for its first start."""
@@ -225,7 +233,10 @@ class Daemon:
         from seamark.rules.routing.surroundings import Surroundings, ThisNode
 
         settings = self.config.userspace
-        silent = self.config.nodes.pod_ranges if "nodes" in self.components and self.config.nodes.count else ()
+        run = self.config.pods.mode == "processes"
+        simulated = "nodes" in self.components and self.config.nodes.count and not run
+        silent = self.config.nodes.pod_ranges if simulated else ()
+        sockets = self._pod_sockets if run else None
 
         async def forward(started: Started) -> None:
             events = ProblemEvents(self.api.cluster(COMPONENT), self.informers)
@@ -239,6 +250,7 @@ class Daemon:
                 node_ports_at=settings.node_ports_at,
                 silent=silent,
                 take_addresses=False,
+                sockets=sockets,
                 report=report,
                 metrics=self.metrics,
             )
@@ -283,7 +295,7 @@ class Daemon:
         network = self.config.network
         services = [bootstrap.api_service(network, address, listener.address[1])]
         if self.config.profile == "full" and self.dns_addresses:
-            host, port = (inside[0], DNS_PORT) if inside else self.dns_addresses[0]
+            host, port = (inside[0], bootstrap.DNS_PORT) if inside else self.dns_addresses[0]
             services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
         own = partial(bootstrap.keep_own_services, cluster, services)
         return [

@@ -145,3 +145,10 @@ def _nameable(name: str) -> bool:
     except ValueError:
         return name.isascii() and not name.startswith("-") and "_" not in name
     return True
+
+
+def gateways(config: Config) -> tuple[str, ...]:
+    """The addresses at which Pods that run reach this process; none if Pods are simulated."""
+    if config.pods.mode != "processes":
+        return ()
+    return tuple(str(ipaddress.ip_network(each)[1]) for each in config.nodes.node_ranges)

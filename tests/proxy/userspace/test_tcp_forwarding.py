@@ -287,7 +287,7 @@ async def test_want_of_file_descriptors_costs_one_connection_and_delays_others(m
         def none_left(address):
             raise OSError(24, "Too many open files")
 
-        monkeypatch.setattr("seamark.proxy.userspace.link.family_of", none_left)
+        monkeypatch.setattr("seamark.proxy.userspace.sockets.family_of", none_left)
         with pytest.raises(ConnectionResetError):
             await ask(address)
         monkeypatch.undo()

@@ -23,6 +23,7 @@ from seamark.controllers.batch.cronjob import CronJob
 from seamark.controllers.batch.job import Job
 from seamark.controllers.housekeeping.event_expiry import AgingEvent
 from seamark.controllers.housekeeping.everything import Bare
+from seamark.controllers.housekeeping.flow_schemas import FlowSchema
 from seamark.controllers.housekeeping.namespace_contents import Held
 from seamark.controllers.housekeeping.role_aggregation import ClusterRole
 from seamark.controllers.identity.signing_requests import SigningRequest
@@ -47,6 +48,7 @@ from seamark.kinds.resource import (
     ENDPOINT_SLICES,
     ENDPOINTS,
     EVENTS,
+    FLOW_SCHEMAS,
     INGRESS_CLASSES,
     INGRESSES,
     IP_ADDRESSES,
@@ -71,6 +73,7 @@ from seamark.kinds.resource import (
     STORAGE_CLASSES,
 )
 from seamark.kinds.table import KINDS
+from seamark.nodes.running.spec import PodToRun
 from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -104,7 +107,8 @@ VIEWS: dict[Any, tuple[type, ...]] = {
     NETWORK_POLICIES: (NetworkPolicy, why.NetworkPolicy),
     INGRESSES: (why.Ingress,),
     INGRESS_CLASSES: (why.IngressClass,),
-    PODS: (Pod, why.Pod),
+    PODS: (Pod, why.Pod, PodToRun),
+    FLOW_SCHEMAS: (FlowSchema,),
     POD_DISRUPTION_BUDGETS: (Budget,),
     REPLICATION_CONTROLLERS: (ReplicationController, Scaled, why.AnyWorkload),
     REPLICA_SETS: (ReplicaSet, Scaled, why.AnyWorkload),

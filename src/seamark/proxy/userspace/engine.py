@@ -18,7 +18,7 @@ from seamark.proxy.userspace.addresses import TakenAddresses, may_take_addresses
 from seamark.proxy.userspace.balancing import Balancer
 from seamark.proxy.userspace.places import Opening, Place, RoutePicker, openings, serving, without
 from seamark.proxy.userspace.settings import UserspaceSettings
-from seamark.proxy.userspace.sockets import open_socket
+from seamark.proxy.userspace.sockets import Sockets, open_socket
 from seamark.proxy.userspace.tcp import TcpForwarder, TcpListener, bind_tcp
 from seamark.proxy.userspace.udp import UdpForwarder, UdpListener, bind_udp
 from seamark.rules.routing.model import Frontend, Kind, ServiceRoutes
@@ -45,6 +45,7 @@ class UserspaceEngine:
         node_ports_at: Sequence[str] = (),
         silent: Sequence[str] = (),
         take_addresses: bool = True,
+        sockets: Sockets | None = None,
         report: Report = lambda problem: None,
         clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
@@ -54,6 +55,7 @@ class UserspaceEngine:
         self.node_ports_at = tuple(node_ports_at)
         self._silent = tuple(silent)
         self._taken = TakenAddresses() if take_addresses and may_take_addresses() else None
+        self._sockets = sockets
         self._report = report
         self._clock = clock
         self._metrics = metrics or Registry()
@@ -82,9 +84,15 @@ class UserspaceEngine:
         self.node_ports_at = tuple(filter(_exists, self.node_ports_at))
         most = self._settings.connections or max(1, (more_files() - self._settings.flows - _FILES_FOR_OTHERS) // 2)
         self._tcp = TcpForwarder(
-            most=most, dial_seconds=self._settings.dial_seconds, clock=self._clock, metrics=self._metrics
+            most=most,
+            dial_seconds=self._settings.dial_seconds,
+            sockets=self._sockets,
+            clock=self._clock,
+            metrics=self._metrics,
         )
-        self._udp = UdpForwarder(most=self._settings.flows, clock=self._clock, metrics=self._metrics)
+        self._udp = UdpForwarder(
+            most=self._settings.flows, sockets=self._sockets, clock=self._clock, metrics=self._metrics
+        )
         if self._taken is not None:
             await self._taken.start()
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from seamark.proxy.userspace.balancing import Target
-from seamark.proxy.userspace.sockets import family_of, reset, reset_on_close
+from seamark.proxy.userspace.sockets import reset, reset_on_close
 
 if TYPE_CHECKING:
     from seamark.proxy.userspace.tcp import TcpForwarder
@@ -125,24 +125,29 @@ class Link:
 
     def dial(self) -> None:
         """Connect to a backend, and to another if that fails at once."""
-        while True:
-            target = self.picker.pick(self.client, self.tried) if len(self.tried) < _MOST_DIALS else "refuse"
-            if isinstance(target, str):
-                self._turn_away(target)
-                return
-            self.tried = (*self.tried, target)
-            try:
-                sock = socket.socket(family_of(target[0]), socket.SOCK_STREAM)
-            except OSError:  # no more file descriptors
-                self._turn_away("refuse")
-                self.forwarder.pause()
-                return
-            sock.setblocking(False)
-            prepare(sock)
-            if sock.connect_ex(target) in (0, *_UNDER_WAY):
-                break
+        target = self.picker.pick(self.client, self.tried) if len(self.tried) < _MOST_DIALS else "refuse"
+        if isinstance(target, str):
+            self._turn_away(target)
+            return
+        self.tried = (*self.tried, target)
+        self.forwarder.sockets.tcp(target[0], self._connect)
+
+    def _connect(self, sock: socket.socket | None) -> None:
+        if self not in self.forwarder.links:  # closed while the socket was being opened
+            if sock is not None:
+                sock.close()
+            return
+        if sock is None:
+            self._turn_away("refuse")
+            self.forwarder.pause()
+            return
+        sock.setblocking(False)
+        prepare(sock)
+        if sock.connect_ex(self.tried[-1]) not in (0, *_UNDER_WAY):
             sock.close()
             self.forwarder.redialed.add()
+            self.dial()
+            return
         self.back = _Half(self, sock)
         self.front.peer, self.back.peer = self.back, self.front
         self.forwarder.dialing[self] = self.forwarder.clock.monotonic() + self.forwarder.dial_seconds

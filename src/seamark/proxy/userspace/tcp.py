@@ -14,7 +14,7 @@ import socket
 from seamark.clock import SYSTEM_CLOCK, Cancellable, Clock
 from seamark.metrics import Registry
 from seamark.proxy.userspace.link import CHUNK, Link, Picker, prepare
-from seamark.proxy.userspace.sockets import open_socket, reset
+from seamark.proxy.userspace.sockets import OwnSockets, Sockets, open_socket, reset
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +50,12 @@ class TcpForwarder:
         *,
         most: int,
         dial_seconds: float = 2.0,
+        sockets: Sockets | None = None,
         clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
         self.most = most
+        self.sockets = sockets or OwnSockets()
         self.dial_seconds = dial_seconds
         self.clock = clock
         self.loop = asyncio.get_running_loop()

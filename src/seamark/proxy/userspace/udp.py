@@ -14,7 +14,7 @@ from seamark.metrics import Registry
 from seamark.proxy.userspace.balancing import Target
 from seamark.proxy.userspace.flows import FlowTable
 from seamark.proxy.userspace.link import Picker
-from seamark.proxy.userspace.sockets import family_of, open_socket
+from seamark.proxy.userspace.sockets import OwnSockets, Sockets, open_socket
 
 _LONGEST = 65_536
 _READ_AT_ONCE = 64  # datagrams, before others get their turn
@@ -39,8 +39,16 @@ def bind_udp(address: str, port: int, *, free: bool = False) -> socket.socket:
 class UdpForwarder:
     """All UDP flows of one engine, up to ``most``."""
 
-    def __init__(self, *, most: int, clock: Clock = SYSTEM_CLOCK, metrics: Registry | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        most: int,
+        sockets: Sockets | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        metrics: Registry | None = None,
+    ) -> None:
         self.loop = asyncio.get_running_loop()
+        self.sockets = sockets or OwnSockets()
         self.flows: FlowTable[Flow] = FlowTable(most, clock=clock)
         self.buffer = memoryview(bytearray(_LONGEST))
         self._clock = clock
@@ -152,7 +160,7 @@ class Flow:
         self._forwarder = forwarder
         self._listener = listener
         self._client = client
-        self.sock = socket.socket(family_of(target[0]), socket.SOCK_DGRAM)
+        self.sock = forwarder.sockets.udp(target[0])
         try:
             self.sock.setblocking(False)
             self.sock.connect(target)
