@@ -85,7 +85,7 @@ class TcpSocket(View, frozen=True):
 
 class Grpc(View, frozen=True):
     port: int = 0
-    service: str = ""
+    service: str | None = None
 
 
 class Sleep(View, frozen=True):
