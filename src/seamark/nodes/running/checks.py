@@ -58,7 +58,7 @@ class Checks:
             port = port_number(action.tcp_socket.port, containers)
             return await self._tcp(action.tcp_socket.host or self._address, port, timeout)
         if action.grpc is not None:
-            return await self._grpc(action.grpc.port, action.grpc.service, timeout)
+            return await self._grpc(action.grpc.port, action.grpc.service or "", timeout)
         raise Errored("missing probe handler")
 
     # --- connections -------------------------------------------------------------------------------
