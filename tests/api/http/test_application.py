@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
+import threading
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from served import ADMIN, OTHER, Answer, served
 
 from seamark.api.http import application
 from seamark.api.http.protocol import MAX_BODY, Response, Streaming
+from seamark.api.openapi.documents import OpenApi
 from seamark.kinds.language import protobuf, shapes
 from seamark.store.protocol import Unavailable
 
@@ -288,3 +290,19 @@ async def test_strangers_are_told_nothing(api):
     assert (await api.ask("GET", BASE, token="nobody")).status == 401
     assert (await api.ask("GET", "/nowhere", token=None)).status == 403
     assert (await api.ask("GET", "/nowhere", token=ADMIN)).status == 404
+
+
+async def test_documents_about_all_kinds_are_made_beside_other_requests(api, monkeypatch):
+    made_by = []
+    answer = OpenApi.answer
+
+    def noted(self, request):
+        made_by.append(threading.current_thread())
+        return answer(self, request)
+
+    monkeypatch.setattr(OpenApi, "answer", noted)
+    both = await asyncio.gather(api.get("/openapi/v2"), api.get("/openapi/v3"))
+    assert [set(each) >= {"paths"} for each in both] == [True, True]
+    assert len(made_by) == 2
+    assert threading.main_thread() not in made_by
+    assert (await api.ask("POST", "/openapi/v2")).status == 405

@@ -82,6 +82,12 @@ class Relayed(msgspec.Struct):
     user: User
 
 
+class Described(msgspec.Struct):
+    """A request for what OpenAPI says of the kinds, which may take a while to make, and that its sender may make."""
+
+    label: Label
+
+
 class Application:
     """Answers every request; never raises."""
 
@@ -134,7 +140,7 @@ class Application:
             found = self._check(request, label)
         except Exception as error:
             found = refusal(error, request)
-        if isinstance(found, Checked | Relayed):
+        if not isinstance(found, Response):
             request.checked = found
             return None
         return self._complete(request, found, label, began)
@@ -218,7 +224,7 @@ class Application:
 
     # --- routing -----------------------------------------------------------------------------------
 
-    def _check(self, request: Request, label: Label) -> Checked | Relayed | Response:
+    def _check(self, request: Request, label: Label) -> Checked | Relayed | Described | Response:
         """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
         user = self._authenticator.user(request.headers, request.certificate)
         acts = impersonates(request.headers)
@@ -230,7 +236,7 @@ class Application:
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
             self._check_path(request, user, label, Attributes(request.method.lower(), path=path), acts=acts)
-            return self._documents.answer(request)
+            return Described(label) if path.startswith("/openapi") else self._documents.answer(request)
         query = parse_query(request.query)
         try:
             route = parse(path, self._operations.kinds)
@@ -284,6 +290,8 @@ class Application:
         found = request.checked or self._check(request, label)
         if isinstance(found, Response):
             return found
+        if isinstance(found, Described):
+            return self._documents.described(request)
         if request.crowded:
             raise too_many()
         if isinstance(found, Relayed):

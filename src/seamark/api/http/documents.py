@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -12,6 +13,7 @@ import msgspec
 from seamark.api.aggregation.backends import Foreign
 from seamark.api.call import not_allowed, not_found
 from seamark.api.http.protocol import Request, Response
+from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
 from seamark.metrics import Registry
 
@@ -66,6 +68,7 @@ class Documents:
         self._pages = pages
         self._elsewhere = elsewhere
         self._openapi: OpenApi | None = None
+        self._describing = asyncio.Lock()
         self._discovery: Discovery | None = None
         self._openapi_revision = self._discovery_revision = (0, 0)  # those of the kinds described, here and elsewhere
 
@@ -89,12 +92,10 @@ class Documents:
             return Response(200, msgspec.json.format(msgspec.json.encode(version()), indent=2))
         if path == "/metrics":
             return Response(200, self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
-        described = self._described(request)
-        if described is not None:
-            return described
-        if path.startswith("/openapi/v3"):
-            return Response(404, b"", "")
-        if path == "/openapi" or (path.startswith("/apis/") and self._is_foreign(path)):
+        discovered = self._discovered(request)
+        if discovered is not None:
+            return discovered
+        if path.startswith("/apis/") and self._is_foreign(path):
             return Response(404, b"404 page not found\n", PLAIN_TEXT)
         raise not_found()
 
@@ -103,22 +104,43 @@ class Documents:
         _, _, group, *version = path.split("/")
         return not version or group not in self._kinds.built_in_groups
 
-    def _described(self, request: Request) -> Response | None:
-        """Discovery and OpenAPI of the kinds that are served now; None for any other path.
+    # Discovery and OpenAPI are kept until a kind appears or vanishes, and imported when they are first asked for.
 
-        Both are kept until a kind appears or vanishes, and imported when they are first asked for.
+    @property
+    def _revision(self) -> tuple[int, int]:
+        return self._kinds.revision, self._elsewhere.revision
+
+    def _discovered(self, request: Request) -> Response | None:
+        """Discovery of the kinds that are served now; None for any other path."""
+        if self._discovery is None or self._discovery_revision != self._revision:
+            from seamark.api.openapi.discovery import Discovery
+
+            self._discovery, self._discovery_revision = Discovery(self._kinds, self._elsewhere.foreign), self._revision
+        return self._discovery.answer(request)
+
+    async def described(self, request: Request) -> Response:
+        """OpenAPI of the kinds that are served now.
+
+        Documents about hundreds of kinds take a second to make.  A thread makes them, so that others are answered
+        meanwhile; one at a time, because requests usually ask for the same.
         """
-        revision = (self._kinds.revision, self._elsewhere.revision)
-        if not request.path.startswith("/openapi"):
-            if self._discovery is None or self._discovery_revision != revision:
-                from seamark.api.openapi.discovery import Discovery
+        if request.method not in ("GET", "HEAD"):
+            raise not_allowed()
+        async with self._describing:
+            found = await asyncio.to_thread(self._describe, request, self._revision, list(self._kinds))
+        if found is not None:
+            return found
+        if request.path.startswith("/openapi/v3"):
+            return Response(404, b"", "")
+        if request.path.rstrip("/") == "/openapi":
+            return Response(404, b"404 page not found\n", PLAIN_TEXT)
+        raise not_found()
 
-                self._discovery, self._discovery_revision = Discovery(self._kinds, self._elsewhere.foreign), revision
-            return self._discovery.answer(request)
+    def _describe(self, request: Request, revision: tuple[int, int], kinds: list[Kind]) -> Response | None:
         if self._openapi is None or self._openapi_revision != revision:
             from seamark.api.openapi.documents import OpenApi
 
-            self._openapi = OpenApi(self._kinds, self._openapi, self._elsewhere.foreign)
+            self._openapi = OpenApi(kinds, self._openapi, self._elsewhere.foreign)
             self._openapi_revision = revision
         return self._openapi.answer(request)
 
