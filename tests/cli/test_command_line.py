@@ -83,15 +83,17 @@ def test_what_to_try_depends_on_what_there_is(
     announce(presence, None)
     said = capsys.readouterr().out.splitlines()
     assert "  .venv/bin/seamark get svc,endpoints" in said
+    assert "  .venv/bin/seamark demo" in said
+    assert said[-2:] == ["stop it with Ctrl-C", "ready"]
     assert "  .venv/bin/seamark resolve kubernetes.default.svc.c.local. --server [::1]:53" in said
     for name in ("kubectl", "dig"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
-    announce(presence, "mine")
+    announce(presence, "mine", detached=True)
     said = capsys.readouterr().out.splitlines()
     assert "  kubectl get svc,endpoints --context mine" in said
     assert "  dig @::1 -p 53 kubernetes.default.svc.c.local" in said
-    assert said[-1] == "ready"
+    assert said[-2:] == ["stop it with `.venv/bin/seamark down`", "ready"]
 
 
 def test_failures_are_a_line_and_a_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,3 +105,19 @@ def test_what_makes_no_sense_together_is_refused_before_anybody_is_asked(
     assert line.startswith("seamark: ")
     assert said in line
     assert line.count("\n") == 1
+
+
+def test_help_is_as_wide_as_the_terminal_and_keeps_words_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    made = verb_parser(
+        "look",
+        "Looks at things " + "again and " * 10 + "again.",
+        examples="seamark look --at-everything          # whatever it is, and wherever it may be found",
+        environment={"SEAMARK_LOOK": "what to look at if nothing else says it, such as a-long-hyphenated-name"},
+    )
+    add_switch(made, "--at", help="at something with a-rather-long-name-with-hyphens, once")
+    text = made.format_help()
+    assert all(len(line) <= 60 for line in text.splitlines())
+    assert "\n  seamark look --at-everything\n" in text
+    for word in ("a-rather-long-name-with-hyphens,", "a-long-hyphenated-name"):
+        assert word in text.split()

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from seamark.cli import terminal
-from seamark.cli.terminal import Progress, colourful, columns, styled, width
+from seamark.cli.terminal import Progress, colourful, columns, folded, styled, width
 
 
 class Terminal(io.StringIO):
@@ -66,3 +66,11 @@ def test_output_is_as_wide_as_told_or_as_the_terminal_is() -> None:
         termios.tcsetwinsize(follower, (24, 97))
         assert columns(terminal_like, {}) == 97
         assert columns(terminal_like, {"COLUMNS": "60"}) == 60
+
+
+def test_lines_are_folded_between_words() -> None:
+    assert folded("  up             everything in one process", None) == "  up             everything in one process"
+    assert folded("  up  everything in one-and-only process", 24, hang=4).splitlines() == [
+        "  up  everything in",
+        "    one-and-only process",
+    ]

@@ -127,6 +127,15 @@ def test_why_of_a_service_and_its_pod_and_its_name(run: Run, web: Path) -> None:
 
 def test_a_node_that_is_switched_off_and_on(run: Run) -> None:
     assert run("node", "stop", "node-2")[0] == 0
+    code, out, _ = run("node", "list")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()] == [
+        ["NODE", "STATE"],
+        ["node-1", "running"],
+        ["node-2", "stopped"],
+        ["node-3", "running"],
+    ]
+    assert run("node", "list", "node-1")[0] == run("node", "stop")[0] == 2
     assert run("node", "start", "node-2")[0] == 0
 
 

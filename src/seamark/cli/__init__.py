@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("seamark.cli.running.status", "whether it runs, since when, where, and what it holds"),
         "logs": ("seamark.cli.running.logs", "what it said in the background"),
         "down": ("seamark.cli.running.down", "stop it"),
-        "node": ("seamark.cli.running.node", "switch a simulated node off and on"),
+        "node": ("seamark.cli.running.node", "list simulated nodes, switch one off and on"),
         "demo": ("seamark.cli.running.demo", "the scenes of service discovery, played step by step"),
     },
     "everyday, as with kubectl": {
@@ -91,9 +91,9 @@ EXIT_CODES = """\
 
 def help_text() -> str:
     """The text of ``seamark --help``; not by argparse, which takes longer to load than all of this to run."""
-    from seamark.cli.terminal import colourful, styled
+    from seamark.cli.terminal import colourful, columns, folded, styled
 
-    colour = colourful(sys.stdout)
+    colour, room = colourful(sys.stdout), columns(sys.stdout)
 
     def heading(text: str) -> str:
         return styled(f"{text}:", "bold", colour=colour)
@@ -101,8 +101,13 @@ def help_text() -> str:
     lines = ["usage: seamark [-h] [--version] COMMAND …", ""]
     lines += ["Kubernetes service discovery: run it, test against it, ask it why.", ""]
     for title, verbs in GROUPS.items():
-        lines += [heading(title), *(f"  {verb:<14} {about}" for verb, (_, about) in verbs.items()), ""]
-    lines += [heading("examples"), EXAMPLES, heading("exit codes"), EXIT_CODES]
+        lines += [
+            heading(title),
+            *(folded(f"  {verb:<14} {about}", room, hang=17) for verb, (_, about) in verbs.items()),
+            "",
+        ]
+    lines += [heading("examples"), EXAMPLES, heading("exit codes")]
+    lines += [folded(line, room, hang=7) for line in EXIT_CODES.splitlines()]
     return "\n".join(lines).rstrip()
 
 

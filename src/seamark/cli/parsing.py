@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from seamark.cli.terminal import colourful, styled
+from seamark.cli.terminal import colourful, columns, folded, styled
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
@@ -17,11 +17,14 @@ EXIT_CODES: Mapping[int, str] = {
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps line breaks; headings are bold on a terminal."""
+    """Keeps line breaks and words whole; headings are bold on a terminal."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30)
+        super().__init__(prog, max_help_position=30, width=columns(sys.stdout))
         self._colour = colourful(sys.stdout)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return folded(" ".join(text.split()), width).split("\n")
 
     def start_section(self, heading: str | None) -> None:
         super().start_section(styled(heading, "bold", colour=self._colour) if heading else heading)
@@ -52,14 +55,15 @@ def verb_parser(
     **more: Any,
 ) -> argparse.ArgumentParser:
     """A parser for ``seamark VERB``; ``examples`` are lines, ``codes`` say what differs from ``EXIT_CODES``."""
-    sections = [f"examples:\n{_indented(examples)}"]
+    room = columns(sys.stdout)
+    sections = [f"examples:\n{_indented(examples, room)}"]
     if environment:
-        sections.append(f"environment:\n{_listed(environment)}")
+        sections.append(f"environment:\n{_listed(environment, room)}")
     meanings = {**EXIT_CODES, **(codes or {})}
-    sections.append(f"exit codes:\n{_listed({str(code): text for code, text in meanings.items() if text})}")
+    sections.append(f"exit codes:\n{_listed({str(code): text for code, text in meanings.items() if text}, room)}")
     return _Parser(
         prog=f"seamark {verb}",
-        description=about,
+        description="\n".join(folded(line, room) for line in about.split("\n")),
         epilog="\n\n".join(sections),
         formatter_class=_Formatter,
         allow_abbrev=False,
@@ -67,13 +71,21 @@ def verb_parser(
     )
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").split("\n"))
+def _indented(text: str, room: int | None) -> str:
+    """The lines of examples; the comment of a line that is too long goes above it, so that it can be copied."""
+    lines: list[str] = []
+    for line in text.strip("\n").split("\n"):
+        command, mark, comment = line.rpartition("  # ")
+        if mark and room is not None and len(line) + 2 > room:
+            lines += [folded(f"  # {comment}", room, hang=4), f"  {command}"]
+        else:
+            lines.append(f"  {line}")
+    return "\n".join(line.rstrip() for line in lines)
 
 
-def _listed(entries: Mapping[str, str]) -> str:
-    room = max(map(len, entries)) + 2
-    return "\n".join(f"  {name:<{room}}{text}" for name, text in entries.items())
+def _listed(entries: Mapping[str, str], room: int | None) -> str:
+    longest = max(map(len, entries)) + 2
+    return "\n".join(folded(f"  {name:<{longest}}{text}", room, hang=longest + 2) for name, text in entries.items())
 
 
 # The spellings of true and false that Go accepts, because kubectl's users write them.

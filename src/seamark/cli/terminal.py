@@ -55,6 +55,17 @@ def width(text: str) -> int:
     return taken
 
 
+def folded(text: str, room: int | None, *, hang: int = 0) -> str:
+    """The text in lines of at most ``room`` columns, broken between words; those after the first are indented."""
+    if room is None or width(text) <= room:
+        return text
+    import textwrap
+
+    return textwrap.fill(
+        text, max(room, hang + 20), subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False
+    )
+
+
 class Progress:
     """``with Progress("waiting …"):`` shows the text while the block takes longer than a moment.
 

@@ -99,7 +99,17 @@ async def opening_fails(path: Path, says: str) -> None:
 
 async def test_something_else_entirely(path: Path) -> None:
     path.write_text("a shopping list, and long enough to be taken for a file with a header\n" * 20)
-    await opening_fails(path, "is not a Seamark store")
+    await opening_fails(path, r"is not a Seamark store, or damaged .*seamark restore")
+
+
+async def test_a_damaged_file_says_what_to_do(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    with path.open("r+b") as file:
+        file.seek(100)  # behind the header, which says what kind of file it is
+        file.write(b"\xff" * 16_000)
+    await opening_fails(path, "malformed; `seamark fsck` says what is damaged; .*`seamark restore`")
 
 
 async def test_somebody_elses_database(path: Path) -> None:

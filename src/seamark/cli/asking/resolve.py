@@ -11,7 +11,7 @@ from seamark.cli.clusters import WHICH_CLUSTER, connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
-from seamark.cli.terminal import colourful
+from seamark.cli.terminal import colourful, columns, folded
 
 if TYPE_CHECKING:
     from seamark.config import Config
@@ -57,7 +57,10 @@ def main(arguments: list[str]) -> int:
         raise Failure(str(error)) from error
     except ValueError as error:
         raise Failure(str(error), 2) from error
-    print(_json(walked) if options.output == "json" else _text(walked, colour=colourful(sys.stdout)))
+    if options.output == "json":
+        print(_json(walked))
+    else:
+        print(_text(walked, colour=colourful(sys.stdout), room=columns(sys.stdout)))
     return 0 if walked.found else 1
 
 
@@ -102,14 +105,18 @@ def _brief(told: Told) -> str:
     return ", ".join(sorted(_data(told))) or ("NODATA" if told.outcome == "nodata" else told.rcode)
 
 
-def _text(walked: Walk, *, colour: bool) -> str:
+def _text(walked: Walk, *, colour: bool, room: int | None) -> str:
     lines = []
     for tried in walked.tries:
         for kind, told in tried.told.items():
             result = {"answer": "found", "nodata": "NODATA"}.get(told.outcome, told.rcode)
             mark = {"answer": "32", "nodata": "33"}.get(told.outcome, "31")
             shown = f"\x1b[{mark}m{result:<9}\x1b[0m" if colour else f"{result:<9}"
-            lines.append(f"{tried.name} {kind}".ljust(48) + f" {shown} {told.why}".rstrip())
+            asked = f"{tried.name} {kind}".ljust(48)
+            if room is None or len(asked) + len(f" {result:<9} {told.why}") <= room:
+                lines.append(f"{asked} {shown} {told.why}".rstrip())
+            else:
+                lines += [f"{asked.rstrip()} {shown}".rstrip(), folded(f"    {told.why}", room, hang=4)]
             lines += [f"    {record}" for record in told.records]
     if not walked.found:
         lines.append(f"{walked.asked}: not found")

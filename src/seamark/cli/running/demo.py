@@ -20,7 +20,7 @@ import msgspec
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
-from seamark.cli.terminal import Progress, colourful, styled
+from seamark.cli.terminal import Progress, colourful, columns, styled
 from seamark.errors import Object
 
 EXAMPLES = """\
@@ -30,7 +30,7 @@ seamark demo --kubeconfig data/kubeconfig --keep
 """
 PATIENCE = 30.0  # seconds a cluster may take until it shows what a scene is about
 LOOK_AGAIN = 0.1
-WIDTH = 100
+WIDEST = 100  # columns: longer lines are hard to read
 
 
 def parser() -> argparse.ArgumentParser:
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
     # The log of a Seamark of our own would be taken for the output of a command.
     set_up(LogSettings(level="error"))
-    with _cluster(options) as cluster, _kubeconfig(cluster.kubeconfig):
+    with _cluster(options) as cluster, _environment(cluster.kubeconfig):
         stage = TerminalStage(options.namespace, cluster, pause=options.pause)
         stage.say(cluster.told)
         stage.shown(f"export KUBECONFIG={cluster.kubeconfig}")
@@ -130,17 +130,20 @@ def _cluster(options: argparse.Namespace) -> Iterator[DemoCluster]:
 
 
 @contextlib.contextmanager
-def _kubeconfig(path: Path) -> Iterator[None]:
-    """Set KUBECONFIG inside the block, so that the demo's commands use this file."""
-    before = os.environ.get("KUBECONFIG")
-    os.environ["KUBECONFIG"] = str(path)
+def _environment(kubeconfig: Path) -> Iterator[None]:
+    """Inside the block the demo's commands use this file, and print for the terminal that the demo is played on."""
+    room = columns(sys.stdout)
+    wanted = {"KUBECONFIG": str(kubeconfig), **({"COLUMNS": str(room)} if room else {})}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["KUBECONFIG"]
-        else:
-            os.environ["KUBECONFIG"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _simulated(nodes: list[Object]) -> bool:
@@ -177,6 +180,7 @@ class TerminalStage:
         self.resolver = f"--server {cluster.dns}" if cluster.dns else ""
         self._pause = pause and sys.stdin.isatty()
         self._colour = colourful(sys.stdout)
+        self._columns = min(columns(sys.stdout) or WIDEST, WIDEST)
         self._warned: set[str] = set()
         self._nodes: bool | None = None
 
@@ -190,7 +194,7 @@ class TerminalStage:
         print(f"\n{styled(text, 'bold', colour=self._colour)}\n")
 
     def say(self, text: str) -> None:
-        print(textwrap.fill(text, WIDTH) + "\n")
+        print(textwrap.fill(text, self._columns, break_long_words=False, break_on_hyphens=False) + "\n")
 
     def shown(self, command: str) -> None:
         print(styled(f"$ {command}", "cyan", colour=self._colour))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.parsing import verb_parser
-from seamark.cli.terminal import Progress, colourful, styled
+from seamark.cli.terminal import Progress, colourful, columns, folded, styled
 
 if TYPE_CHECKING:
     from seamark.cli.objects.server import Server
@@ -129,7 +129,7 @@ def _print_json(
 def _print_text(
     directory: Path, found: Presence | None, reason: str, objects: dict[str, int] | None, failing: dict[str, str]
 ) -> None:
-    colour = colourful(sys.stdout)
+    colour, room = colourful(sys.stdout), columns(sys.stdout)
     lines = [("data", str(directory))]
     if found is not None:
         lines.append(("process", f"pid {found.pid}, version {found.version or 'unknown'}{_since(found.started)}"))
@@ -145,7 +145,7 @@ def _print_text(
     lines += [("failing", f"{name}: {why}") for name, why in failing.items()]
     for name, text in lines:
         if text:
-            print(styled(f"{name:<13}", "bold", colour=colour) + text)
+            print(styled(f"{name:<13}", "bold", colour=colour) + folded(f"{'':13}{text}", room, hang=13)[13:])
     print(styled(reason or "running", "red" if reason else "green", colour=colour))
 
 

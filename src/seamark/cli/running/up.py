@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if options.detach:
         started = start_in_background(config, arguments)
         try:
-            _is_up(started, options.merge_kubeconfig)
+            _is_up(started, options.merge_kubeconfig, detached=True)
         except Failure:
             os.kill(started.pid, signal.SIGTERM)  # without the context that was asked for, it should not run
             raise
@@ -77,12 +77,12 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _is_up(presence: Presence, context: str | None) -> None:
+def _is_up(presence: Presence, context: str | None, *, detached: bool = False) -> None:
     if context:
         from seamark.cli.running.kubeconfig_merge import merge_for_user
 
         merge_for_user(Path(presence.kubeconfig), context)
-    announce(presence, context)
+    announce(presence, context, detached=detached)
 
 
 def own_command(called: str) -> str:
@@ -92,8 +92,8 @@ def own_command(called: str) -> str:
     return called if Path(called).name == "seamark" else f"{sys.executable} -m seamark"
 
 
-def announce(presence: Presence, context: str | None) -> None:
-    """Print where everything is, what to try, and that it is ready."""
+def announce(presence: Presence, context: str | None, *, detached: bool = False) -> None:
+    """Print where everything is, what to try, how to stop it, and that it is ready."""
     seamark = own_command(sys.argv[0])
     get = "kubectl" if shutil.which("kubectl") else seamark
     lines = [("API server", presence.api), ("kubeconfig", presence.kubeconfig)]
@@ -107,6 +107,7 @@ def announce(presence: Presence, context: str | None) -> None:
         name = f"kubernetes.default.svc.{presence.cluster_domain}"
         dig = f"dig @{host.strip('[]')} -p {port} {name}"
         try_next.append(dig if shutil.which("dig") else f"{seamark} resolve {name}. --server {presence.dns[0]}")
+    try_next += [f"{seamark} why -A", f"{seamark} demo"]
     if presence.nodes:
         lines.append(("nodes", f"{presence.nodes} simulated"))
     if presence.node_ports:
@@ -115,8 +116,9 @@ def announce(presence: Presence, context: str | None) -> None:
         lines.append(("log", presence.log))
     colour = colourful(sys.stdout)
     print("\n".join(styled(f"{name:<13}", "bold", colour=colour) + text for name, text in lines))
-    print("try:")
+    print("try:" if detached else "try, in another terminal:")
     print("\n".join(f"  {line}" for line in try_next))
+    print(f"stop it with {f'`{seamark} down`' if detached else 'Ctrl-C'}")
     print(styled("ready", "green", colour=colour), flush=True)
 
 

@@ -50,6 +50,7 @@ PASSING_CODES = {
 # The write is in the file, but the disk did not confirm it: after a crash it may be there or not.
 UNCERTAIN_CODES = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 PRIMARY_CODE = 0xFF  # SQLite's extended codes keep the primary one in the low byte
+RESCUE = "move it away and start anew, or make another data directory from a backup (`seamark restore`)"
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
@@ -116,9 +117,11 @@ def prepare(path: Path, *, durable: bool = True, migrations: Sequence[str] = MIG
         finally:
             connection.close()
     except sqlite3.Error as error:
-        if error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_NOTADB:
-            raise StoreError(f"{path} is not a Seamark store") from error
-        raise StoreError(f"cannot open the store {path}: {error}") from error
+        code = error.sqlite_errorcode & PRIMARY_CODE
+        if code == sqlite3.SQLITE_NOTADB:
+            raise StoreError(f"{path} is not a Seamark store, or damaged beyond reading; {RESCUE}") from error
+        remedy = f"; `seamark fsck` says what is damaged; {RESCUE}" if code == sqlite3.SQLITE_CORRUPT else ""
+        raise StoreError(f"cannot open the store {path}: {error}{remedy}") from error
 
 
 def _keep_private(path: Path) -> None:
