@@ -10,6 +10,7 @@ from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.kinds.resource import PODS, SERVICES
 from seamark.nodes.running.machine.machine import Machine, NoMachine
+from seamark.nodes.simulated import control
 from seamark.rules.objects.pod import Pod
 
 SERVER = """
@@ -126,3 +127,19 @@ async def test_a_deleted_pod_is_ended_and_gone(daemon):
     await until(daemon, "web", lambda found: found is not None and found.ready)
     await cluster.delete(PODS, "web", namespace="default")
     await until(daemon, "web", lambda found: found is None)
+
+
+async def test_a_node_that_is_switched_off_and_on(daemon):
+    """Its processes end, and start again when it is back; Pods of another node do not notice."""
+    cluster = daemon.api.cluster("apiserver")
+    for number in (1, 2):
+        await cluster.create(PODS, pod(f"web-{number}", SERVER, nodeName=f"node-{number}"), namespace="default")
+    before = [
+        await until(daemon, f"web-{number}", lambda found: found is not None and found.ready) for number in (1, 2)
+    ]
+    await control.stop(cluster, "node-1")
+    await until(daemon, "web-1", lambda found: found is not None and not found.ready)
+    await control.start(cluster, "node-1")
+    again = await until(daemon, "web-1", lambda found: found is not None and found.ready and found.restarts)
+    assert again.ips == before[0].ips
+    assert (await until(daemon, "web-2", lambda found: found is not None)).restarts == 0

@@ -33,6 +33,7 @@ from seamark.daemon.requirements import (
     fixed_tokens,
     flag_for,
     gateways,
+    machine_for,
     opened_store,
     own_files,
     server_names,
@@ -104,6 +105,7 @@ class Daemon:
                 await store.close()
 
     async def _start(self, store: Store) -> list[asyncio.Task[None]]:
+        await machine_for(self.config)
         authority = Authority(self.data_dir / "pki")
         with own_files(self.data_dir):
             authority.prepare(server_names(self.config))

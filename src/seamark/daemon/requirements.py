@@ -152,3 +152,16 @@ def gateways(config: Config) -> tuple[str, ...]:
     if config.pods.mode != "processes":
         return ()
     return tuple(str(ipaddress.ip_network(each)[1]) for each in config.nodes.node_ranges)
+
+
+async def machine_for(config: Config) -> None:
+    """Fail at once, with one line, if Pods should run as processes and this system does not allow it."""
+    if config.pods.mode != "processes":
+        return
+    from seamark.nodes.running.machine.machine import Machine, NoMachine
+
+    try:
+        machine = await Machine.start()
+    except NoMachine as error:
+        raise StartError(f"{error}; without --pods processes, Pods are simulated") from error
+    await machine.close()

@@ -60,6 +60,9 @@ class Links:
             body += _number(_IFLA_MASTER, self.index(bridge))
         self._netlink.ask(_NEW_LINK, 0, body)
 
+    def down(self, name: str) -> None:
+        self._netlink.ask(_NEW_LINK, 0, _LINK.pack(0, 0, self.index(name), 0, _UP))
+
     def delete(self, name: str) -> None:
         """Remove an interface, and with it the other end of its cable, its addresses and its routes."""
         self._netlink.ask(_DELETE_LINK, 0, _LINK.pack(0, 0, self.index(name), 0, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec.structs import replace
 
 from seamark import errors
@@ -51,7 +53,7 @@ class RunningKubelets(Controller):
         self._back_off = settings.crash_backoff
         self._lives: dict[str, PodLife] = {}  # by the Pod's uid
         self._uids: dict[Key, str] = {}  # of the Pods that have lives
-        self._nodes: set[str] = set()  # those that have a network
+        self._nodes: dict[str, asyncio.Task[None]] = {}  # those that have a network, or are about to
 
     def reset(self) -> None:
         """Lives go on: they are found again by the uids of their Pods."""
@@ -64,6 +66,10 @@ class RunningKubelets(Controller):
             self.queue.add(key)
 
     def node_changed(self, member: Member, *, new: bool) -> None:
+        """A node was added, switched on or off, or was heard of again."""
+        self._joined(member)
+        if not new:
+            self._hosting.network.switch(member.name, on=member.switched_on)
         for pod in self._on_node.objects(member.name):
             self.queue.add(pod.metadata.key)
 
@@ -75,9 +81,11 @@ class RunningKubelets(Controller):
         if pod is None:
             return
         member = self._roster.get(pod.spec.node_name)
+        uid = pod.metadata.uid
+        if member is not None and not member.switched_on and uid in self._lives:
+            await self._lives[uid].lose_power()
         if member is None or not member.running:
             return
-        uid = pod.metadata.uid
         if pod.finished:
             if (ended := self._lives.get(uid)) is not None:
                 await ended.end()
@@ -111,7 +119,7 @@ class RunningKubelets(Controller):
 
     async def _begin(self, pod: Pod, member: Member) -> PodLife | None:
         """Take on a Pod: read all of it, give it addresses, and remember what its status says of earlier runs."""
-        await self._connect(member)
+        await asyncio.shield(self._joined(member))
         meta = pod.metadata
         try:
             whole = await self._cluster.get(PODS, meta.name, namespace=meta.namespace, as_=PodToRun)
@@ -139,10 +147,13 @@ class RunningKubelets(Controller):
         self._uids[meta.key] = meta.uid
         return life
 
-    async def _connect(self, member: Member) -> None:
-        if member.name not in self._nodes:
-            self._nodes.add(member.name)
-            await self._hosting.add_node(NodeNetwork(member.name, member.host_ips, tuple(member.pod_cidrs)))
+    def _joined(self, member: Member) -> asyncio.Task[None]:
+        """Done when the node has its network; one that failed is tried again."""
+        name, known = member.name, self._nodes.get(member.name)
+        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
+            network = NodeNetwork(name, member.host_ips, tuple(member.pod_cidrs))
+            known = self._nodes[name] = asyncio.create_task(self._hosting.add_node(network), name=f"network of {name}")
+        return known
 
     # --- the end -----------------------------------------------------------------------------------
 

@@ -422,6 +422,11 @@ class PodLife:
             await self._host.machine.signal(process.name, signal.SIGKILL)
             await asyncio.wait([process.ended])
 
+    async def lose_power(self) -> None:
+        """End its processes at once, as when their machine is switched off."""
+        for process in list(self._processes.values()):
+            await self._host.machine.signal(process.name, signal.SIGKILL)
+
     async def end(self) -> None:
         """End its processes and its network; its logs stay."""
         for process in list(self._processes.values()):

@@ -113,6 +113,14 @@ class Network:
         _route(self._fabric, network)
         self._nodes[network.name] = _Node(network, links, interface)
 
+    def switch(self, name: str, *, on: bool) -> None:
+        """Cut a node off from all others, or connect it again."""
+        node = self._nodes.get(name)
+        if node is not None and on:
+            self._fabric.up(node.interface, bridge=_BRIDGE)
+        elif node is not None:
+            self._fabric.down(node.interface)
+
     async def remove_node(self, name: str) -> None:
         """Remove a node; its Pods must be gone."""
         node = self._nodes.pop(name)
