@@ -10,6 +10,8 @@ from custom_resources import BASE, DEFINITIONS, NAME, definition, version, widge
 from served import OTHER, Served, served
 
 from seamark.api import custom
+from seamark.api.http.protocol import MAX_BODY
+from seamark.api.write import LARGEST_OBJECT
 from seamark.kinds.resource import DEFINITIONS as RESOURCE
 from seamark.store.opening import open_store
 from seamark.store.protocol import StoreError
@@ -147,6 +149,33 @@ async def test_every_server_of_a_shared_store_serves_it(etcd) -> None:
         await until(one, BASE, 404)
         await until(two, BASE, 404)
         assert not one.api.cache.of(RESOURCE).entries
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["memory", "etcd"])
+async def test_objects_are_as_large_as_etcd_takes_them(shared: bool, request: pytest.FixtureRequest) -> None:
+    url = "memory:"
+    if shared:
+        etcd = request.getfixturevalue("etcd")
+        url = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    async with served(url=url) as api:
+        await api.post(DEFINITIONS, definition(version(spec=free)))
+        await until(api, BASE)
+        large = await api.post(BASE, widget("large", text="x" * (LARGEST_OBJECT - 1024)))
+        refused = [
+            await api.ask("POST", BASE, widget("larger", text="x" * (LARGEST_OBJECT + 1))),
+            await api.ask("PUT", f"{BASE}/large", {**large, "spec": {"text": "x" * (LARGEST_OBJECT + 1)}}),
+            await api.ask(
+                "PATCH", f"{BASE}/large", {"spec": {"more": "y" * 2048}}, type="application/merge-patch+json"
+            ),
+        ]
+        for answer in refused:
+            assert (answer.status, answer.json["message"]) == (500, "etcdserver: request is too large")
+            assert "reason" not in answer.json
+        whole = await api.ask("POST", BASE, widget("larger", text="x" * MAX_BODY))
+        assert (whole.status, whole.json["reason"]) == (413, "RequestEntityTooLarge")
+        assert (await api.get(f"{BASE}/large")) == large
+        assert [item["metadata"]["name"] for item in (await api.get(BASE))["items"]] == ["large"]
 
 
 async def test_defaults_come_to_what_was_stored_before_them(api: Served) -> None:

@@ -48,6 +48,8 @@ SUFFIX_LENGTH = 5
 LONGEST_BASE = 63 - SUFFIX_LENGTH
 GENERATE_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 100
+# etcd takes requests of 1.5 MiB; the key and the rest of a transaction need some of it.
+LARGEST_OBJECT = 1536 * 1024 - 1024
 NAMESPACE_SECONDS = 0.05  # how long a write waits for a namespace that is not there, as in Kubernetes
 
 
@@ -170,7 +172,7 @@ class Writer:
             self._must_be_absent(kind, path, name)
             return Written(_unstored(path, inner), True, warnings)
         key = key_of(kind.stored_as or resource, meta.get("namespace", ""), name)
-        value = stored(inner)
+        value = _fitting(inner)
         try:
             revision = await self._store.commit([Write(key, value, 0), *reserved.writes, *_writes(request.also)])
         except Mismatch as error:
@@ -367,7 +369,7 @@ class Writer:
             revision = await self._store.commit([Write(key, None, entry.revision), *release])
             await self._cache.show(revision)
             return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)
-        value = stored(inner)
+        value = _fitting(inner)
         revision = await self._store.commit([Write(key, value, entry.revision), *writes])
         return Written(await self._cache.written(kind.resource, entry.path, value, revision), warnings=warnings)
 
@@ -382,6 +384,14 @@ def _writes(together: Together) -> list[Write]:
         )
         for resource, obj in together
     ]
+
+
+def _fitting(obj: Object) -> bytes:
+    """An object as the store keeps it.  None is larger than etcd would take, whatever the store is."""
+    value = stored(obj)
+    if len(value) > LARGEST_OBJECT:
+        raise errors.ApiError("etcdserver: request is too large")
+    return value
 
 
 def _same(new: Object, old: Object) -> bool:
