@@ -14,5 +14,6 @@ None of them runs against a foreign cluster, which has its own control plane.
 - ``address_repair``: makes IPAddresses agree with the cluster IPs of Services
 - ``role_aggregation``: gives aggregated ClusterRoles the rules of those that they gather
 - ``flow_schemas``: says of FlowSchemas whether their priority level exists
+- ``policy_types``: says which expressions of admission policies do not fit what they match
 - ``event_expiry``: deletes Events that have not changed for an hour
 """

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from seamark.access.cluster import Cluster
 from seamark.controllers.autoscaling import autoscaler_controller
 from seamark.controllers.autoscaling.autoscaler_controller import AutoscalerController
+from seamark.controllers.housekeeping import policy_types
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
 from seamark.controllers.housekeeping.namespaces import GRACE_SECONDS, NamespaceController
+from seamark.controllers.housekeeping.policy_types import PolicyTypesController
 from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.policy import budgets, quotas
 from seamark.controllers.policy.budgets import DisruptionController
@@ -52,11 +54,12 @@ def add_housekeeping(
 def add_cleaning(
     manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds, *, namespace_grace: float = GRACE_SECONDS
 ) -> None:
-    """Add what deals with objects of all kinds, after all other controllers: cleaning up, quotas and autoscaling.
+    """Add what deals with objects of all kinds, after all other controllers: cleaning, quotas, autoscaling, policies.
 
     ``kinds`` are those of the server, which may change.
     """
     manager.add(AutoscalerController(manager, cluster_for(autoscaler_controller.NAME), kinds))
+    manager.add(PolicyTypesController(manager, cluster_for(policy_types.NAME), kinds))
     manager.informers.of(RESOURCE_QUOTAS, as_=Quota)  # now, so that the next line takes this view of them
     everything = Everything(manager.informers, kinds)
     manager.add(
