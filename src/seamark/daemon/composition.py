@@ -25,7 +25,6 @@ from seamark.api.rbac.keeping import make_roles
 from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config
-from seamark.controllers.storage.matching import PROVISIONER
 from seamark.daemon.controlling import INFORMERS, Controlling, informing
 from seamark.daemon.requirements import (
     StartError,
@@ -46,6 +45,7 @@ from seamark.kinds.values import times
 from seamark.kinds.values.hosts import bracketed
 from seamark.metrics import Registry
 from seamark.presence import Presence, hold
+from seamark.rules.volumes import PROVISIONER
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_name
 from seamark.store.protocol import Store
 

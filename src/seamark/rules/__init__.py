@@ -14,5 +14,6 @@ Nothing here reads or writes a cluster.  Reading order:
 - ``container_probes``: what can be said about a probe of a container that is not ready
 - ``isolation``: which connections NetworkPolicies let through
 - ``placement``: on which nodes a Pod may run
+- ``volumes``: which volume a claim takes, and the volume that is made for it
 - ``routing``: where a connection to a Service goes, seen from one node
 """

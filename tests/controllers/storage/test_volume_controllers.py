@@ -9,9 +9,9 @@ from seamark.access.informers import Informers
 from seamark.controllers.storage.binding_controller import BindingController
 from seamark.controllers.storage.ephemeral_controller import EphemeralController
 from seamark.controllers.storage.expansion_controller import ExpansionController
-from seamark.controllers.storage.matching import PROVISIONER, PROVISIONER_ANNOTATION
 from seamark.controllers.storage.protection_controller import ProtectionController
 from seamark.kinds.resource import EVENTS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from seamark.rules.volumes import PROVISIONER, PROVISIONER_ANNOTATION, SELECTED_NODE
 from seamark.runtime.manager import Manager
 
 CLAIMS, VOLUMES = PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
@@ -131,6 +131,10 @@ async def test_a_class_may_wait_for_the_first_pod(own):
     await claim(own, storageClassName="s")
     assert await told(own, "WaitForFirstConsumer") == "waiting for first consumer to be created before binding"
     await pod(own)
+    assert await told(own, "WaitForPodScheduled") == "waiting for pod p to be scheduled"
+    await own.quiet()
+    assert (await own.find(CLAIMS, "c", "default"))["status"]["phase"] == "Pending"
+    await own.cluster.patch(CLAIMS, "c", {"metadata": {"annotations": {SELECTED_NODE: "n"}}}, namespace="default")
     await phase_is(own, CLAIMS, "c", "Bound", "default")
 
 

@@ -62,6 +62,7 @@ PARTS = {
         delete read | core | pods
         create | core | pods/binding
         patch | core | pods/status
+        patch | core | persistentvolumeclaims persistentvolumes
         create patch | core | events
         """,
         "simulated-nodes",

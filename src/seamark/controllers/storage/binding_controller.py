@@ -11,9 +11,9 @@ from typing import Literal
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
-from seamark.controllers.storage import matching
 from seamark.errors import Object
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Resource
+from seamark.rules import volumes
 from seamark.rules.objects.metadata import Metadata
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.storage import Claim, StorageClass, Volume
@@ -32,7 +32,7 @@ class BindingController(Controller):
         self._cluster = cluster
         self._recorder = manager.recorder(cluster, "persistentvolume-controller")
         informers = manager.informers
-        self._wanted: dict[Key, set[Key]] = {}  # claim → the Pods that need it
+        self._wanted: dict[Key, set[Key]] = {}  # claim → the Pods without a node that need it
         self._unbound: set[Key] = set()  # claims that name no volume
         self._naming: dict[Key, set[Key]] = {}  # volume → the claims that name it
         self._refused: set[Key] = set()  # those whose write was refused because of a change that is not seen yet
@@ -87,17 +87,18 @@ class BindingController(Controller):
             self.queue.add(new.spec.volume_name)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        if old is None and new is not None:
-            for claim in new.claims:
+        was = old.claims if old is not None and _seeks_node(old) else ()
+        now = new.claims if new is not None and _seeks_node(new) else ()
+        for claim in was:
+            if claim not in now and (pods := self._wanted.get(claim)) is not None:
+                pods.discard(key)
+                if not pods:
+                    del self._wanted[claim]
+        for claim in now:
+            if claim not in was:
                 self._wanted.setdefault(claim, set()).add(key)
                 if claim in self._unbound:
                     self.queue.add(claim)
-        elif new is None and old is not None:
-            for claim in old.claims:
-                pods = self._wanted.get(claim, set())
-                pods.discard(key)
-                if not pods:
-                    self._wanted.pop(claim, None)
 
     # --- one key -----------------------------------------------------------------------------------
 
@@ -118,9 +119,9 @@ class BindingController(Controller):
             await self._find_volume(key, claim)
             return
         volume = self._volumes.by_key(claim.spec.volume_name)
-        if volume is not None and (volume.spec.claim_ref is None or matching.belongs(volume, claim)):
+        if volume is not None and (volume.spec.claim_ref is None or volumes.belongs(volume, claim)):
             await self._bind(claim, volume)
-        elif matching.BIND_COMPLETED in claim.metadata.annotations and claim.status.phase != "Lost":
+        elif volumes.BIND_COMPLETED in claim.metadata.annotations and claim.status.phase != "Lost":
             lost = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
             if volume is not None:
                 lost = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
@@ -135,13 +136,12 @@ class BindingController(Controller):
                 await self._patch(PERSISTENT_VOLUME_CLAIMS, claim.metadata, spec)
                 return
         chosen = self._classes.by_key(claim.storage_class) if claim.storage_class else None
-        waits = chosen is not None and chosen.waits and key not in self._wanted
-        volume = matching.best(claim, self._volumes.objects(), reserved_only=waits)
+        waits = chosen is not None and chosen.waits and volumes.SELECTED_NODE not in claim.metadata.annotations
+        volume = volumes.best(claim, self._volumes.objects(), reserved_only=waits)
         if volume is not None:
             await self._bind(claim, volume)
         elif waits:
-            sentence = "waiting for first consumer to be created before binding"
-            self._tell(claim, "Normal", "WaitForFirstConsumer", sentence)
+            self._tell(claim, "Normal", *volumes.waiting(sorted(self._wanted.get(key, ()))))
         elif chosen is not None:
             await self._provision(claim, chosen)
         elif claim.storage_class:
@@ -160,11 +160,11 @@ class BindingController(Controller):
         if claim.metadata.deletion_timestamp is not None:
             return
         provisioner, annotations = chosen.provisioner, claim.metadata.annotations
-        if annotations.get(matching.PROVISIONER_ANNOTATION) != provisioner:
-            said = dict.fromkeys((matching.PROVISIONER_ANNOTATION, matching.OLD_PROVISIONER_ANNOTATION), provisioner)
+        if annotations.get(volumes.PROVISIONER_ANNOTATION) != provisioner:
+            said = dict.fromkeys((volumes.PROVISIONER_ANNOTATION, volumes.OLD_PROVISIONER_ANNOTATION), provisioner)
             await self._patch(PERSISTENT_VOLUME_CLAIMS, claim.metadata, {"metadata": {"annotations": said}})
             return  # the change of the claim brings us back
-        if provisioner != matching.PROVISIONER:
+        if provisioner != volumes.PROVISIONER:
             if provisioner != "kubernetes.io/no-provisioner":
                 self._tell(
                     claim,
@@ -175,7 +175,7 @@ class BindingController(Controller):
                     "provisioner is running and correctly registered.",
                 )
             return
-        made = matching.new_volume(claim, chosen)
+        made = volumes.new_volume(claim, chosen)
         try:
             await self._cluster.create(PERSISTENT_VOLUMES, made, as_=Receipt)
         except errors.AlreadyExists:
@@ -189,16 +189,16 @@ class BindingController(Controller):
         """Write what is missing: the volume names the claim, then the claim names the volume."""
         found = volume.spec.claim_ref
         if found is None or found.uid != claim.metadata.uid:
-            patch: Object = {"spec": {"claimRef": matching.reference(claim)}}
+            patch: Object = {"spec": {"claimRef": volumes.reference(claim)}}
             if found is None:
-                patch["metadata"] = {"annotations": {matching.BOUND_BY_CONTROLLER: "yes"}}
+                patch["metadata"] = {"annotations": {volumes.BOUND_BY_CONTROLLER: "yes"}}
             await self._patch(PERSISTENT_VOLUMES, volume.metadata, patch)
         await self._set_phase(volume, "Bound")
         annotations = claim.metadata.annotations
-        if matching.BIND_COMPLETED not in annotations or not claim.spec.volume_name:
-            added = {matching.BIND_COMPLETED: "yes"}
+        if volumes.BIND_COMPLETED not in annotations or not claim.spec.volume_name:
+            added = {volumes.BIND_COMPLETED: "yes"}
             if not claim.spec.volume_name:
-                added[matching.BOUND_BY_CONTROLLER] = "yes"
+                added[volumes.BOUND_BY_CONTROLLER] = "yes"
             patch = {"metadata": {"annotations": added}, "spec": {"volumeName": volume.metadata.name}}
             await self._patch(PERSISTENT_VOLUME_CLAIMS, claim.metadata, patch)
         status = claim.status
@@ -224,7 +224,7 @@ class BindingController(Controller):
             await self._set_phase(volume, "Bound")
         elif claim.spec.volume_name:
             # The claim took another volume.
-            if matching.PROVISIONED_BY in volume.metadata.annotations:
+            if volumes.PROVISIONED_BY in volume.metadata.annotations:
                 await self._reclaim(volume)
             else:
                 await self._patch(PERSISTENT_VOLUMES, volume.metadata, {"spec": {"claimRef": None}})
@@ -235,7 +235,7 @@ class BindingController(Controller):
         """The claim is gone: keep the volume as it is, delete it, or make it free again."""
         await self._set_phase(volume, "Released")
         policy, meta = volume.spec.persistent_volume_reclaim_policy, volume.metadata
-        if policy == "Delete" and meta.annotations.get(matching.PROVISIONED_BY) == matching.PROVISIONER:
+        if policy == "Delete" and meta.annotations.get(volumes.PROVISIONED_BY) == volumes.PROVISIONER:
             if meta.deletion_timestamp is None:
                 await self._cluster.delete(PERSISTENT_VOLUMES, meta.name)
         elif policy == "Recycle":
@@ -265,3 +265,7 @@ class BindingController(Controller):
         self._recorder.record(
             Reference.of(PERSISTENT_VOLUME_CLAIMS, claim.metadata), type, reason=reason, message=message
         )
+
+
+def _seeks_node(pod: Pod) -> bool:
+    return not pod.spec.node_name and not pod.finished

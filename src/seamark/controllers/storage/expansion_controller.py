@@ -8,10 +8,10 @@ from typing import Literal
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
-from seamark.controllers.storage.matching import PROVISIONED_BY, PROVISIONER
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from seamark.kinds.values.quantity import amount
 from seamark.rules.objects.storage import Claim, StorageClass, Volume
+from seamark.rules.volumes import PROVISIONED_BY, PROVISIONER
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key

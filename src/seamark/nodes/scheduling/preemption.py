@@ -30,7 +30,7 @@ class Preemption(msgspec.Struct, frozen=True):
     victims: tuple[Occupant, ...]
 
 
-def preempt(pod: Pod, occupancy: Occupancy, budgets: Iterable[Budget], reach: Reach = ()) -> Preemption | None:
+def preempt(pod: Pod, occupancy: Occupancy, budgets: Iterable[Budget], reach: Reach | None = None) -> Preemption | None:
     """Where a Pod that fits nowhere could go; None if that does not help, or is not allowed."""
     priority = pod.spec.priority
     if pod.spec.preemption_policy == NEVER or occupancy.lowest_priority >= priority:

@@ -12,7 +12,7 @@ First it excludes unsuitable nodes, each with a reason in Kubernetes' words.  Of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from zlib import crc32
 
 import msgspec
@@ -21,17 +21,18 @@ from seamark.kinds.wellknown import UNSCHEDULABLE_TAINT, ZONE_LABEL
 from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.occupancy import Occupancy, Room, siblings_of
 from seamark.nodes.scheduling.requests import HostPort
+from seamark.nodes.scheduling.volumes import NONE_TO_BIND, OUT_OF_REACH
 from seamark.rules import placement
-from seamark.rules.objects.node import Taint
+from seamark.rules.objects.node import Node, Taint
 from seamark.rules.objects.pod import Pod, SpreadConstraint
-from seamark.rules.placement import NodeTerm, PodSet
+from seamark.rules.placement import PodSet
 
 NO_NODES = "no nodes available to schedule pods"
 _UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "NoSchedule")
 _DISLIKE = 10  # the weight of a PreferNoSchedule taint, compared with the 1 to 100 of preferences
 
 Score = tuple[float, ...]
-Reach = Sequence[Sequence[NodeTerm]]  # for each volume that not all nodes can use: a node has to match one of its terms
+Reach = Callable[[Node], str]  # why the Pod's volumes cannot be used on a node; empty if they can
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class Decision(msgspec.Struct, frozen=True):
     hopes_for_space: bool = False
 
 
-def choose(pod: Pod, occupancy: Occupancy, reach: Reach = (), *, seed: int = 0) -> Decision:
+def choose(pod: Pod, occupancy: Occupancy, reach: Reach | None = None, *, seed: int = 0) -> Decision:
     """Choose the node for a Pod; ``reach`` says which nodes its volumes can be used on."""
     if not occupancy.rooms:
         return Decision(message=NO_NODES)
@@ -73,12 +74,12 @@ def choose(pod: Pod, occupancy: Occupancy, reach: Reach = (), *, seed: int = 0) 
 
 
 # Reasons that only a change of Nodes or of the Pod itself can remove.
-_OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
 _LASTING = (
     "node(s) didn't match Pod's node affinity/selector",
     "node(s) were unschedulable",
     "node(s) were not ready",
-    _OUT_OF_REACH,
+    OUT_OF_REACH,
+    NONE_TO_BIND,
 )
 
 
@@ -97,7 +98,7 @@ def lasting(reasons: Sequence[str]) -> bool:
 class Question:
     """One Pod and the occupancy; values that are the same for all nodes are computed once."""
 
-    def __init__(self, pod: Pod, occupancy: Occupancy, reach: Reach = ()) -> None:
+    def __init__(self, pod: Pod, occupancy: Occupancy, reach: Reach | None = None) -> None:
         self.pod, self.occupancy, self.reach = pod, occupancy, reach
         spec = pod.spec
         self.wanted = placement.affinity_of(spec.affinity, pod.metadata.namespace)
@@ -139,8 +140,8 @@ class Question:
             return ("node(s) didn't have free ports for the requested pod ports",)
         if short := self._short(room):
             return short
-        if self.reach and not all(any(term.matches(room.node) for term in terms) for terms in self.reach):
-            return (_OUT_OF_REACH,)
+        if self.reach is not None and (reason := self.reach(room.node)):
+            return (reason,)
         return self._misplaced(room) if self.placed else ()
 
     def _closed(self, room: Room) -> tuple[str, ...]:

@@ -7,6 +7,9 @@ equal ones those that waited longest; the others follow in steps, so that one ev
 
 For a Pod that fits nowhere, less important Pods may have to go (:mod:`preemption`).  Until they are gone it is
 nominated for their node: the space is kept for it from all that are not more important.
+
+A Pod whose claims wait for their first Pod gets its node in two steps (:mod:`volumes`): its claims are told the node,
+or a free volume is reserved for them, and once they have their volumes the Pod is bound.
 """
 
 from __future__ import annotations
@@ -16,16 +19,17 @@ from contextlib import suppress
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Cluster
+from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import Reference
 from seamark.access.informer import Informer
 from seamark.errors import Object
-from seamark.kinds.resource import PODS
+from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from seamark.kinds.values import times
 from seamark.nodes.scheduling import schedule
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, occupant
 from seamark.nodes.scheduling.preemption import Preemption, preempt
-from seamark.nodes.scheduling.schedule import Decision, Reach
+from seamark.nodes.scheduling.schedule import Decision
+from seamark.nodes.scheduling.volumes import PodVolumes, Waiting
 from seamark.nodes.simulated.evictions import disrupt
 from seamark.nodes.simulated.kubelet import RETRY
 from seamark.nodes.simulated.settings import NodeSettings
@@ -34,8 +38,8 @@ from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
-from seamark.rules.objects.storage import Claim, Volume
-from seamark.rules.placement import node_terms
+from seamark.rules.objects.storage import Claim, StorageClass, Volume
+from seamark.rules.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, reference
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -61,6 +65,7 @@ class Scheduler(Controller):
         budgets: Informer[Budget],
         claims: Informer[Claim],
         volumes: Informer[Volume],
+        classes: Informer[StorageClass],
         settings: NodeSettings,
     ) -> None:
         super().__init__("scheduler", manager, workers=settings.workers, retry=RETRY)
@@ -70,8 +75,10 @@ class Scheduler(Controller):
         self._pods = self.watch(pods, self._pod_changed)
         self._budgets = self.watch(budgets, lambda key, old, new: None)
         self._claims = self.watch(claims, self._claim_changed)
-        self._volumes = self.watch(volumes, lambda key, old, new: None)
+        self._volumes = self.watch(volumes, self._volume_changed)
+        self._classes = self.watch(classes, self._class_changed)
         self._waiting: dict[Key, set[Key]] = {}  # claim → the Pods that wait for its volume
+        self._settling: set[Key] = set()  # Pods that have a node, and are bound once their claims have their volumes
         self._settings = settings
         self._events = manager.recorder(cluster, settings.scheduler)
         self._clock = manager.clock
@@ -88,6 +95,7 @@ class Scheduler(Controller):
     def reset(self) -> None:
         """Keep the Pods that were bound to a node but are not shown there yet."""
         decided = [each for each in self.occupancy.occupants() if self._undisclosed(each)]
+        self._settling.clear()
         self.occupancy = Occupancy()
         for each in decided:
             self.occupancy.put(each)
@@ -100,7 +108,8 @@ class Scheduler(Controller):
 
     def _undisclosed(self, decided: Occupant) -> bool:
         pod = self._pods.by_key(decided.key)
-        return pod is not None and pod.metadata.uid == decided.uid and not pod.spec.node_name
+        known = pod is not None and pod.metadata.uid == decided.uid and not pod.spec.node_name
+        return known and decided.key not in self._settling
 
     # --- following ---------------------------------------------------------------------------------
 
@@ -115,14 +124,16 @@ class Scheduler(Controller):
     def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
         if new is not None:
             self.occupancy.put_node(new)
-            self._last_node_event = self._events_seen + 1
-            self._retry()
+            self._retry_all()
         else:
             self.occupancy.remove_node(name)
+            for key in self._settling:
+                self.queue.add(key)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if new is None or new.finished or new.spec.node_name:
             self._nominated.pop(key, None)
+            self._settling.discard(key)
         if new is None or new.finished:
             self._unpark(key)
             if self.occupancy.remove(key):
@@ -139,9 +150,31 @@ class Scheduler(Controller):
             self.queue.add(key)
 
     def _claim_changed(self, key: Key, old: Claim | None, new: Claim | None) -> None:
-        if new is not None and key in self._waiting:
-            for pod in self._waiting.pop(key):
-                self.queue.add(pod)
+        if new is None or key not in self._waiting:
+            return
+        withdrawn = (
+            old is not None and SELECTED_NODE in old.metadata.annotations.keys() - new.metadata.annotations.keys()
+        )
+        for name in self._waiting.pop(key):
+            pod = self._pods.by_key(name)
+            if withdrawn and not new.bound and pod is not None and name in self._settling:
+                self._give_up(pod)  # no volume could be made there
+            self.queue.add(name)
+
+    def _volume_changed(self, name: Key, old: Volume | None, new: Volume | None) -> None:
+        if new is not None and self._parked and not new.claim and new.status.phase == "Available":
+            self._retry_all()
+
+    def _class_changed(self, name: Key, old: StorageClass | None, new: StorageClass | None) -> None:
+        for claim in list(self._waiting):
+            self._claim_changed(claim, None, self._claims.by_key(claim))
+        if self._parked:
+            self._retry_all()
+
+    def _retry_all(self) -> None:
+        """Try also the groups that no change of other Pods could help."""
+        self._last_node_event = self._events_seen + 1
+        self._retry()
 
     def _retry(self) -> None:
         """Something happened that may help: try one Pod of each group, and after a success the next."""
@@ -201,6 +234,8 @@ class Scheduler(Controller):
         if pod is None or not self._concerns(pod):
             return
         if (known := self.occupancy.get(key)) is not None and known.uid == pod.metadata.uid:
+            if key in self._settling:
+                await self._settle(pod, known.node)
             return  # already decided, and the write is under way
         if pod.spec.volumes and (problem := self._claim_problem(pod)):
             await self._explain(pod, Decision(message=problem))
@@ -208,7 +243,7 @@ class Scheduler(Controller):
         decision, preemption = self._decide(pod)
         if decision.node:
             kind = self._unpark(key)
-            await self._bind(pod, decision.node)
+            await self._place(pod, decision.node)
             if kind is not None and (rest := self._parked.get(kind)):
                 self.queue.add(next(iter(rest)))
         else:
@@ -223,7 +258,7 @@ class Scheduler(Controller):
         ahead = [each for each in self._nominated.values() if each.key != key and each.priority >= priority]
         for each in ahead:
             self.occupancy.put(each)
-        reach = self._reach(pod) if pod.spec.volumes else ()
+        reach = self._volumes_of(pod).refuses if pod.spec.volumes and pod.claims else None
         try:
             decision = schedule.choose(pod, self.occupancy, reach, seed=self._settings.seed)
             if decision.node or not decision.hopes_for_space or self._waits_for_victims(pod):
@@ -255,7 +290,7 @@ class Scheduler(Controller):
         """Why the Pod has to wait for one of its claims; it is looked at again when that claim changes."""
         for key in pod.claims:
             claim = self._claims.by_key(key)
-            if claim is not None and claim.bound:
+            if claim is not None and (claim.bound or self._delayed(claim) is not None):
                 continue
             self._waiting.setdefault(key, set()).add(pod.metadata.key)
             wrong = "pod has unbound immediate PersistentVolumeClaims"
@@ -266,16 +301,74 @@ class Scheduler(Controller):
             return f"{none}: {wrong}. preemption: {none}: {helpless}"
         return ""
 
-    def _reach(self, pod: Pod) -> Reach:
-        """Which nodes the Pod's volumes can be used on; a volume that names none can be used on all."""
+    def _delayed(self, claim: Claim) -> Waiting | None:
+        """The claim, if it gets its volume only when its first Pod has a node."""
+        found = (
+            self._classes.by_key(claim.storage_class) if claim.storage_class and not claim.spec.volume_name else None
+        )
+        return Waiting(claim, found) if found is not None and found.waits else None
+
+    def _volumes_of(self, pod: Pod) -> PodVolumes:
         claims = [claim for key in pod.claims if (claim := self._claims.by_key(key)) is not None]
-        volumes = [self._volumes.by_key(claim.spec.volume_name) for claim in claims]
-        return [node_terms(v.spec.node_affinity["required"]) for v in volumes if v is not None and v.tied]
+        bound = [volume for claim in claims if (volume := self._volumes.by_key(claim.spec.volume_name)) is not None]
+        waiting = [delayed for claim in claims if (delayed := self._delayed(claim)) is not None]
+        return PodVolumes(bound, waiting, list(self._volumes.objects()) if waiting else ())
+
+    async def _place(self, pod: Pod, node: str) -> None:
+        """Give the Pod its node, after its claims have got their volumes."""
+        meta, room = pod.metadata, self.occupancy.rooms[node].node
+        self._nominated.pop(meta.key, None)
+        plan = self._volumes_of(pod).plan(room) if pod.spec.volumes and pod.claims else ()
+        self.occupancy.put(occupant(pod, node, room))
+        if not plan:
+            await self._bind(pod, node)
+            return
+        self._settling.add(meta.key)
+        for claim, _ in plan:
+            self._waiting.setdefault(claim.metadata.key, set()).add(meta.key)
+        try:
+            for claim, volume in plan:
+                await self._reserve(claim, volume, node)
+        except (errors.NotFound, errors.Conflict):
+            self._give_up(pod)  # the claim or volume changed meanwhile: decide again
+        except BaseException:
+            self._give_up(pod)
+            raise
+
+    async def _reserve(self, claim: Claim, volume: Volume | None, node: str) -> None:
+        """Let a claim have this volume, or one that is made for Pods on this node."""
+        if volume is not None and volume.claim:
+            return  # it was reserved before
+        resource, meta = PERSISTENT_VOLUME_CLAIMS, claim.metadata
+        told, patch = {SELECTED_NODE: node}, Object()
+        if volume is not None:
+            resource, meta = PERSISTENT_VOLUMES, volume.metadata
+            told, patch = {BOUND_BY_CONTROLLER: "yes"}, {"spec": {"claimRef": reference(claim)}}
+        patch["metadata"] = {"annotations": told, "uid": meta.uid, "resourceVersion": meta.resource_version}
+        await self._cluster.patch(
+            resource, meta.name, patch, namespace=meta.namespace, field_manager="kube-scheduler", as_=Receipt
+        )
+
+    async def _settle(self, pod: Pod, node: str) -> None:
+        """Bind the Pod if its claims have their volumes; decide again if one of them cannot get its volume there."""
+        claims = {key: self._claims.by_key(key) for key in pod.claims}
+        unbound = [key for key, claim in claims.items() if claim is None or not claim.bound]
+        if node not in self.occupancy.rooms or None in claims.values():
+            self._give_up(pod)
+        elif unbound:
+            for key in unbound:
+                self._waiting.setdefault(key, set()).add(pod.metadata.key)
+        else:
+            self._settling.discard(pod.metadata.key)
+            await self._bind(pod, node)
+
+    def _give_up(self, pod: Pod) -> None:
+        self._settling.discard(pod.metadata.key)
+        self._take_back(pod)
+        self.queue.add(pod.metadata.key)
 
     async def _bind(self, pod: Pod, node: str) -> None:
         meta = pod.metadata
-        self._nominated.pop(meta.key, None)
-        self.occupancy.put(occupant(pod, node, self.occupancy.rooms[node].node))
         binding = {
             "metadata": {"name": meta.name, "uid": meta.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},

@@ -26,6 +26,7 @@ from seamark.kinds.resource import (
     PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS,
     PODS,
+    STORAGE_CLASSES,
 )
 from seamark.kinds.wellknown import NOT_READY_TAINT
 from seamark.nodes.running.hosting import Hosting
@@ -45,7 +46,7 @@ from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
-from seamark.rules.objects.storage import Claim, Volume
+from seamark.rules.objects.storage import Claim, StorageClass, Volume
 from seamark.runtime.following import Derived
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -105,6 +106,7 @@ class Simulation(Derived):
             budgets=informers.of(POD_DISRUPTION_BUDGETS, as_=Budget),
             claims=informers.of(PERSISTENT_VOLUME_CLAIMS, as_=Claim),
             volumes=informers.of(PERSISTENT_VOLUMES, as_=Volume),
+            classes=informers.of(STORAGE_CLASSES, as_=StorageClass),
             settings=settings,
         )
         silence = Silence(

@@ -89,6 +89,7 @@ class StorageClass(ObjectView, frozen=True):
     volume_binding_mode: str = "Immediate"
     mount_options: tuple[str, ...] = ()
     allow_volume_expansion: bool = False
+    allowed_topologies: tuple[dict[str, Any], ...] = ()
 
     @property
     def default(self) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from seamark.controllers.storage.matching import PROVISIONER, belongs, best, new_volume
 from seamark.rules.objects.storage import Claim, StorageClass, Volume
+from seamark.rules.volumes import PROVISIONER, belongs, best, new_volume
 
 
 def claim(**spec: Any) -> Claim:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from seamark.errors import Object
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS
 from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.selectors import from_label_selector
+from seamark.rules.objects.node import Node
 from seamark.rules.objects.storage import Claim, StorageClass, Volume
+from seamark.rules.placement import node_terms
 
 PROVISIONER = "simulated.seamark.dev"  # makes volumes that hold no data
 
@@ -17,6 +19,7 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PROVISIONER_ANNOTATION = "volume.kubernetes.io/storage-provisioner"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"  # the scheduler chose this node for the claim's first Pod
 OLD_PROVISIONER_ANNOTATION = "volume.beta.kubernetes.io/storage-provisioner"
 
 
@@ -28,10 +31,28 @@ def belongs(volume: Volume, claim: Claim) -> bool:
     return found.uid in ("", claim.metadata.uid)
 
 
-def best(claim: Claim, volumes: Iterable[Volume], *, reserved_only: bool = False) -> Volume | None:
+def usable(volume: Volume, node: Node) -> bool:
+    """Whether Pods on the node can use the volume."""
+    if not volume.tied:
+        return True
+    return any(term.matches(node) for term in node_terms(volume.spec.node_affinity["required"]))
+
+
+def waiting(pods: Sequence[str]) -> tuple[str, str]:
+    """The reason and the sentence about a claim that waits for its first Pod; ``pods`` are those without a node."""
+    if not pods:
+        return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+    names = ",".join(key.partition("/")[2] for key in pods)
+    return "WaitForPodScheduled", f"waiting for {'pod' if len(pods) == 1 else 'pods'} {names} to be scheduled"
+
+
+def best(
+    claim: Claim, volumes: Iterable[Volume], *, reserved_only: bool = False, node: Node | None = None
+) -> Volume | None:
     """The volume that a claim without one takes: the one reserved for it, else the smallest that is large enough.
 
-    ``reserved_only``: the claim waits for its first Pod, so it takes no volume that any claim may take.
+    ``reserved_only``: the claim waits for its first Pod, so it takes no volume that any claim may take.  ``node``: only
+    one that Pods on this node can use.
     """
     selector = None if claim.spec.selector is None else from_label_selector(claim.spec.selector)
     size = amount(claim.size)
@@ -44,6 +65,7 @@ def best(claim: Claim, volumes: Iterable[Volume], *, reserved_only: bool = False
             or (spec.volume_mode or "Filesystem") != (claim.spec.volume_mode or "Filesystem")
             or not set(claim.spec.access_modes) <= set(spec.access_modes)
             or _size(volume) < size
+            or (node is not None and not usable(volume, node))
         ):
             continue
         if belongs(volume, claim):
