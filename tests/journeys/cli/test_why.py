@@ -24,14 +24,17 @@ from seamark_process import Seamark
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.clock import SystemClock
-from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, NODES, PODS, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES
 from seamark.why.look import look_at_service
-from seamark.why.render import width
+from seamark.why.render import Style, width
+from seamark.why.render import report as shown
 from seamark.why.report import Report
 
 TESTS = Path(__file__).parents[2]
 CASES = [path for path in catalogue_cases.everything() if catalogue_cases.load(path).on_a_server]
 _numbers = itertools.count(500)  # a namespace of the last test may still be going
+_turns = itertools.count()
+TURNS = 20  # the controllers have long done what they will do when they took up so much other work meanwhile
 LARGE = ("endpoints-over-capacity", "endpoints-too-many")  # shown in memory; a thousand Pods take their time
 
 
@@ -104,10 +107,29 @@ class Stage:
             await self.cluster.patch(where, what["name"], what["patch"], namespace=what["namespace"])
 
     async def until(self, so: Any, key: tuple[str, str] | None = None) -> Report:
-        """Look until it is as expected."""
+        """Look until it is as expected; fail with the report if the controllers leave it as it is."""
+        told, turns = None, 0
         while not so(report := await self._look(key)):
-            await asyncio.sleep(0.1)
+            before, told = told, (report.health, report.ready, [each.code for each in report.findings])
+            turns = turns + 1 if told == before else 0
+            assert turns < TURNS, shown(report, Style(columns=200))
+            await self._turn()
         return report
+
+    async def _turn(self) -> None:
+        """Wait until the controllers have done work that was given to them after all that is on the stage."""
+        name = f"turn-{next(_turns)}"
+        ports = [{"port": 80}]
+        mirrored = {"addresses": [{"ip": "10.9.9.9"}], "ports": ports}
+        for resource, obj in (
+            (SERVICES, {"metadata": {"name": name}, "spec": {"ports": ports, "selector": {"turn": name}}}),
+            (SERVICES, {"metadata": {"name": f"{name}-mirrored"}, "spec": {"ports": ports}}),
+            (ENDPOINTS, {"metadata": {"name": f"{name}-mirrored"}, "subsets": [mirrored]}),
+        ):
+            await self.cluster.create(resource, obj, namespace="default")
+        of_both = f"kubernetes.io/service-name in ({name},{name}-mirrored)"
+        while len((await self.cluster.list(ENDPOINT_SLICES, namespace="default", labels=of_both)).items) < 2:
+            await asyncio.sleep(0.05)
 
     async def _look(self, key: tuple[str, str] | None) -> Report:
         if key in (None, self.case.key):
