@@ -49,7 +49,9 @@ class Candidate(msgspec.Struct, frozen=True):
 def patient(world: World, pod: Pod) -> Patient:
     """A Pod with what the world knows of it."""
     events = world.events_by_object.get(("Pod", *pod.key), ())
-    return Patient(pod, world.node_of(pod), world.now, tuple(events))
+    node, name = world.node_of(pod), pod.spec.node_name
+    absent = evidence.search(world, "Node", "", name=name) if node is None and name else None
+    return Patient(pod, node, world.now, tuple(events), absent)
 
 
 class Case:

@@ -135,10 +135,15 @@ class Template(View, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class Ordinals(View, frozen=True):
+    start: int = 0
+
+
 class WorkloadSpec(View, frozen=True):
     replicas: int | None = None
     paused: bool = False
     service_name: str = ""
+    ordinals: Ordinals = Ordinals()
     template: Template = Template()
 
 

@@ -82,6 +82,21 @@ def _sidecar(patient: Patient, status: ContainerStatus, container: Container) ->
 # --- not running -----------------------------------------------------------------------------------
 
 
+def _no_image(patient: Patient, status: ContainerStatus, reason: str, message: str) -> Trouble:
+    """A back-off only says that it is tried again; what failed is in an Event, and with newer kubelets in both."""
+    pod = patient.pod
+    event = patient.event("Failed", "Failed to pull image", status.name) if reason == "ImagePullBackOff" else None
+    if event is not None and "ErrImagePull" not in message:
+        message = event.message
+    return Trouble(
+        Code.IMAGE_PULL_FAILED,
+        with_message(f"container {status.name}: {reason} for image {status.image or 'unknown'}", message),
+        "Correct the image's name or tag, or give the Pod credentials for the registry (imagePullSecrets).",
+        (*evidence.of(pod, _at(pod, status)), *([evidence.told(event)] if event is not None else [])),
+        describe(pod),
+    )
+
+
 def not_running(patient: Patient) -> Trouble | None:
     pod = patient.pod
     if pod.ready:
@@ -91,15 +106,7 @@ def not_running(patient: Patient) -> Trouble | None:
         name = status.name
         seen: tuple[Evidence, ...] = evidence.of(pod, _at(pod, status))
         if waiting is not None and waiting.reason in _IMAGE:
-            return Trouble(
-                Code.IMAGE_PULL_FAILED,
-                with_message(
-                    f"container {name}: {waiting.reason} for image {status.image or 'unknown'}", waiting.message
-                ),
-                "Correct the image's name or tag, or give the Pod credentials for the registry (imagePullSecrets).",
-                seen,
-                describe(pod),
-            )
+            return _no_image(patient, status, waiting.reason, waiting.message)
         if waiting is not None and waiting.reason == "CreateContainerConfigError":
             return Trouble(
                 Code.CONTAINER_CONFIG_ERROR,

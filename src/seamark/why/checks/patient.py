@@ -27,12 +27,16 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Patient(msgspec.Struct, frozen=True):
-    """A Pod, its node (None: there is none), the time (None: not known), and the warning Events about it."""
+    """A Pod, its node (None: there is none), the time (None: not known), and the warning Events about it.
+
+    ``absent`` is the search that did not find the node that the Pod names.
+    """
 
     pod: Pod
     node: Node | None
     now: float | None
     events: tuple[Event, ...] = ()
+    absent: Search | None = None
 
     def event(self, reason: str, beginning: str = "", container: str = "", since: str | None = None) -> Event | None:
         """The newest Event of that reason, about that container and not from before ``since``."""
@@ -46,9 +50,6 @@ class Patient(msgspec.Struct, frozen=True):
             ):
                 return each
         return None
-
-    def absent_node(self, name: str) -> Search:
-        return Search("Node", "", 0, name or "-")
 
 
 def describe(pod: Pod) -> Command:

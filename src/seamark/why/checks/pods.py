@@ -158,7 +158,7 @@ def _without_node(patient: Patient) -> Trouble | None:
             f"Bring node {name} back, or delete the Pod so that it is made anew on a node that exists."
             if name
             else "Have it scheduled: a Pod without a node is not taken into EndpointSlices.",
-            (*seen, *(patient.absent_node(name),)),
+            (*seen, *filter(None, [patient.absent])),
         )
     condition = node.condition("Ready")
     if node.ready or condition is None or pod.ready:

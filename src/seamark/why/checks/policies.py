@@ -43,7 +43,7 @@ def findings(case: Case) -> Iterator[Finding]:
             f"{_named(by)} {'selects' if len(by) == 1 else 'select'} {whose} and let"
             f"{'s' if len(by) == 1 else ''} nothing in on port {door.port}/{door.protocol}: no connection gets there,"
             f" {_ENFORCED}.",
-            _open(door, by[0]),
+            _open(door, _most_open(by)),
             (
                 *_of(by, "ingress"),
                 *_pods([each.pod for each, _ in closed]),
@@ -87,16 +87,17 @@ def _kept_out(
         return
     by = _unique(policy for _, _, selecting in refused for policy in selecting)
     door = refused[0][1]
+    meant = _most_open(by)
     yield Finding(
         Code.POLICY_KEEPS_OUT,
         Severity.WARNING if len(refused) < len(doors) else Severity.ERROR,
         f"{_named(by)} {'lets' if len(by) == 1 else 'let'} only some clients in to its Pods on port"
         f" {door.port}/{door.protocol}, and {who}{_labelled(client)} is none of them, {_ENFORCED}.",
         Fix(
-            f"If that client should be let in, add a rule for it to NetworkPolicy {by[0].metadata.name}, or give it the"
+            f"If that client should be let in, add a rule for it to NetworkPolicy {meant.metadata.name}, or give it the"
             " labels that a rule asks for.",
             (),
-            (look("get", "networkpolicy", by[0].metadata.name, "-o", "yaml", namespace=by[0].metadata.namespace),),
+            (look("get", "networkpolicy", meant.metadata.name, "-o", "yaml", namespace=meant.metadata.namespace),),
             certain=False,
         ),
         (
@@ -166,6 +167,11 @@ def _labels(case: Case, pod: Pod | None) -> dict[str, str] | None:
 
 def _unique(policies: Iterable[NetworkPolicy]) -> list[NetworkPolicy]:
     return list({each.metadata.name: each for each in policies}.values())
+
+
+def _most_open(policies: Sequence[NetworkPolicy]) -> NetworkPolicy:
+    """The one to add a rule to: one with rules, rather than one that denies everything by default."""
+    return next((each for each in policies if each.spec.ingress), policies[0])
 
 
 def _named(policies: Sequence[NetworkPolicy]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from seamark.kinds.wellknown import POD_NAME_LABEL
 from seamark.why import evidence
 from seamark.why.case import Case, listed, pairs, patient, plural, visible
 from seamark.why.checks.near import FAR, DifferenceKind, NearMiss
@@ -36,6 +37,7 @@ def _reasons(case: Case) -> Iterator[Finding]:
     for shape in shapes:
         if shape.workload is not None and not shape.pods and selector.items() <= shape.labels.items():
             yield _without_pods(case, shape.workload)
+    yield from _replica(case)
     misses = case.near_misses
     yield from (_near(case, misses) for _ in misses[:1] if misses[0].cost < FAR)
     for shape in shapes:
@@ -147,6 +149,57 @@ def _on_workload_only(case: Case, shape: Shape) -> Finding:
         ),
         weight=max(1, len(shape.pods)),
     )
+
+
+# --- one replica -----------------------------------------------------------------------------------
+
+
+def _replica(case: Case) -> Iterator[Finding]:
+    """A selector for one Pod of a StatefulSet, by the label with the Pod's name, and the Pod does not exist."""
+    name = (case.service.spec.selector or {}).get(POD_NAME_LABEL, "")
+    owner, _, ordinal = name.rpartition("-")
+    found: AnyWorkload | None = case.world.find("StatefulSet", case.namespace, owner)
+    if found is None or not ordinal.isdigit() or (case.namespace, name) in case.world.pods:
+        return
+    wanted, first = found.wanted or 0, found.spec.ordinals.start
+    replicas = [f"{owner}-{number}" for number in range(first, first + wanted)]
+    seen: tuple[evidence.Evidence, ...] = (
+        *case.seen("spec.selector"),
+        case.pods_found(),
+        *(evidence.search(case.world, "Pod", case.namespace, name=each) for each in (name, *replicas[:4])),
+        *evidence.of(found, "spec.replicas", "spec.ordinals"),
+    )
+    cause = f"It selects Pod {name} alone, which does not exist: {found} "
+    if name in replicas:
+        earlier = (case.world.pods.get((case.namespace, each)) for each in replicas[: replicas.index(name)])
+        waits = next((pod for pod in earlier if pod is not None and not pod.ready), None)
+        told = f"; Pod {waits.metadata.name}, which comes before it, is not ready" if waits is not None else ""
+        yield Finding(
+            Code.WORKLOAD_WITHOUT_PODS,
+            Severity.ERROR,
+            f"{cause}should have made it, as it has {plural(wanted, 'replica')}{told}.",
+            Fix(
+                f"Repair Pod {waits.metadata.name}: a StatefulSet makes its Pods one after the other, unless"
+                " podManagementPolicy is Parallel."
+                if waits is not None
+                else "Check that the controllers for StatefulSets run, and its events.",
+                (),
+                (look("describe", "statefulset", owner, namespace=case.namespace),),
+            ),
+            (*seen, *evidence.each(filter(None, [waits]), "status.conditions[Ready].status")),
+        )
+        return
+    has = f"has {plural(wanted, 'replica')} ({listed(replicas)})" if wanted else "is scaled to zero replicas"
+    enough = int(ordinal) - first + 1
+    fix = Fix(f"Select a Pod that {found} makes.", certain=False)
+    if enough > 0:
+        fix = Fix(
+            f"If that replica should exist, scale {found} to {plural(enough, 'replica')}; if not, select another Pod:",
+            (scale("StatefulSet", (case.namespace, owner), enough),),
+            certain=False,
+        )
+    code = Code.SELECTOR_MATCHES_NOTHING if wanted else Code.WORKLOAD_SCALED_TO_ZERO
+    yield Finding(code, Severity.ERROR, f"{cause}{has}.", fix, seen)
 
 
 # --- close by --------------------------------------------------------------------------------------
