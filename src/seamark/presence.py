@@ -68,6 +68,7 @@ class Presence(msgspec.Struct, frozen=True):
     cluster_domain: str = ""
     store: str = ""
     nodes: int = 0
+    pods: str = "simulated"  # or processes
     node_ports: tuple[str, ...] = ()  # the addresses on which they answer
     not_served: tuple[str, ...] = ()  # Services' places that cannot be had, and why
     log: str = ""

@@ -32,6 +32,7 @@ from collections.abc import Callable, Sequence
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "run it": {
         "up": ("seamark.cli.running.up", "everything in one process: API server, controllers, DNS, simulated nodes"),
+        "run": ("seamark.cli.running.run", "a program of this machine as a Deployment and a Service"),
         "status": ("seamark.cli.running.status", "whether it runs, since when, where, and what it holds"),
         "logs": ("seamark.cli.running.logs", "what it said in the background"),
         "down": ("seamark.cli.running.down", "stop it"),

@@ -345,6 +345,7 @@ class Daemon:
             cluster_domain=self.config.cluster_domain,
             store=self.config.store_url,
             nodes=self.config.nodes.count if "nodes" in self.components else 0,
+            pods=self.config.pods.mode,
             node_ports=self.proxy.node_ports_at if self.proxy is not None else (),
             not_served=tuple(str(each) for each in self.proxy.problems.values()) if self.proxy is not None else (),
             log=self.config.log.file,

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from seamark.kinds.wellknown import THIS_MACHINE
+
 HOST = "host"
 
 
@@ -65,6 +67,8 @@ def _split(text: str) -> tuple[str, str]:
 
 def place_of(image: str, rules: Iterable[Rule]) -> str:
     """Where the image is; raises ``NoImage``.  The first pattern that matches decides."""
+    if image == THIS_MACHINE:
+        return HOST
     for rule in rules:
         if any(fnmatchcase(name, rule.pattern) for name in names(image)):
             return rule.place
