@@ -15,9 +15,9 @@ help: ## this list
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Seamark needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "installing Seamark into $(VENV), once …"
+	@echo "installing Seamark into $(VENV), once: a virtual environment, then about 30 packages from PyPI (a minute or less)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/pip install --disable-pip-version-check -e .
 	@touch $@
 
 $(STAMP): $(INSTALLED)
@@ -63,7 +63,19 @@ fuzz: $(STAMP) ## throw bytes at the DNS wire format for a minute (coverage-guid
 	$(BIN)/pip install --quiet --disable-pip-version-check atheris
 	$(BIN)/python tests/fuzz/fuzz_dns.py -max_total_time=60 $(ARGS)
 
-clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+release: $(STAMP) ## build the packages, check them, and try the wheel in an empty environment
+	$(BIN)/pip install --quiet --disable-pip-version-check 'build>=1.2,<2' 'twine>=6.1,<8'
+	rm -rf dist $(VENV)/release
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/pip install --quiet --disable-pip-version-check dist/seamark-*.whl
+	$(VENV)/release/bin/seamark --version
+	$(VENV)/release/bin/kubectl-why --help > /dev/null
+	$(VENV)/release/bin/seamark demo --ephemeral
+	@ls -l dist
 
-.PHONY: help up test check format shapes bench soak fuzz clean
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+
+.PHONY: help up test check format shapes bench soak fuzz release clean

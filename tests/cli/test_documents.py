@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +85,15 @@ def test_every_page_is_reached_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     for page in (ROOT / "docs").glob("*.md"):
         assert f"docs/{page.name}" in readme, page.name
+
+
+def test_links_and_pictures_of_the_readme_work_on_pypi() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    text = (ROOT / "README.md").read_text()
+    for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    assert not re.findall(r"\]\((?!https?://|#)[^)]*\)", text)
+    home = project["project"]["urls"]["Homepage"]
+    assert f"]({home}/blob/main/docs/why.md)" in text
+    assert re.search(r"!\[[^]]+\]\(https://raw\.\S+/docs/picture\.svg\)", text)
+    assert all(address.startswith(home) for address in project["project"]["urls"].values())

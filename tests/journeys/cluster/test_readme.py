@@ -65,6 +65,9 @@ def test_the_tour(start: Callable[..., Seamark], tmp_path: Path) -> None:
     assert "selector" in cause
     stuck = next(output for command, output in by_command.items() if "get endpoints web -o yaml" in command)
     assert "notReadyAddresses" in stuck
+    both = next(output for command, output in by_command.items() if "why svc/web ||" in command)
+    assert "Pod stuck" in both, "it does not run on the node that is stopped"
+    assert "node-2" in both
     fetched = next(output for command, output in by_command.items() if command.startswith("curl"))
     assert "backend.yaml" in fetched
 
