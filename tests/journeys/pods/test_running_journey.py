@@ -1,0 +1,250 @@
+"""Pods that run, as a person meets them: manifests, kubectl, curl from the host, a rollout under load, kill -9."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from commands import Kubectl
+from waiting import until
+
+from seamark.nodes.running.machine.machine import Machine, NoMachine
+
+pytestmark = pytest.mark.xdist_group("running pods")  # one test counts the processes of all
+
+SERVER = """
+import http.server, os, signal, sys, threading
+name, version = os.environ["HOSTNAME"], os.environ.get("VERSION", "1")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        healthy = not os.path.exists("/tmp/sick")
+        if self.path == "/break":
+            open("/tmp/sick", "w").close()
+        body = f"{name} {version}\\n".encode()
+        self.send_response(200 if healthy or self.path != "/health" else 503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *arguments): pass
+server = http.server.ThreadingHTTPServer(("", 8080), Handler)
+def leave(*_):
+    threading.Thread(target=server.shutdown).start()
+signal.signal(signal.SIGTERM, leave)
+server.serve_forever()
+server.server_close()
+"""
+
+MANIFEST = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: program}
+data:
+  server.py: |
+%(server)s
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: main
+        image: python:3
+        command: ["%(python)s", /program/server.py]
+        env: [{name: VERSION, value: "%(version)s"}]
+        ports: [{containerPort: 8080, name: http}]
+        readinessProbe: {httpGet: {path: /health, port: http}, periodSeconds: 1, failureThreshold: 1}
+        lifecycle: {preStop: {sleep: {seconds: 1}}}
+        volumeMounts: [{name: program, mountPath: /program}]
+      volumes: [{name: program, configMap: {name: program}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: NodePort
+  selector: {app: web}
+  ports: [{port: 80, targetPort: http}]
+"""
+
+PEERS = """
+apiVersion: v1
+kind: Service
+metadata: {name: peers}
+spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: peer}, ports: [{port: 8080, name: main}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: peer}
+spec:
+  serviceName: peers
+  replicas: 3
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: peer}}
+  template:
+    metadata: {labels: {app: peer}}
+    spec:
+      containers:
+      - name: main
+        image: python:3
+        command: ["%(python)s", /program/server.py]
+        readinessProbe: {httpGet: {path: /health, port: 8080}, periodSeconds: 1}
+        volumeMounts: [{name: program, mountPath: /program}]
+      volumes: [{name: program, configMap: {name: program}}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: meet}
+spec:
+  backoffLimit: 100
+  template:
+    spec:
+      restartPolicy: OnFailure
+      containers:
+      - name: main
+        image: python:3
+        command: ["%(python)s", -c]
+        args:
+        - |
+          import urllib.request
+          for number in range(3):
+              name = f"peer-{number}"
+              answer = urllib.request.urlopen(f"http://{name}.peers:8080", timeout=5).read().decode()
+              assert answer.split()[0] == name, answer
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine() -> None:
+    import asyncio
+
+    async def look() -> None:
+        await (await Machine.start()).close()
+
+    try:
+        asyncio.run(look())
+    except NoMachine as error:
+        pytest.skip(str(error))
+
+
+def manifest(version: str) -> str:
+    indented = "".join(f"    {line}\n" for line in SERVER.splitlines())
+    return MANIFEST % {"server": indented, "version": version, "python": sys.executable}
+
+
+@pytest.fixture
+def up(start):
+    options = ("--ephemeral", "--dns-port", "0", "--nodes", "2", "--pods", "processes", "--image", "python*=host")
+    return start(*options, verb="up")
+
+
+@pytest.fixture
+def kubectl(up, tmp_path: Path) -> Kubectl:
+    return Kubectl(up.kubeconfig, tmp_path)
+
+
+def ask(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def asked(url: str) -> str:
+    """Like ``ask``, for who waits until there is an answer."""
+    try:
+        return ask(url)
+    except OSError:
+        return ""
+
+
+def address(kubectl: Kubectl, service: str) -> str:
+    port = kubectl("get", "service", service, "-o", "jsonpath={.spec.ports[0].nodePort}")
+    return f"http://127.0.0.1:{port}"
+
+
+class Load:
+    """Requests one after the other, until it is stopped."""
+
+    def __init__(self, url: str) -> None:
+        self.answers: list[str] = []
+        self.failures: list[str] = []
+        self._url, self._over = url, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self.answers.append(ask(self._url).strip())
+            except (OSError, urllib.error.URLError) as error:
+                self.failures.append(str(error))
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", stdin=manifest("1"))
+    kubectl("rollout", "status", "deployment/web")
+    url = address(kubectl, "web")
+    until(lambda: asked(url))
+    seen = {ask(url).split()[0] for _ in range(12)}
+    assert seen == set(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.name}").split())
+
+    sick = ask(f"{url}/break").split()[0]  # its readiness probe fails from now on
+    kubectl.wait("--for=condition=Ready=false", f"pod/{sick}")
+    until(lambda: sick not in {ask(url).split()[0] for _ in range(12)})
+    ready = "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].targetRef.name}"
+    assert sick not in kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", ready).split()
+    assert "Readiness probe failed" in until(lambda: kubectl("events", "--for", f"pod/{sick}"))
+    kubectl("delete", "pod", sick)
+    kubectl("rollout", "status", "deployment/web")
+
+    load = Load(url)
+    kubectl("apply", "-f", "-", stdin=manifest("2"))
+    kubectl("rollout", "status", "deployment/web")
+    until(lambda: load.answers and load.answers[-1].endswith(" 2"))
+    load.stop()
+    assert load.failures == []
+    assert load.answers[0].endswith(" 1")
+
+
+def test_peers_find_each_other_by_name(up, kubectl: Kubectl) -> None:
+    """A StatefulSet with stable names, and a Job that asks each of them."""
+    program = manifest("1").split("---")[0]
+    kubectl("apply", "-f", "-", stdin=program + "---\n" + PEERS % {"python": sys.executable})
+    kubectl.wait("--for=condition=Complete", "job/meet")
+
+
+def test_nothing_is_left_after_a_kill(up, kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", stdin=manifest("1"))
+    kubectl("rollout", "status", "deployment/web")
+    assert len(running()) == 3
+    up.kill()
+    until(lambda: not running())
+
+
+def running() -> list[str]:
+    """The servers of this test's Pods: processes that run the program from the volume and are ours."""
+    found = subprocess.run(
+        ["pgrep", "-f", "/program/server.py", "-u", str(os.getuid())], capture_output=True, text=True
+    )
+    return [each for each in found.stdout.split() if not _ending(each)]
+
+
+def _ending(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
