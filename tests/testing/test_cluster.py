@@ -8,6 +8,7 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -200,6 +201,19 @@ def test_limited_users(seamark: Cluster) -> None:
 def test_limited_users_need_roles(seamark: Cluster) -> None:
     with pytest.raises(ValueError, match='profile="full"'):
         seamark.user("ann")
+
+
+def test_a_certificate_for_servers_of_the_test(seamark: Cluster) -> None:
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(*seamark.certificate)
+    theirs = ssl.create_default_context(cafile=seamark.ca)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = theirs.wrap_bio(back, there, server_hostname="127.0.0.1")
+    server = ours.wrap_bio(there, back, server_side=True)
+    for side in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert ("IP Address", "127.0.0.1") in client.getpeercert()["subjectAltName"]
 
 
 def test_names_of_the_package() -> None:

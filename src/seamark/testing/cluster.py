@@ -157,6 +157,11 @@ class Cluster:
         return self._folder / "pki" / "ca.crt"
 
     @property
+    def certificate(self) -> tuple[Path, Path]:
+        """A certificate of ``ca`` for localhost and 127.0.0.1, and its key: for webhooks that a test serves."""
+        return self._folder / "pki" / "server.crt", self._folder / "pki" / "server.key"
+
+    @property
     def token(self) -> str:
         return (self._folder / "pki" / TOKEN).read_text().strip()
 

@@ -12,7 +12,7 @@ from called_servers import Trusted, endpoint_slice, service
 from hooked import ON_SECRETS, SECRETS, Hooks, configuration, labelled, patch, secret
 from served import Served, served
 
-from free_ports import reachable_address
+from free_ports import free_port, reachable_address
 from seamark.api.admission import PLUGINS
 from seamark.kinds.resource import SECRETS as RESOURCE
 
@@ -113,6 +113,17 @@ async def test_a_failure_obeys_the_failure_policy(api: Served, hooks: Hooks, ans
     text = api.metrics.text()
     assert 'apiserver_admission_webhook_fail_open_count{name="x.example.com",type="validating"} 1' in text
     assert 'error_type="calling_webhook_error"' in text
+
+
+async def test_a_webhook_that_is_gone_obeys_the_failure_policy(api: Served, hooks: Hooks) -> None:
+    nowhere = {"url": f"https://127.0.0.1:{free_port()}/x"}
+    path, config = configuration(hooks.hook("x", clientConfig=nowhere))
+    made = await api.post(path, config)
+    refused = await api.ask("POST", SECRETS, secret())
+    assert (refused.status, "connection refused" in refused.json["message"]) == (500, True)
+    made["webhooks"][0]["failurePolicy"] = "Ignore"
+    await api.put(f"{path}/own", made)
+    await api.post(SECRETS, secret())
 
 
 async def test_a_webhook_that_is_too_slow_is_given_up(api: Served, hooks: Hooks) -> None:

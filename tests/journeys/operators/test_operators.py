@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,6 +116,120 @@ def test_kopf(seamark: Cluster) -> None:
         seamark.until(gone(seamark, "shops", "one"))
         assert "closed one" in seen
         seamark.until(gone(seamark, "configmaps", "one-stock"))  # collected, because its owner is gone
+
+
+def test_daemons_and_updates_of_kopf(seamark: Cluster) -> None:
+    kopf = pytest.importorskip("kopf")
+    registry = kopf.OperatorRegistry()
+    seen: list[Any] = []
+
+    @kopf.on.login(registry=registry)
+    def login(**arguments: Any) -> Any:
+        return kopf.login_with_kubeconfig(**arguments)
+
+    @kopf.daemon("shops", registry=registry, cancellation_timeout=1)
+    async def attend(stopped: Any, name: str, **_: Any) -> None:
+        seen.append(f"attending {name}")
+        await stopped.wait()
+        seen.append(f"left {name}")
+
+    @kopf.on.update("shops", registry=registry)
+    def update(diff: Any, patch: Any, **_: Any) -> None:
+        patch.status["changed"] = [list(each.field) for each in diff]
+
+    @kopf.on.event("shops", registry=registry)
+    def event(type: str | None, **_: Any) -> None:
+        seen.append(type)
+
+    with kopf_operator(registry):
+        seamark.apply(shop(3))
+        seamark.until(lambda: "attending one" in seen)
+        # kopf tells updates from the state that it has kept in an annotation.
+        seamark.until(lambda: "kopf.zalando.org/last-handled-configuration" in annotations(seamark))
+        seamark.apply(shop(5))
+        assert seamark.until(lambda: seamark.get("shops", "one")["status"]["changed"]) == [["spec", "size"]]
+        run(seamark, lambda shops: shops.delete_namespaced_custom_object(*WHERE, "one"))
+        seamark.until(gone(seamark, "shops", "one"))
+        seamark.until(lambda: "DELETED" in seen)
+        assert "left one" in seen
+
+
+def annotations(seamark: Cluster) -> dict[str, str]:
+    found: dict[str, str] = seamark.get("shops", "one")["metadata"]["annotations"]
+    return found
+
+
+OPERATOR = """
+import kopf
+
+@kopf.on.login()
+def login(**arguments):
+    return kopf.login_with_kubeconfig(**arguments)
+
+@kopf.on.create("shops")
+def create(spec, patch, **_):
+    patch.status["phase"] = f"open {spec['size']}"
+"""
+
+
+def test_the_runner_of_kopf(seamark: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("kopf")
+    from kopf.testing import KopfRunner
+
+    (tmp_path / "operator.py").write_text(OPERATOR)
+    with KopfRunner(["run", "-A", "--standalone", str(tmp_path / "operator.py")]) as runner:
+        seamark.apply(shop(3))
+        assert seamark.until(lambda: seamark.get("shops", "one")["status"]["phase"]) == "open 3"
+    assert (runner.exit_code, runner.exception) == (0, None)
+
+
+def test_admission_handlers_of_kopf(seamark: Cluster) -> None:
+    kopf = pytest.importorskip("kopf")
+    kubernetes = pytest.importorskip("kubernetes")
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=registry)
+    def login(**arguments: Any) -> Any:
+        return kopf.login_with_kubeconfig(**arguments)
+
+    @kopf.on.startup(registry=registry)
+    def settle(settings: Any, **_: Any) -> None:
+        certificate, key = seamark.certificate
+        settings.admission.server = kopf.WebhookServer(
+            addr="127.0.0.1", certfile=certificate, pkeyfile=key, cafile=seamark.ca
+        )
+        settings.admission.managed = "shops.example.com"
+
+    @kopf.on.validate("shops", operations=["CREATE", "UPDATE"], registry=registry)
+    def small(spec: Any, warnings: list[str], **_: Any) -> None:
+        if spec["size"] > 10:
+            raise kopf.AdmissionError("too large for this street", code=422)
+        if spec["size"] > 5:
+            warnings.append("this is a large shop")
+
+    @kopf.on.mutate("shops", operations=["CREATE"], registry=registry)
+    def name_street(patch: Any, userinfo: Any, **_: Any) -> None:
+        patch.spec["street"] = f"of {userinfo['username']}"
+
+    with kopf_operator(registry):
+        for kind in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+            seamark.until(lambda kind=kind: seamark.get(kind, "shops.example.com")["webhooks"])  # type: ignore[misc]
+        made = run(seamark, lambda shops: shops.create_namespaced_custom_object(*WHERE, shop(3)))
+        assert made["spec"] == {"size": 3, "street": "of seamark-admin"}
+        with pytest.raises(kubernetes.client.ApiException) as refused:
+            run(seamark, lambda shops: shops.patch_namespaced_custom_object(*WHERE, "one", {"spec": {"size": 11}}))
+        assert refused.value.status == 422
+        assert "denied the request: too large for this street" in refused.value.body
+
+
+WHERE = ("example.com", "v1", "default", "shops")
+
+
+def run(seamark: Cluster, work: Callable[[Any], Any]) -> Any:
+    """What the official client's API of custom objects makes of this."""
+    kubernetes = pytest.importorskip("kubernetes")
+    with kubernetes.config.new_client_from_config(str(seamark.kubeconfig)) as client:
+        return work(kubernetes.client.CustomObjectsApi(client))
 
 
 def test_lightkube(seamark: Cluster) -> None:
