@@ -20,7 +20,7 @@ from seamark.access.backoff import Random
 from seamark.access.cluster import Change, Listing, PatchType, Propagation, Unreadable
 from seamark.access.kubeconfig import Connection
 from seamark.access.ratelimit import RateLimit
-from seamark.access.transport import Request, Transport
+from seamark.access.transport import Request, Sender, Transport
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
@@ -74,36 +74,14 @@ _versioned = msgspec.json.Decoder(_Versioned)
 _raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])
 
 
-class RemoteCluster:
-    """A cluster behind an API server.  Use it as an async context manager, or call ``close``."""
+class HttpCluster:
+    """A cluster whose API server is asked through a ``Sender``; ``server`` names it in sentences."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        agent: str = "seamark",
-        limit: RateLimit | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        random: Random = _random.random,
-    ) -> None:
-        self.connection = connection
-        self._transport = Transport(connection, agent=agent, limit=limit, clock=clock, random=random)
+    def __init__(self, sender: Sender, server: str, random: Random = _random.random) -> None:
+        self._sender = sender
+        self._server = server
         self._random = random
         self._decoders: dict[type[Any], _Decoders[Any]] = {}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        await self._transport.close()
-
-    @property
-    def transport(self) -> Transport:
-        """For what is not one of the verbs: discovery, and tunnels to Pods."""
-        return self._transport
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -111,7 +89,7 @@ class RemoteCluster:
         self, resource: Resource, name: str, *, namespace: str = "", subresource: str = "", as_: type[Any] = dict
     ) -> Any:
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        body = await self._transport.send(Request("GET", path))
+        body = await self._sender.send(Request("GET", path))
         decoders = self._of(as_)
         with self._understanding(path, decoders.name):
             return decoders.one.decode(body)
@@ -144,7 +122,7 @@ class RemoteCluster:
         self, path: str, query: tuple[tuple[str, str], ...], as_: type[T]
     ) -> tuple[_Page[T], builtins.list[Unreadable]]:
         """One page, and the objects of it that the type cannot hold."""
-        body = await self._transport.send(Request("GET", path, query))
+        body = await self._sender.send(Request("GET", path, query))
         decoders = self._of(as_)
         with self._understanding(path, f"a list of {decoders.name}"):
             try:
@@ -172,7 +150,7 @@ class RemoteCluster:
             ("timeoutSeconds", str(seconds)),
         )
         decoders = self._of(as_)
-        stream = self._transport.stream(Request("GET", path, query), lifetime=seconds + _GRACE)
+        stream = self._sender.stream(Request("GET", path, query), lifetime=seconds + _GRACE)
         try:
             async for lines in stream:
                 if not lines:
@@ -251,7 +229,7 @@ class RemoteCluster:
         if propagation is not None:
             options["propagationPolicy"] = propagation
         path = resource.path(namespace=namespace, name=name)
-        await self._transport.send(Request("DELETE", path, body=msgspec.json.encode(options)))
+        await self._sender.send(Request("DELETE", path, body=msgspec.json.encode(options)))
 
     async def delete_all(
         self,
@@ -263,7 +241,7 @@ class RemoteCluster:
     ) -> None:
         body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})})
         path = resource.path(namespace=namespace)
-        await self._transport.send(Request("DELETE", path, _selection(labels, ""), body=body))
+        await self._sender.send(Request("DELETE", path, _selection(labels, ""), body=body))
 
     async def _write(
         self,
@@ -276,7 +254,7 @@ class RemoteCluster:
         content_type: str = "application/json",
     ) -> T:
         body = msgspec.json.encode(content)
-        answer = await self._transport.send(Request(method, path, query, body, content_type))
+        answer = await self._sender.send(Request(method, path, query, body, content_type))
         decoders = self._of(as_)
         with self._understanding(path, decoders.name):
             return decoders.one.decode(answer)
@@ -297,7 +275,38 @@ class RemoteCluster:
             raise self._nonsense(path, what, error) from error
 
     def _nonsense(self, path: str, what: str, error: Exception) -> errors.InternalError:
-        return errors.InternalError(f"{self.connection.server} answered {path} with what is not {what}: {error}")
+        return errors.InternalError(f"{self._server} answered {path} with what is not {what}: {error}")
+
+
+class RemoteCluster(HttpCluster):
+    """A cluster behind an API server.  Use it as an async context manager, or call ``close``."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        agent: str = "seamark",
+        limit: RateLimit | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        random: Random = _random.random,
+    ) -> None:
+        self.connection = connection
+        self._transport = Transport(connection, agent=agent, limit=limit, clock=clock, random=random)
+        super().__init__(self._transport, connection.server, random)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    @property
+    def transport(self) -> Transport:
+        """For what is not one of the verbs: discovery, and tunnels to Pods."""
+        return self._transport
 
 
 def _selection(labels: str, fields: str) -> tuple[tuple[str, str], ...]:

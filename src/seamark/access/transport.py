@@ -19,7 +19,7 @@ import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -59,6 +59,18 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def reads(self) -> bool:
         return self.method == "GET"
+
+
+class Sender(Protocol):
+    """What sends requests to one server, such as a :class:`Transport`."""
+
+    async def send(self, request: Request) -> bytes:
+        """Send a request and return the body of the answer; raises an ``ApiError`` if it is not a success."""
+        ...
+
+    def stream(self, request: Request, *, lifetime: float) -> AsyncIterator[list[bytes]]:
+        """The lines of a long answer, in lists of lines that arrived together, of which the first is empty."""
+        ...
 
 
 class Transport:
@@ -115,7 +127,7 @@ class Transport:
             _keep_alive(response)
             yield []
             with self._foreign_errors(request):
-                async for lines in _lines(response):
+                async for lines in lines_of(response):
                     yield lines
 
     async def websocket(self, request: Request, protocol: str) -> aiohttp.ClientWebSocketResponse:
@@ -146,8 +158,8 @@ class Transport:
         """Why a WebSocket was refused: the library drops the answer's body, so the same is asked without upgrading."""
         status, body = await self.ask(request)
         if status == code:
-            return errors.from_status(_status_of(status, body))
-        return errors.from_status(_status_of(code, b""))
+            return errors.from_status(status_of(status, body))
+        return errors.from_status(status_of(code, b""))
 
     # --- one answer --------------------------------------------------------------------------------
 
@@ -225,7 +237,7 @@ class Transport:
         """The error for an answer that is not a success."""
         with self._foreign_errors(request):
             body = await response.read()
-        failure = errors.from_status(_status_of(response.status, body))
+        failure = errors.from_status(status_of(response.status, body))
         header = response.headers.get("Retry-After", "")
         if failure.retry_after is None and header.isdigit():
             failure.retry_after = int(header)
@@ -337,7 +349,7 @@ def _retry_after(request: Request, failure: errors.ApiError) -> float | None:
     return min(float(failure.retry_after), LONGEST_WAIT) if refused and failure.retry_after is not None else None
 
 
-def _status_of(code: int, body: bytes) -> dict[str, Any]:
+def status_of(code: int, body: bytes) -> dict[str, Any]:
     """The ``Status`` in an answer; one is made up if the answer has none, for example because a proxy wrote it."""
     try:
         answer = msgspec.json.decode(body)
@@ -375,7 +387,7 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+async def lines_of(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
     """The non-empty lines of an answer, in lists of lines that arrived together; a line may be megabytes long."""
     begun: list[bytes] = []
     async for chunk in response.content.iter_any():

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Change, Listing, PatchType, Propagation, Receipt, Unreadable
+from seamark.access.cluster import Change, Cluster, Listing, PatchType, Propagation, Receipt, Unreadable
 from seamark.api import intake
 from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOptions, check_verb, target
@@ -35,12 +35,22 @@ Decoder = Callable[[Entry], Any]
 class LocalCluster:
     """Reads and writes the cluster this process serves, with the rights of one user."""
 
-    def __init__(self, operations: Operations, *, user: User, manager: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        operations: Operations,
+        *,
+        user: User,
+        manager: str,
+        clock: Clock,
+        elsewhere: Callable[[Resource], Cluster | None] = lambda resource: None,
+    ) -> None:
+        """``elsewhere`` has the kinds that aggregated servers serve."""
         self._operations = operations
         self._kinds = operations.kinds
         self._user = user
         self._manager = manager
         self._clock = clock
+        self._elsewhere = elsewhere
 
     def _target(self, verb: str, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> Target:
         """What a call is about; raises unless it exists, has this verb and the user may."""
@@ -59,6 +69,8 @@ class LocalCluster:
     async def get(
         self, resource: Resource, name: str, *, namespace: str = "", subresource: str = "", as_: Any = dict
     ) -> Any:
+        if (other := self._elsewhere(resource)) is not None:
+            return await other.get(resource, name, namespace=namespace, subresource=subresource, as_=as_)
         try:
             where = self._target("get", resource, namespace, name, subresource)
             found = self._operations.get(where)
@@ -69,6 +81,8 @@ class LocalCluster:
     async def list(
         self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: Any = dict
     ) -> Listing[Any]:
+        if (other := self._elsewhere(resource)) is not None:
+            return await other.list(resource, namespace=namespace, labels=labels, fields=fields, as_=as_)
         try:
             where = self._target("list", resource, namespace)
             found = self._operations.list(where, ListOptions(labels=labels, fields=fields))
@@ -87,6 +101,12 @@ class LocalCluster:
         fields: str = "",
         as_: Any = dict,
     ) -> AsyncIterator[Change[Any]]:
+        if (other := self._elsewhere(resource)) is not None:
+            async for told in other.watch(
+                resource, since=since, namespace=namespace, labels=labels, fields=fields, as_=as_
+            ):
+                yield told
+            return
         where = self._target("watch", resource, namespace)
         options = ListOptions(labels=labels, fields=fields, version=since, watch=True)
         subscription = Subscription(self._operations.watch(where, options))
@@ -115,6 +135,10 @@ class LocalCluster:
         subresource: str = "",
         as_: Any = dict,
     ) -> Any:
+        if (other := self._elsewhere(resource)) is not None:
+            return await other.create(
+                resource, object, namespace=namespace, name=name, subresource=subresource, as_=as_
+            )
         try:
             document, meta = _document(object)
             where = self._target("create", resource, namespace or meta.get("namespace", ""), name, subresource)
@@ -126,6 +150,8 @@ class LocalCluster:
     async def update(
         self, resource: Resource, object: Any, *, namespace: str = "", subresource: str = "", as_: Any = dict
     ) -> Any:
+        if (other := self._elsewhere(resource)) is not None:
+            return await other.update(resource, object, namespace=namespace, subresource=subresource, as_=as_)
         try:
             document, meta = _document(object)
             name = meta.get("name", "")
@@ -150,6 +176,18 @@ class LocalCluster:
         force: bool = False,
         as_: Any = dict,
     ) -> Any:
+        if (other := self._elsewhere(resource)) is not None:
+            return await other.patch(
+                resource,
+                name,
+                patch,
+                namespace=namespace,
+                type=type,
+                subresource=subresource,
+                field_manager=field_manager or self._manager,
+                force=force,
+                as_=as_,
+            )
         try:
             where = self._target("patch", resource, namespace, name, subresource)
             if field_manager or force or type == "apply":
@@ -178,6 +216,17 @@ class LocalCluster:
         grace_seconds: int | None = None,
         propagation: Propagation | None = None,
     ) -> None:
+        if (other := self._elsewhere(resource)) is not None:
+            await other.delete(
+                resource,
+                name,
+                namespace=namespace,
+                uid=uid,
+                version=version,
+                grace_seconds=grace_seconds,
+                propagation=propagation,
+            )
+            return
         try:
             where = self._target("delete", resource, namespace, name)
             options = DeleteOptions(
@@ -191,6 +240,9 @@ class LocalCluster:
     async def delete_all(
         self, resource: Resource, *, namespace: str, labels: str = "", options: Mapping[str, Any] | None = None
     ) -> None:
+        if (other := self._elsewhere(resource)) is not None:
+            await other.delete_all(resource, namespace=namespace, labels=labels, options=options)
+            return
         try:
             where = self._target("deletecollection", resource, namespace)
             deleting = intake.deleting(msgspec.json.decode(msgspec.json.encode(options or {})))

@@ -13,6 +13,7 @@ from itertools import chain
 
 from seamark.access.events import EventRecorder
 from seamark.api.admission import PLAIN, Admission, Others, before_quotas
+from seamark.api.aggregation.clusters import Elsewhere
 from seamark.api.aggregation.following import Aggregation
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.aggregation.reaching import Servers
@@ -101,6 +102,7 @@ class ApiServer:
         self._levels = Levels(self.cache)
         self._rbac = RbacAuthorizer(self.cache) if rbac else None
         authorizer = authorizer or self._rbac or GroupAuthorizer()
+        self._authorizer = authorizer
         if self._rbac is not None:
             plugins = (*plugins, NoEscalation(self._rbac))
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
@@ -225,7 +227,10 @@ class ApiServer:
         """
         if user is None:
             user = component(name) if self._rbac is None else user_of(name)
-        return LocalCluster(self.operations, user=user, manager=field_manager(name), clock=self._clock)
+        elsewhere = Elsewhere(self.aggregation, self._authorizer, user)
+        return LocalCluster(
+            self.operations, user=user, manager=field_manager(name), clock=self._clock, elsewhere=elsewhere
+        )
 
     def port_repair(self, recorder: EventRecorder) -> PortRepair:
         """Repairs the reservations of node ports; if servers share a store, one of them is enough to run it."""

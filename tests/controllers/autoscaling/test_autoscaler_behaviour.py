@@ -4,8 +4,10 @@ import contextlib
 
 import pytest
 from own_cluster import own_cluster
+from tests.api.aggregation.keeping_server import KeepingServer
 
 from seamark.access.informers import Informers
+from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.controllers.autoscaling.autoscaler import POD_METRICS
 from seamark.controllers.autoscaling.autoscaler_controller import NAME, AutoscalerController
 from seamark.kinds.dynamic import DynamicKind
@@ -299,3 +301,32 @@ async def test_one_container_can_be_followed():
         assert await here.replicas() == 2
         [measured] = (await here.status())["currentMetrics"]
         assert measured["containerResource"]["container"] == "c"
+
+
+async def test_a_metrics_server_behind_an_apiservice_is_followed(tmp_path):
+    front_proxy = FrontProxy(tmp_path / "front")
+    front_proxy.prepare()
+    server = KeepingServer(front_proxy, tmp_path / "extension", POD_METRICS)
+    async with own_cluster(front_proxy=front_proxy) as own, server.running():
+        manager = Manager(Informers(own.api.cluster("informers")), clock=own.clock)
+        manager.add(AutoscalerController(manager, own.api.cluster(NAME), own.api.kinds))
+        async with own.managed(manager):
+            here = Scaled(own)
+
+            async def available():
+                return any(backend.available for backend in own.api.aggregation.backends.values())
+
+            await server.register(own.cluster)
+            await own.until(available)
+            await here.deployment(2)
+            now = times.text(own.clock.time())
+            for name in ("p", "q"):
+                await here.pod(name)
+                usage = [{"name": "c", "usage": {"cpu": "800m"}}]
+                more = {"timestamp": now, "window": "30s", "containers": usage}
+                server.put(POD_METRICS, name, "default", labels=LABELS, **more)
+            await here.autoscaler()
+            assert await here.replicas() == 4
+            asked = server.last("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods")
+            assert asked.headers["X-Remote-User"] == f"system:{NAME}"
+        await own.api.outgoing.close()

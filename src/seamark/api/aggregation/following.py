@@ -63,7 +63,7 @@ class Aggregation:
     def __init__(self, cache: Cache, kinds: Kinds, servers: Servers, cluster: Cluster, clock: Clock) -> None:
         self._cache = cache
         self._kinds = kinds
-        self._servers = servers
+        self.servers = servers
         self._cluster = cluster
         self._clock = clock
         self._news = asyncio.Event()
@@ -88,7 +88,7 @@ class Aggregation:
     async def relay(self, backend: Backend, request: Request, user: User) -> Response | Streaming:
         from seamark.api.aggregation.relaying import relay
 
-        return await relay(self._servers, backend, request, user)
+        return await relay(self.servers, backend, request, user)
 
     @property
     def foreign(self) -> list[Foreign]:
@@ -173,7 +173,7 @@ class Aggregation:
         """Write down whether a server is available, and learn what it serves."""
         from seamark.api.aggregation.asking import checked, discovered
 
-        condition = await checked(self._servers, backend)
+        condition = await checked(self.servers, backend)
         status = with_condition(apiservice, condition, times.text(self._clock.time()))
         if status is not None:
             changed = {**apiservice, "kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "status": status}
@@ -181,7 +181,7 @@ class Aggregation:
                 await self._cluster.update(API_SERVICES, changed, subresource="status", as_=Receipt)
         key = (backend.group, backend.version)
         before = self._found.get(key)
-        found = await discovered(self._servers, replace(backend, available=condition.status == "True"), before)
+        found = await discovered(self.servers, replace(backend, available=condition.status == "True"), before)
         if found != before and key in self.backends:
             self._found[key] = found
             self.revision += 1

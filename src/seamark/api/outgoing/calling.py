@@ -144,9 +144,8 @@ class Outgoing:
         """The URL to connect to, and the host that the request names."""
         from yarl import URL
 
-        shown = URL(client.address.rstrip("/") + path if path else client.address, encoded=True)
-        if query:
-            shown = shown.with_query(query)
+        where = client.address.rstrip("/") + path if path else client.address
+        shown = URL(f"{where}?{query}" if query else where, encoded=True)
         address = self.resolve(client)
         if address is None:
             return shown, shown.raw_authority
