@@ -15,6 +15,7 @@ for Services see both directions of every connection.  (Pods on one bridge would
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_address, ip_network
@@ -54,6 +55,7 @@ class _Node:
         self.interface = interface  # its port of the fabric's bridge
         self.pods: dict[str, str] = {}  # the node's end of each Pod's cable, by Pod
         self.count = 0
+        self.busy = asyncio.Lock()
 
 
 class Network:
@@ -143,26 +145,26 @@ class Network:
         home.count += 1
         cable = f"pod{home.count}"
         namespace = await self._machine.namespace(pod, hostname, _POD)
+        inside = await self._machine.links(pod)
+        home.pods[pod] = cable
         try:
-            home.links.add_pair(cable, "eth0", namespace)
+            async with home.busy:  # the kernel takes milliseconds, so it is asked in a thread
+                await asyncio.to_thread(_wire, home, cable, namespace, inside, list(addresses))
         finally:
             os.close(namespace)
-        home.pods[pod] = cable
-        inside = await self._machine.links(pod)
-        try:
-            _wire(home, cable, inside, list(addresses))
-        finally:
             inside.close()
 
     async def remove_pod(self, pod: str, node: str) -> None:
         home = self._nodes.get(node)
         cable = home.pods.pop(pod, None) if home is not None else None
         if home is not None and cable is not None:
-            _ignoring_absence(home.links.delete, cable)
+            async with home.busy:
+                await asyncio.to_thread(_ignoring_absence, home.links.delete, cable)
         await self._machine.forget(pod)
 
 
-def _wire(home: _Node, cable: str, inside: Links, addresses: list[str]) -> None:
+def _wire(home: _Node, cable: str, namespace: int, inside: Links, addresses: list[str]) -> None:
+    home.links.add_pair(cable, "eth0", namespace)
     home.links.up(cable)
     inside.up("lo")
     inside.up("eth0")

@@ -52,7 +52,10 @@ def main(descriptor: int) -> NoReturn:
         channel.send(Refused(f"setting up ({error})", error.errno or 0))
         os._exit(1)
     channel.send(Ready(all_users, own_processes))
-    Helper(channel).run()
+    try:
+        Helper(channel).run()
+    except ConnectionError:  # the daemon ended while it was being answered
+        os._exit(0)
     os._exit(0)
 
 
