@@ -19,6 +19,7 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``outgoing`` is how the server itself calls others over HTTPS
 - ``policies`` evaluates admission policies
 - ``aggregation`` passes requests on to the servers that APIServices name
+- ``streaming`` leads into Pods: logs, commands, ports, proxied requests
 - ``custom`` serves the kinds that definitions define, as they come and go
 - ``state`` is everything current, in memory, which reads and watches are served from
 

@@ -68,7 +68,7 @@ def not_allowed() -> errors.MethodNotAllowed:
 def not_available(target: Target) -> errors.ApiError:
     """What discovery lists as in every cluster, but needs a kubelet: log, exec, port-forward."""
     path = f"{target.kind.resource.plural}/{target.subresource.name if target.subresource else ''}"
-    sentence = f"seamark runs no containers: {path} is not available"
+    sentence = f"{path} is not available, because no container runs there: see seamark up --pods processes"
     return errors.ApiError(sentence, code=NOT_AVAILABLE, reason="NotImplemented", details={})
 
 

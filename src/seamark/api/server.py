@@ -46,6 +46,7 @@ from seamark.api.rbac.escalation import NoEscalation
 from seamark.api.settings import DEFAULT_TOKENS, WATCH_BYTES, ServiceNetwork, TokenSettings
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
+from seamark.api.streaming.connecting import Connecting
 from seamark.api.webhooks.asking import Asking
 from seamark.api.webhooks.plugin import Webhooks
 from seamark.api.write import Writer
@@ -146,6 +147,7 @@ class ApiServer:
         self.aggregation = Aggregation(
             self.cache, self.kinds, Servers(self.outgoing, admission.others, front_proxy), aggregator, clock
         )
+        self.connecting = Connecting(admission.others, clock)
         issuer = IssuerDiscovery(self.accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
         documents = Documents(
             kinds=self.kinds,
@@ -157,7 +159,7 @@ class ApiServer:
         )
         self.application = Application(
             operations=self.operations,
-            verbs=Verbs(self.operations, self.watches),
+            verbs=Verbs(self.operations, self.watches, self.connecting),
             documents=documents,
             authenticator=authenticator,
             authorizer=authorizer,
@@ -269,6 +271,7 @@ class ApiServer:
     async def close(self) -> None:
         """Stop accepting, end watches cleanly, finish what is under way."""
         self.watches.end_all()
+        self.connecting.tasks.end()
         if self.listener is not None:
             await self.listener.close()
         await self.outgoing.close()

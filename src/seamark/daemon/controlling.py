@@ -147,11 +147,12 @@ class Controlling:
     def _hosting(self, manager: Manager) -> Hosting:
         """What Pods that run need of this process."""
         from seamark.nodes.running.hosting import Hosting
+        from seamark.nodes.running.streaming.pods import RunningPods
 
         config = self._config
         assert self._attach is not None
         cluster = self._api.cluster("kubelets")
-        return Hosting(
+        hosting = Hosting(
             cluster,
             services=manager.informers.of(SERVICES, as_=Service),
             events=manager.recorder(cluster, "kubelet"),
@@ -163,6 +164,8 @@ class Controlling:
             dns=[address_in(config.network.ranges[0], 10)],
             attach=self._attach,
         )
+        self._api.connecting.pods = RunningPods(hosting, (*config.nodes.pod_ranges, *config.nodes.node_ranges))
+        return hosting
 
     async def _repair_ports(self) -> None:
         name = "portallocator-repair-controller"

@@ -136,11 +136,6 @@ async def test_verbs_in_the_wrong_place(api, method, path):
     assert (await api.ask(method, path, {} if method != "GET" else None)).status == 405
 
 
-async def test_what_runs_no_containers_says_so(api):
-    answer = await api.ask("GET", "/api/v1/namespaces/default/pods/p/log")
-    assert (answer.status, answer.json["reason"]) == (501, "NotImplemented")
-
-
 async def test_a_body_too_large(api):
     answer = await api.ask("POST", BASE, b"", too_large=True)
     assert (answer.status, answer.json["message"]) == (413, f"Request entity too large: limit is {MAX_BODY}")

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 
-from seamark.nodes.running import descriptors
-from seamark.nodes.running.consoles import STDERR, STDOUT, Console
-from seamark.nodes.running.container_logs import LogFile
 from seamark.nodes.running.spec import Container
+from seamark.nodes.running.streaming import descriptors
+from seamark.nodes.running.streaming.consoles import STDERR, STDOUT, Console
+from seamark.nodes.running.streaming.container_logs import LogFile
 
 ECHO = "import sys\nfor line in sys.stdin: print('got', line.strip(), flush=True)\nprint('over', file=sys.stderr)"
 SIZE = "import os, sys\nsys.stdin.readline()\nprint(os.isatty(0), *os.get_terminal_size())"

@@ -15,7 +15,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authorization import User
-from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions, not_available
+from seamark.api.call import Caller, DeleteOptions, Target, WriteOptions
 from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
@@ -29,10 +29,12 @@ from seamark.api.http.websocket import asked_for, upgraded
 from seamark.api.operations import FOUND, Answered, Operations, success
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
+from seamark.api.streaming.connecting import Connecting
 from seamark.api.write import Written
 from seamark.clock import Clock
 from seamark.kinds.admission import Notes
 from seamark.kinds.language.protobuf_writing import writable
+from seamark.kinds.subresource import STREAM
 from seamark.kinds.values import times
 from seamark.kinds.values.refusals import named
 
@@ -150,8 +152,9 @@ def connect_options(call: Call) -> errors.Object:
 class Verbs:
     """What each verb does."""
 
-    def __init__(self, operations: Operations, watches: Watches) -> None:
+    def __init__(self, operations: Operations, watches: Watches, connecting: Connecting) -> None:
         self._operations = operations
+        self._connecting = connecting
         self._watches = watches
         self._parsing = asyncio.Lock()
 
@@ -262,9 +265,14 @@ class Verbs:
         return _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
 
     async def _connect(self, call: Call) -> Answer:
-        """Nothing here can be connected to; but a webhook that refuses connections has the first say."""
-        await self._operations.connect(call.target, connect_options(call), call.caller(WriteOptions()))
-        raise not_available(call.target)
+        """A connection into a Pod; a webhook that refuses connections has the first say."""
+        target = call.target
+        assert target.subresource is not None, "connections are made to subresources"
+        if target.subresource.verbs == STREAM and call.request.method == "GET":
+            self._operations.authorize(call.user, "create", target)  # a WebSocket begins with GET, but does more
+        if target.subresource.name != "log":
+            await self._operations.connect(target, connect_options(call), call.caller(WriteOptions()))
+        return await self._connecting.answer(call.request, target, call.query)
 
     async def _parsed(self, call: Call) -> Reading | None:
         """A body that is YAML, parsed while other requests go on.  One body at a time, or the pieces would add up."""

@@ -1,4 +1,4 @@
-"""Watches over WebSockets, as browsers ask for them: every event is one message.
+"""WebSockets: how they begin, and watches over them, as browsers ask for them: every event is one message.
 
 A browser cannot set headers on a WebSocket, so its token comes as one of the subprotocols that it offers
 (:mod:`seamark.api.authentication`).
@@ -17,17 +17,23 @@ def asked_for(headers: Mapping[str, str]) -> bool:
     return headers.get("upgrade", "").lower() == "websocket" and "sec-websocket-key" in headers
 
 
-def upgraded(request: Request, content_type: str, connection: Connection) -> tuple[bytes, MessageStream]:
-    """The head of the answer, and the stream that events are written to."""
+def head(request: Request, protocol: str = "") -> bytes:
+    """The head of the answer that turns a connection into a WebSocket."""
     from wsproto.utilities import generate_accept_token
 
     accepted = generate_accept_token(request.headers["sec-websocket-key"].encode()).decode()
     lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
     lines.append(f"Sec-WebSocket-Accept: {accepted}")
-    if chosen := [name for name in subprotocols(request.headers) if not name.startswith(BEARER_PROTOCOL)]:
-        lines.append(f"Sec-WebSocket-Protocol: {chosen[0]}")
-    head = "\r\n".join([*lines, "", ""]).encode("latin-1")
-    return head, MessageStream(connection, binary=content_type != "application/json")
+    if protocol:
+        lines.append(f"Sec-WebSocket-Protocol: {protocol}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def upgraded(request: Request, content_type: str, connection: Connection) -> tuple[bytes, MessageStream]:
+    """The head of the answer, and the stream that events are written to."""
+    chosen = [name for name in subprotocols(request.headers) if not name.startswith(BEARER_PROTOCOL)]
+    stream = MessageStream(connection, binary=content_type != "application/json")
+    return head(request, chosen[0] if chosen else ""), stream
 
 
 class MessageStream(Unchunked):

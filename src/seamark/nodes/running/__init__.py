@@ -11,9 +11,7 @@
 - ``file_systems``: the plan of a container's file system
 - ``volumes``: the volumes of a Pod as directories
 - ``network_files``: ``resolv.conf`` and ``hosts`` of a Pod (pure)
-- ``container_logs``: what a container writes, in files that are rotated
-- ``descriptors``: pipes and terminals, read and written by tasks
-- ``consoles``: the standard streams of a container
+- ``streaming``: what goes into containers and comes out: input, output, logs, commands, connections
 - ``probes``: when the probes of a container are asked, and what their answers mean for it
 - ``checks``: carries out one action of a probe or a hook
 - ``life``: carries out the decisions about one Pod

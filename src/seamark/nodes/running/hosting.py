@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -28,6 +28,9 @@ from seamark.nodes.running.spec import PodToRun
 from seamark.nodes.running.volumes import Sources, TokenWanted
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.service import Service
+
+if TYPE_CHECKING:
+    from seamark.nodes.running.life import PodLife
 
 
 class Attach(Protocol):
@@ -72,6 +75,7 @@ class Hosting:
         self._attach = attach
         self._attached = AsyncExitStack()
         self.ready = asyncio.Event()
+        self.lives: dict[str, PodLife] = {}  # by the Pod's uid
 
     async def run(self) -> None:
         """Start the machine, and stay until it is gone or this is cancelled; then every process of every Pod ends."""

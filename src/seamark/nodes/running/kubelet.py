@@ -51,7 +51,7 @@ class RunningKubelets(Controller):
         self._hosting = hosting
         self._clock = manager.clock
         self._back_off = settings.crash_backoff
-        self._lives: dict[str, PodLife] = {}  # by the Pod's uid
+        self._lives = hosting.lives
         self._uids: dict[Key, str] = {}  # of the Pods that have lives
         self._nodes: dict[str, asyncio.Task[None]] = {}  # those that have a network, or are about to
 
@@ -99,6 +99,11 @@ class RunningKubelets(Controller):
         await self._step(pod, life)
 
     async def _step(self, pod: Pod, life: PodLife) -> None:
+        if len(pod.spec.ephemeral_containers) != len(life.pod.spec.ephemeral_containers):
+            meta = pod.metadata
+            whole = await self._cluster.get(PODS, meta.name, namespace=meta.namespace, as_=PodToRun)
+            added = replace(life.pod.spec, ephemeral_containers=whole.spec.ephemeral_containers)
+            life.pod = replace(life.pod, spec=added)
         now = self._clock.time()
         decision = decisions.decide(
             life.pod.spec,

@@ -23,8 +23,6 @@ from seamark import errors
 from seamark.clock import Clock, doubling
 from seamark.nodes.running import decisions, file_systems
 from seamark.nodes.running.checks import Checks
-from seamark.nodes.running.consoles import Console
-from seamark.nodes.running.container_logs import LogFile
 from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
 from seamark.nodes.running.environment import Around, Unmakeable, command_line, environment, expanded
 from seamark.nodes.running.file_systems import Volume
@@ -35,6 +33,8 @@ from seamark.nodes.running.network import Network
 from seamark.nodes.running.pod_status import Sandbox
 from seamark.nodes.running.probes import Answer, Errored, Prober
 from seamark.nodes.running.spec import Action, Container, PodToRun, Probe
+from seamark.nodes.running.streaming.consoles import Console
+from seamark.nodes.running.streaming.container_logs import LogFile
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class OpenContainer(msgspec.Struct, frozen=True):
     process: Process
     start: Start
     console: Console
+    run: int  # 0 for the first
     stop_signal: str = ""  # as its image says
 
 
@@ -279,7 +280,7 @@ class PodLife:
         finally:
             console.handed_over()
         self._processes[name] = process
-        self.open[name] = OpenContainer(process, start, console, image.config.stop_signal)
+        self.open[name] = OpenContainer(process, start, console, number, image.config.stop_signal)
         self._tries.pop(name, None)
         begun = decisions.running(record, identity=identity, now=now, booted=False, image_id=image.name)
         hook = container.lifecycle.post_start

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from seamark.nodes.running import descriptors
-from seamark.nodes.running.container_logs import Catching, LogFile
 from seamark.nodes.running.spec import Container
+from seamark.nodes.running.streaming import descriptors
+from seamark.nodes.running.streaming.container_logs import Catching, LogFile
 
 STDOUT, STDERR = 1, 2
 Hear = Callable[[int, bytes], None]  # is given a stream's number and what was written to it

@@ -1,0 +1,92 @@
+"""Finds the Pod or Service that a request is about, and who answers: the log, a command, a port, an HTTP server."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from seamark.access.pod_streams import PodStreams
+from seamark.api.admission import Others
+from seamark.api.call import Target, not_available
+from seamark.api.http.protocol import Request, Response, Stream, Streaming, frame
+from seamark.api.http.url import Query, first
+from seamark.api.streaming.sockets import Tasks, WebSocket, chosen
+from seamark.clock import Clock
+from seamark.errors import Object
+from seamark.kinds.resource import PODS
+from seamark.kinds.values.refusals import missing
+
+
+class Connecting:
+    """Answers for subresources that lead into Pods.  ``pods`` is None until Pods run in this process."""
+
+    def __init__(self, others: Others, clock: Clock) -> None:
+        self._others = others
+        self._clock = clock
+        self.pods: PodStreams | None = None
+        self.tasks = Tasks()
+
+    async def answer(self, request: Request, target: Target, query: Query) -> Response | Streaming:
+        """Raises an ``ApiError``, for what is simulated 501."""
+        sub = target.subresource
+        assert sub is not None, "connections are made to subresources"
+        if target.kind.resource != PODS or sub.name == "proxy":
+            raise not_available(target)
+        pod = self._others.get(PODS, target.name, target.namespace)
+        if pod is None:
+            raise missing(PODS, target.name)
+        match sub.name:
+            case "log":
+                return self._log(target, pod, query)
+            case "portforward":
+                return self._forward(request, target, pod, query)
+            case _:
+                return self._command(request, target, pod, query)
+
+    def _pods(self, target: Target, pod: Object) -> PodStreams:
+        """Whoever runs the Pod."""
+        if self.pods is None or not self.pods.runs(pod["metadata"]["uid"]):
+            raise not_available(target)
+        return self.pods
+
+    def _log(self, target: Target, pod: Object, query: Query) -> Response | Streaming:
+        from seamark.api.streaming import choosing
+
+        container, options = choosing.log_options(pod, query, now=self._clock.time())
+        pieces = self._pods(target, pod).logs(pod["metadata"]["uid"], container, options)
+
+        async def pump(stream: Stream) -> None:
+            async for piece in pieces:
+                if not stream.write(frame(piece)) or (stream.stalled and not await stream.drain()):
+                    return
+            stream.finish()
+
+        return Streaming(self.tasks.starting(pump), "text/plain")
+
+    def _command(self, request: Request, target: Target, pod: Object, query: Query) -> Streaming:
+        from seamark.api.streaming import choosing, commands
+
+        assert target.subresource is not None
+        exec = target.subresource.name == "exec"
+        choosing.check_can_run(pod, "exec into" if exec else "attach")
+        container = choosing.container_of(pod, first(query, "container"))
+        command = choosing.command_of(query, exec=exec)
+        pods = self._pods(target, pod)
+        uid = pod["metadata"]["uid"]
+        pods.check_open(uid, container)
+        protocol = chosen(request, commands.PROTOCOLS)
+
+        async def converse(socket: WebSocket) -> None:
+            await commands.converse(socket, pods.open(uid, container, command), command)
+
+        return self.tasks.upgraded(request, protocol, converse)
+
+    def _forward(self, request: Request, target: Target, pod: Object, query: Query) -> Streaming:
+        from seamark.api.streaming import choosing, forwarding
+
+        choosing.check_can_run(pod, "forward a port of")
+        dial = partial(self._pods(target, pod).dial, pod["metadata"]["uid"])
+        protocol = chosen(request, forwarding.PROTOCOLS)
+        if protocol == forwarding.TUNNELLED:
+            return self.tasks.upgraded(request, protocol, partial(forwarding.tunnel, dial=dial))
+        ports = forwarding.ports_of(query)
+        return self.tasks.upgraded(request, protocol, partial(forwarding.channels, dial=dial, ports=ports))
