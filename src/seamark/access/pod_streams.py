@@ -5,6 +5,7 @@ The nodes whose Pods run implement :class:`PodStreams`; the API server is given 
 
 from __future__ import annotations
 
+import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol
@@ -55,6 +56,14 @@ class Session(Protocol):
 
 
 Connection = tuple[StreamReader, StreamWriter]
+
+
+def unverified() -> ssl.SSLContext:
+    """TLS to a server whose certificate is not looked at, as Kubernetes does for proxied requests."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 class PodStreams(Protocol):

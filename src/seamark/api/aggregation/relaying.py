@@ -13,7 +13,7 @@ from seamark.api.outgoing.calling import CallFailed
 
 TEXT = "text/plain; charset=utf-8"
 # What this server says about an answer itself.
-_OWN = frozenset(
+OWN_HEADERS = frozenset(
     {"content-type", "content-length", "date", "cache-control", "connection", "transfer-encoding", "content-encoding"}
 )
 _PIECE = 64 * 1024
@@ -42,7 +42,7 @@ async def _answered(
     client = servers.client(backend)
     asking = servers.answer(client, request.method, request.path, request.query, headers, request.body)
     answer = await asking.__aenter__()
-    kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _OWN]
+    kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in OWN_HEADERS]
     content_type = answer.headers.get("Content-Type", "")
     if request.method == "HEAD" or answer.status in (204, 304):
         await asking.__aexit__(None, None, None)
@@ -81,7 +81,7 @@ def _started(pump: Callable[[Stream], Coroutine[None, None, None]]) -> Callable[
 # --- other protocols -------------------------------------------------------------------------------
 
 
-class _Tunnel(Stream):
+class Tunnel(Stream):
     """The client's end of a connection that speaks another protocol: bytes pass both ways."""
 
     __slots__ = ("_writer",)
@@ -124,4 +124,4 @@ async def _switched(
         finally:
             writer.close()
 
-    return Streaming(_started(pump), status=101, upgrade=lambda connection: (head, _Tunnel(connection, writer)))
+    return Streaming(_started(pump), status=101, upgrade=lambda connection: (head, Tunnel(connection, writer)))

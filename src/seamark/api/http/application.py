@@ -262,17 +262,18 @@ class Application:
         if not watches:
             check_timeout(query)
         self._operations.authorize(user, label.verb, target, selected)
-        if request.method not in METHODS:
+        proxied = target.subresource is not None and target.subresource.goes_on
+        if request.method not in METHODS and not (proxied and request.method in ("HEAD", "OPTIONS")):
             raise not_allowed()
         resource = target.kind.resource
         if verb == "create" and not target.kind.built_in and resource.namespaced and not target.namespace:
             return not_found_page()
         try:
-            check_verb(verb, target)
+            check_verb("get" if proxied else verb, target)
         except errors.ApiError as error:
             if error.code != NOT_AVAILABLE:
                 raise
-            verb = "connect"  # Admission is asked before it is refused.
+            verb = "connect"  # into a Pod
         return Checked(label, verb, target, query, user, route.watch)
 
     def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> User:
@@ -302,7 +303,7 @@ class Application:
         if request.too_large or len(request.body) > limit:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")
         call = Call(request, found.target, found.query, found.user, self._clock, found.watch, label)
-        if label.verb == "watch":
+        if label.verb == "watch" or found.verb == "connect":  # they last, and would keep their seats
             return self._verbs.perform(found.verb, call)
         flow, work = (found.user.name, label.resource), partial(self._verbs.perform, found.verb, call)
         seat = found.verb not in ("get", "list")

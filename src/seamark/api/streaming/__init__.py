@@ -5,4 +5,5 @@
 - ``sockets``: WebSockets whose messages tasks read and write
 - ``commands``: exec and attach: the streams of a command as channels of a WebSocket
 - ``forwarding``: port-forward: connections to ports of a Pod in one WebSocket
+- ``proxying``: requests that a Pod or the endpoint of a Service answers
 """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from functools import partial
+from typing import TYPE_CHECKING
 
-from seamark.access.pod_streams import PodStreams
+from seamark.access.pod_streams import Connection, PodStreams, unverified
 from seamark.api.admission import Others
 from seamark.api.call import Target, not_available
 from seamark.api.http.protocol import Request, Response, Stream, Streaming, frame
@@ -12,8 +15,12 @@ from seamark.api.http.url import Query, first
 from seamark.api.streaming.sockets import Tasks, WebSocket, chosen
 from seamark.clock import Clock
 from seamark.errors import Object
-from seamark.kinds.resource import PODS
+from seamark.kinds.resource import ENDPOINT_SLICES, PODS, SERVICES
 from seamark.kinds.values.refusals import missing
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+
+if TYPE_CHECKING:
+    from seamark.api.streaming.proxying import Endpoint
 
 
 class Connecting:
@@ -29,8 +36,8 @@ class Connecting:
         """Raises an ``ApiError``, for what is simulated 501."""
         sub = target.subresource
         assert sub is not None, "connections are made to subresources"
-        if target.kind.resource != PODS or sub.name == "proxy":
-            raise not_available(target)
+        if sub.name == "proxy":
+            return await self._proxy(request, target)
         pod = self._others.get(PODS, target.name, target.namespace)
         if pod is None:
             raise missing(PODS, target.name)
@@ -41,6 +48,41 @@ class Connecting:
                 return self._forward(request, target, pod, query)
             case _:
                 return self._command(request, target, pod, query)
+
+    async def _proxy(self, request: Request, target: Target) -> Response | Streaming:
+        from seamark.api.streaming import proxying
+
+        resource = target.kind.resource
+        if resource not in (PODS, SERVICES):
+            raise not_available(target)
+        name, port, tls = proxying.split_name(target.kind.singular, target.name)
+        found = self._others.get(resource, name, target.namespace)
+        if found is None:
+            raise missing(resource, name)
+        if resource == PODS:
+            endpoint = proxying.pod_endpoint(found, port, tls=tls)
+        else:
+            label = f'"{SERVICE_NAME_LABEL}":"{name}"'.encode()
+            slices = list(self._others.all(ENDPOINT_SLICES, target.namespace, containing=label))
+            endpoint = random.choice(proxying.service_endpoints(found, slices, port, tls=tls))
+        path = request.path.partition(f"/{target.name}/proxy")[2]
+        if not path and request.method in ("GET", "HEAD") and "upgrade" not in request.headers:
+            return proxying.redirect(request)
+        try:
+            return await proxying.relay(self.tasks, await self._reach(target, endpoint), request, path)
+        except OSError as error:
+            raise proxying.unreachable(endpoint, error) from error
+
+    async def _reach(self, target: Target, endpoint: Endpoint) -> Connection:
+        """A connection by the Pods' network, or by this machine's own to what is no Pod."""
+        if self.pods is not None:
+            found = await self.pods.reach(endpoint.address, endpoint.port, tls=endpoint.tls)
+            if found is not None:
+                return found
+        if endpoint.pod:
+            raise not_available(target)
+        tls = unverified() if endpoint.tls else None
+        return await asyncio.open_connection(endpoint.address, endpoint.port, ssl=tls)
 
     def _pods(self, target: Target, pod: Object) -> PodStreams:
         """Whoever runs the Pod."""

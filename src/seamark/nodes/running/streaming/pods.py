@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from ipaddress import ip_address, ip_network
 from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
 from seamark import errors
-from seamark.access.pod_streams import Command, Connection, LogOptions, Session
+from seamark.access.pod_streams import Command, Connection, LogOptions, Session, unverified
 from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.life import OpenContainer, PodLife
 from seamark.nodes.running.machine.machine import FABRIC
@@ -79,10 +78,7 @@ class RunningPods:
                 await asyncio.get_running_loop().sock_connect(opened, (address, port))
                 if not tls:
                     return await asyncio.open_connection(sock=opened)
-                context = ssl.create_default_context()
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE  # as Kubernetes does for proxied requests
-                return await asyncio.open_connection(sock=opened, ssl=context, server_hostname=address)
+                return await asyncio.open_connection(sock=opened, ssl=unverified(), server_hostname=address)
         except BaseException:
             opened.close()
             raise
