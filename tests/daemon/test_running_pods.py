@@ -45,7 +45,7 @@ async def daemon(tmp_path):
         "dns": {"listen": ["127.0.0.1:0"]},
         "userspace": {"enabled": False},
         "nodes": {"count": 2},
-        "pods": {"mode": "processes", "images": ["runs-here=host"]},
+        "pods": {"mode": "processes", "images": ["runs-here=host", f"packed={tmp_path}/packed"]},
     }
     async with Daemon(settled(said), EVERYTHING).running() as made:
         yield made

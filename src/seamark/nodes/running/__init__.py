@@ -8,6 +8,7 @@
 - ``pod_status``: the status of a Pod from the records of its containers (pure)
 - ``environment``: the variables and the command line of a container (pure)
 - ``images``: what an image name stands for on this machine
+- ``unpacking``: unpacks images that are on disk as a layout or an archive
 - ``file_systems``: the plan of a container's file system
 - ``volumes``: the volumes of a Pod as directories
 - ``network_files``: ``resolv.conf`` and ``hosts`` of a Pod (pure)

@@ -16,10 +16,10 @@ from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Informer
 from seamark.clock import Clock
 from seamark.kinds.resource import CONFIGMAPS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
-from seamark.nodes.running import images, network_files, volumes
+from seamark.nodes.running import images, network_files, unpacking, volumes
 from seamark.nodes.running.environment import Around, Unmakeable, linked_services, secret_content
 from seamark.nodes.running.file_systems import Volume
-from seamark.nodes.running.images import HOST, Image, NoImage
+from seamark.nodes.running.images import HOST, Image
 from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.running.network import Network, NodeNetwork
 from seamark.nodes.running.pod_status import Sandbox
@@ -74,6 +74,7 @@ class Hosting:
         self._dns = tuple(dns)
         self._attach = attach
         self._attached = AsyncExitStack()
+        self._unpacking = asyncio.Lock()
         self.ready = asyncio.Event()
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
 
@@ -105,7 +106,11 @@ class Hosting:
             return Image(name, None)
         if kind == "directory":
             return Image(name, place)
-        raise NoImage("ErrImagePull", f"{place} is an OCI {kind}, which cannot be unpacked yet")
+        async with self._unpacking:
+            found = await asyncio.to_thread(
+                unpacking.unpack, place, self.folder / "images", owners=self.machine.all_users
+            )
+        return Image(name, found.root, found.config, found.digest)
 
     async def around(self, pod: PodToRun, sandbox: Sandbox) -> Around:
         namespace = pod.metadata.namespace

@@ -35,6 +35,7 @@ class Image(msgspec.Struct, frozen=True):
     name: str
     root: str | None
     config: ImageConfig = ImageConfig()
+    digest: str = ""
 
 
 class NoImage(Exception):

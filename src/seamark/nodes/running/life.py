@@ -42,6 +42,8 @@ CANNOT_START = 128
 _LEAST_PATIENCE = 2.0  # seconds between the signal and the end, if a preStop hook took the rest
 _LONGEST_MESSAGE = 4096
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+IMAGE_BACK_OFF = 10.0
+_SHOWN = 2.0  # seconds for which it is shown that an image could not be pulled, before it waits for the next try
 _RETRY, _LONGEST_RETRY = 1.0, 300.0  # seconds after which a start that failed is tried again
 
 
@@ -121,6 +123,7 @@ class PodLife:
         for name in decision.start:
             _, due = self._tries.get(name, (0, 0.0))
             if now < due:
+                due = self._back_off_image(name, now, due)
                 again = due if again is None else min(again, due)
             else:
                 self._begin(f"start {name}", self._start(self._container(name)))
@@ -188,7 +191,7 @@ class PodLife:
             self._host.tell(self.pod, "Normal", "Pulled", words, container.name)
             start = await self._prepared(container, image, record)
         except NoImage as error:
-            self._failed(container, error.reason, str(error))
+            self._no_image(container, error)
             return
         except Unmakeable as error:
             self._failed(container, "CreateContainerConfigError", f"{error}")
@@ -282,7 +285,7 @@ class PodLife:
         self._processes[name] = process
         self.open[name] = OpenContainer(process, start, console, number, image.config.stop_signal)
         self._tries.pop(name, None)
-        begun = decisions.running(record, identity=identity, now=now, booted=False, image_id=image.name)
+        begun = decisions.running(record, identity=identity, now=now, booted=False, image_id=image.digest or image.name)
         hook = container.lifecycle.post_start
         self._put(name, replace(begun, held=hook is not None))
         self._host.tell(self.pod, "Normal", "Started", "Container started", name)
@@ -384,12 +387,42 @@ class PodLife:
     def _folder_of(self, container: Container) -> Path:
         return self.folder / "containers" / container.name
 
-    def _failed(self, container: Container, reason: str, message: str) -> None:
+    def _no_image(self, container: Container, error: NoImage) -> None:
+        image, name = container.image, container.name
+        if container.image_pull_policy == "Never":
+            words = f'Container image "{image}" is not present with pull policy of Never'
+            self._host.tell(self.pod, "Warning", "ErrImageNeverPull", words, name)
+            self._failed(container, "ErrImageNeverPull", words, told="ErrImageNeverPull", first=IMAGE_BACK_OFF)
+            return
+        self._host.tell(self.pod, "Normal", "Pulling", f'Pulling image "{image}"', name)
+        self._host.tell(self.pod, "Warning", "Failed", f'Failed to pull image "{image}": {error}', name)
+        self._failed(container, error.reason, str(error), told=error.reason, first=IMAGE_BACK_OFF)
+
+    def _back_off_image(self, name: str, now: float, due: float) -> float:
+        """Shortly after an image could not be pulled its container waits for the next try, as a status of its own."""
+        record = self.records.get(name, NEVER)
+        if record.reason != "ErrImagePull":
+            return due
+        shown = due - self._delay(name, IMAGE_BACK_OFF) + _SHOWN
+        if now < shown:
+            return min(shown, due)
+        words = f'Back-off pulling image "{self._container(name).image}"'
+        self._host.tell(self.pod, "Normal", "BackOff", words, name)
+        self._host.tell(self.pod, "Warning", "Failed", "Error: ImagePullBackOff", name)
+        self._put(name, decisions.waiting(record, "ImagePullBackOff", f"{words}: ErrImagePull: {record.message}"))
+        return due
+
+    def _delay(self, name: str, first: float) -> float:
+        return doubling(first, _LONGEST_RETRY, self._tries[name][0] - 1)
+
+    def _failed(
+        self, container: Container, reason: str, message: str, *, told: str = "", first: float = _RETRY
+    ) -> None:
         """A container that could not be created waits, and is tried again after a while."""
-        count = self._tries.get(container.name, (0, 0.0))[0] + 1
-        delay = doubling(_RETRY, _LONGEST_RETRY, count - 1)
-        self._tries[container.name] = (count, self._host.clock.time() + delay)
-        self._host.tell(self.pod, "Warning", "Failed", f"Error: {message}", container.name)
+        name = container.name
+        self._tries[name] = (self._tries.get(name, (0, 0.0))[0] + 1, 0.0)
+        self._tries[name] = (self._tries[name][0], self._host.clock.time() + self._delay(name, first))
+        self._host.tell(self.pod, "Warning", "Failed", f"Error: {told or message}", container.name)
         self._put(container.name, decisions.waiting(self.records.get(container.name, NEVER), reason, message))
 
     # --- stopping ----------------------------------------------------------------------------------
