@@ -17,6 +17,7 @@ Shared by the verbs:
 - ``parsing``: what all parsers have in common
 - ``settings``: from flags to a configuration
 - ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
+- ``http_client``: loads the HTTP client at less cost
 - ``failure``: an expected failure
 - ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """

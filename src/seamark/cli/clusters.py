@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seamark.cli.data_dir import data_dir_of
 from seamark.cli.failure import Failure, ServerFailure
+from seamark.cli.http_client import import_http_client
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
@@ -113,6 +114,7 @@ async def connected(options: argparse.Namespace, *, writes: bool = False) -> Asy
             print(f"Warning: {text}", file=sys.stderr)
 
     connection = connection_of(options)
+    import_http_client()
     if writes:
         tell_writes(connection, options)
     transport = Transport(connection, agent="seamark", warn=warn)

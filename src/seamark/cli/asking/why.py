@@ -24,6 +24,7 @@ from seamark.cli.clusters import (
     default_kubeconfig,
 )
 from seamark.cli.failure import Failure
+from seamark.cli.http_client import import_http_client
 from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.terminal import colourful, columns
 from seamark.clock import SYSTEM_CLOCK
@@ -166,6 +167,7 @@ async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Con
 
     try:
         connection = connection_of(options)
+        import_http_client()
     except Failure as failure:
         raise Failure(str(failure), 2) from failure
     async with RemoteCluster(connection, agent="seamark-why") as cluster:

@@ -6,5 +6,4 @@
 - ``status``, ``logs``, ``down``, ``node``: look after the Seamark of a data directory
 - ``demo``: plays the ``scenes`` of service discovery
 - ``controllers``, ``dns``, ``proxy``: the same controllers, DNS and proxy for any Kubernetes API
-- ``http_client``: loads the HTTP client at less cost
 """
