@@ -1,6 +1,6 @@
 """The settings of the controllers: discovery, what a cluster of our own has around Services, leader election."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import msgspec
 
@@ -10,7 +10,7 @@ from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.wellknown import ENDPOINTS_PER_SLICE
 from seamark.settings import Section, parse_listen, setting
 
-Name = Literal["endpoints", "endpointslices", "endpointslicemirroring", "probes"]
+Name = Literal["endpoints", "endpointslices", "endpointslicemirroring", "probes", "why"]
 ALL: tuple[Name, ...] = ("endpoints", "endpointslices", "endpointslicemirroring", "probes")
 
 
@@ -39,7 +39,11 @@ class DiscoverySettings(Section, frozen=True):
     """
 
     controllers: Annotated[
-        tuple[Name, ...], setting("Which of the discovery controllers run.", "--controllers NAME,…")
+        tuple[Name, ...],
+        setting(
+            "Which of the discovery controllers run; `why` writes Events about Services, see docs/why.md.",
+            "--controllers NAME,…",
+        ),
     ] = ALL
     workers: Annotated[int, setting("How many Services each controller handles at once.", "--concurrent N")] = 5
     max_endpoints_per_slice: Annotated[
@@ -60,7 +64,7 @@ class DiscoverySettings(Section, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.controllers:
-            raise ValueError(f"no controllers: name some of {', '.join(ALL)}")
+            raise ValueError(f"no controllers: name some of {', '.join(get_args(Name))}")
         if not 1 <= self.max_endpoints_per_slice <= 1000:
             raise ValueError(f"max_endpoints_per_slice is between 1 and 1000, not {self.max_endpoints_per_slice}")
         if self.workers < 1:

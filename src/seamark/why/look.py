@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -34,15 +34,18 @@ PATIENCE = 1.5
 _LOOKED_AT_AGAIN = 20
 
 WATCHED = (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)
+PACE = 5.0  # seconds: a survey reads whole lists
+SAFETY_NET = 60.0  # seconds after which a survey is made whatever changed: the clock makes causes, too
 _PAUSE = 2.0  # between two looks where watching is not allowed, and before a broken watch is begun again
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """The Services that need attention, the worst first, out of how many."""
+    """The Services that need attention, the worst first, out of how many; and the uids of all Services."""
 
     reports: tuple[Report, ...]
     total: int
     notes: tuple[str, ...] = ()
+    uids: Mapping[Key, str] = msgspec.field(default_factory=dict)
 
 
 async def look_at_service(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:
@@ -102,7 +105,8 @@ async def look_at_all(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM
         for key in again:
             reports[key] = explain(await observe_service(cluster, key, clock=clock), key)
     ordered = worst_first(told for told in reports.values() if not told.healthy)
-    return Survey(tuple(ordered), len(world.services), tuple(str(each) for each in world.seen.refused))
+    uids = {key: service.metadata.uid for key, service in world.services.items()}
+    return Survey(tuple(ordered), len(world.services), tuple(str(each) for each in world.seen.refused), uids)
 
 
 async def look_through(
@@ -146,6 +150,19 @@ async def following(cluster: Cluster, namespace: str) -> AsyncIterator[asyncio.E
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def surveys(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK) -> AsyncIterator[Survey]:
+    """A survey at once, and another whenever something has changed, but no more often than every ``PACE`` seconds."""
+    async with following(cluster, namespace) as changed:
+        while True:
+            changed.clear()
+            yield await look_at_all(cluster, namespace, clock=clock)
+            await clock.sleep(PACE)
+            try:
+                await asyncio.wait_for(changed.wait(), SAFETY_NET)
+            except TimeoutError:
+                continue
 
 
 async def _follow(cluster: Cluster, resource: Resource, namespace: str, changed: asyncio.Event) -> None:

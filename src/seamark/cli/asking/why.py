@@ -45,6 +45,7 @@ seamark why dns web.shop             # the search path walked, with reasons
 seamark why svc/web --from pod/api   # where a connection would go, and why not elsewhere; also node/NAME, outside
 seamark why svc/web --since 1h       # when each address came and went, and what caused it
 helm template . | seamark why -f -   # before anything is deployed
+seamark why -A --serve :9464         # metrics for Prometheus, for alerts that name the cause
 """
 
 _SETTLE = 0.3  # seconds: changes come in bursts
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--port", metavar="PORT", type=int, help="with --from: the port that the client connects to")
     made.add_argument("--since", metavar="DURATION", type=duration, help="history of a Service: 30m, 1h, 2d")
+    made.add_argument("--serve", metavar="[HOST]:PORT", help="serve metrics for Prometheus: one per Service and code")
     return made
 
 
@@ -102,6 +104,8 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     kind, name = _target(options)
     options.place = _place(options, kind, name)
+    if options.serve and (name or options.filename or options.watch or options.since is not None):
+        raise Failure("--serve is for all Services of a cluster (-A) or of a namespace (-n)", 2)
     if options.filename:
         return _explain_files(options, kind, name)
     if kind == "dns":
@@ -180,6 +184,10 @@ async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Con
 async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, connection: Connection) -> int:
     from seamark.why.look import look_at_all, look_at_pod, look_at_service, look_at_way
 
+    if options.serve:
+        from seamark.cli.asking.exporter import serve
+
+        return await serve(options, cluster, connection)
     namespace = options.namespace or connection.namespace
     if options.since is not None:
         return await _print_history(options, kind, name, cluster, namespace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,17 @@ from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
+    from seamark.access.remote import RemoteCluster
     from seamark.config import Config
     from seamark.controllers.discovery.process import ControllerProcess
+
+log = logging.getLogger(__name__)
 
 EXAMPLES = """\
 seamark controllers --kubeconfig data/kubeconfig --no-leader-elect
 seamark controllers --controllers endpointslices --max-endpoints-per-slice 500
 seamark controllers --controllers probes --leader-elect-name seamark-probes     # only docs/health-checks.md
+seamark controllers --controllers why --leader-elect-name seamark-why           # Events that say why, see docs/why.md
 seamark controllers --status :8080 --leader-elect-namespace seamark-system      # in a Pod, see deploy/controllers
 
 Those of the cluster must not run beside ours (probes may): in kube-controller-manager they are switched off by
@@ -71,7 +76,8 @@ async def _run(connection: Connection, config: Config) -> None:
     async with RemoteCluster(connection, agent="seamark-controllers") as cluster:
         process = ControllerProcess(
             cluster,
-            which=settings.controllers,
+            which=[each for each in settings.controllers if each != "why"],
+            beside=[lambda: _keep_events(cluster)] if "why" in settings.controllers else [],
             settings=settings,
             election=config.election if config.election.enabled else None,
         )
@@ -91,6 +97,22 @@ async def _run(connection: Connection, config: Config) -> None:
             await _until(ended, process)
         finally:
             await status.close()
+
+
+async def _keep_events(cluster: RemoteCluster) -> None:
+    """Keep Events about the Services that need attention, until cancelled."""
+    from seamark.errors import ApiError
+    from seamark.why.look import PACE, surveys
+    from seamark.why.observe import CannotLook
+    from seamark.why.telling.notices import tell
+
+    while True:
+        try:
+            async for survey in surveys(cluster, ""):
+                await tell(cluster, survey)
+        except (ApiError, CannotLook) as error:
+            log.warning("Services were not looked at: %s", error)
+        await asyncio.sleep(PACE)
 
 
 async def _until(ended: asyncio.Event, process: ControllerProcess) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -49,11 +50,14 @@ class ControllerProcess:
         settings: DiscoverySettings | None = None,
         election: ElectionSettings | None = None,
         metrics: Registry | None = None,
+        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
+        """``beside`` is other work of the leader."""
         self.settled = asyncio.Event()  # set once this process works, or another process leads
         self.metrics = metrics or Registry()
         self._cluster = cluster
         self._which = tuple(which)
+        self._beside = tuple(beside)
         self._settings = settings or DiscoverySettings()
         self._manager: Manager | None = None
         self._recorder = EventRecorder(cluster, component=COMPONENT)
@@ -135,6 +139,8 @@ class ControllerProcess:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(manager.run(), name="discovery controllers")
+                for work in self._beside:
+                    tasks.create_task(work(), name=work.__name__)
                 await manager.ready.wait()
                 self.settled.set()
         finally:
