@@ -73,6 +73,11 @@ class Presence(msgspec.Struct, frozen=True):
     not_served: tuple[str, ...] = ()  # Services' places that cannot be had, and why
     log: str = ""
 
+    @property
+    def about_nodes(self) -> str:
+        """How many nodes there are, and what their Pods are."""
+        return f"{self.nodes} simulated" if self.pods == "simulated" else f"{self.nodes}, whose Pods run as processes"
+
 
 class Hold:
     """A data directory held by this process."""

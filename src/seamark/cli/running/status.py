@@ -135,7 +135,7 @@ def _print_text(
         lines.append(("process", f"pid {found.pid}, version {found.version or 'unknown'}{_since(found.started)}"))
         lines += [("API server", found.api), ("kubeconfig", found.kubeconfig), ("store", found.store)]
         lines += [("DNS", f"{each} (UDP and TCP)") for each in found.dns]
-        lines += [("nodes", f"{found.nodes} simulated")] if found.nodes else []
+        lines += [("nodes", found.about_nodes)] if found.nodes else []
         lines += [("node ports", f"on {' and '.join(found.node_ports)}")] if found.node_ports else []
         lines += [("log", found.log)]
         lines += [("not served", each) for each in found.not_served]

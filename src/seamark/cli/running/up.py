@@ -109,7 +109,7 @@ def announce(presence: Presence, context: str | None, *, detached: bool = False)
         try_next.append(dig if shutil.which("dig") else f"{seamark} resolve {name}. --server {presence.dns[0]}")
     try_next += [f"{seamark} why -A", f"{seamark} demo"]
     if presence.nodes:
-        lines.append(("nodes", f"{presence.nodes} simulated"))
+        lines.append(("nodes", presence.about_nodes))
     if presence.node_ports:
         lines.append(("node ports", f"on {' and '.join(presence.node_ports)}"))
     if presence.log:

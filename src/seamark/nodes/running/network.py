@@ -111,7 +111,8 @@ class Network:
             links.refuse_route(pod_range)
         for other in self._nodes.values():
             _route(links, other.network)
-            _route(other.links, network)
+            async with other.busy:
+                _route(other.links, network)
         _route(self._fabric, network)
         self._nodes[network.name] = _Node(network, links, interface)
 
@@ -126,9 +127,11 @@ class Network:
     async def remove_node(self, name: str) -> None:
         """Remove a node; its Pods must be gone."""
         node = self._nodes.pop(name)
-        for links in (self._fabric, *(other.links for other in self._nodes.values())):
-            for pod_range in node.network.pod_ranges:
-                _ignoring_absence(links.delete_route, pod_range)
+        for pod_range in node.network.pod_ranges:
+            _ignoring_absence(self._fabric.delete_route, pod_range)
+            for other in self._nodes.values():
+                async with other.busy:
+                    _ignoring_absence(other.links.delete_route, pod_range)
         _ignoring_absence(self._fabric.delete, node.interface)
         node.links.close()
         await self._machine.forget(node.network.namespace)
