@@ -88,16 +88,12 @@ class Proven(msgspec.Struct):
 
     def good(self, now: float) -> bool:
         """Whether what was found still holds, and the API takes the token at this time."""
-        return self.serves and self.begin <= now <= self.end and self.current
-
-    @property
-    def current(self) -> bool:
-        if not self.basis:
+        if not self.basis or not self.begin <= now <= self.end:
             return False
-        for collection, path, entry in self.basis:  # noqa: SIM110  # a generator would cost every request more
+        for collection, path, entry in self.basis:
             if collection.entries.get(path) is not entry:
                 return False
-        return True
+        return self.serves
 
 
 class ServiceAccountTokens:
@@ -175,7 +171,7 @@ class ServiceAccountTokens:
         if isinstance(claims, Claims) and (untimely := claims.untimely(now)):
             self._proven.pop(token, None)
             raise BadToken(untimely)
-        if not proven.current:
+        if not proven.good(now):
             proven.basis = self._checked(claims, token, now)
             self._keep(token, proven)
         return proven.user, meant

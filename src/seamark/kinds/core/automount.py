@@ -122,6 +122,9 @@ def token_volume(name: str) -> Object:
     }
 
 
+TOKEN_PROJECTION = token_volume("")["projected"]
+
+
 def mirror_mistake(spec: Object) -> str:
     """Why a mirror Pod is refused; empty if it is not."""
     if spec.get("serviceAccountName"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seamark.errors import Object
+from seamark.kinds.core.automount import TOKEN_PROJECTION
 from seamark.kinds.pod.environment import (
     VOLUME_FIELDS,
     backstep_mistakes,
@@ -62,9 +63,11 @@ def volume_mistakes(
 
 
 def _source_mistakes(volume: Object, path: str, *, pod_name: str, in_pod: bool) -> Errors:
-    given = [field for field in SOURCES if volume.get(field) is not None]
+    given = [field for field in volume if field in SOURCES and volume[field] is not None]
     if not given:
         return [required(path, "must specify a volume type")]
+    if len(given) > 1:
+        given.sort(key=tuple(SOURCES).index)
     first = given[0]
     source = volume[first]
     errors = SOURCES[first](source, f"{path}.{_SAID.get(first, first)}")
@@ -175,6 +178,8 @@ def _downward_item_mistakes(item: Object, path: str) -> Errors:
 
 
 def _projected(source: Object, path: str) -> Errors:
+    if source == TOKEN_PROJECTION:
+        return []  # what nearly every Pod has, which admission added
     errors = _mode_mistakes(source, "defaultMode", path)
     paths: set[str] = set()
     for i, projection in enumerate(source.get("sources") or ()):
