@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 from api_calls import call, watched
-from seamark_process import Start
+from seamark_process import Seamark, Start
 from waiting import until
 
 import etcd_server
@@ -90,3 +90,52 @@ def test_a_token_of_one_server_is_good_at_the_other(
     assert call(other, "DELETE", f"{accounts}/robot")[0] == 200
     for server in (one, other):
         until(lambda server=server: call(server, "POST", reviews, {}, token=made["status"]["token"])[0] == 401)
+
+
+def test_what_extends_the_api_on_one_server_takes_effect_on_the_other(
+    start: Start, etcd: etcd_server.EtcdCluster
+) -> None:
+    """A definition, a policy and a webhook configuration, each written on one and noticed on both."""
+    store = f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}"
+    one, other = start("--store", store, name="one"), start("--store", store, name="other")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    made = {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    assert call(one, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", made)[0] == 201
+    widgets = "/apis/example.com/v1/namespaces/default/widgets"
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    until(lambda: call(other, "POST", widgets, widget)[0] == 201)
+    assert call(one, "GET", f"{widgets}/a")[0] == 200
+
+    def tried(server: Seamark, name: str) -> int:
+        body = {"metadata": {"name": name}}
+        return call(server, "POST", "/api/v1/namespaces/default/configmaps?dryRun=All", body)[0]
+
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    group = "/apis/admissionregistration.k8s.io/v1"
+    validations = [{"expression": "object.metadata.name != 'bad'"}]
+    policy = {"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]}}}
+    policy["spec"]["validations"] = validations
+    assert call(other, "POST", f"{group}/validatingadmissionpolicies", policy)[0] == 201
+    binding = {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}
+    assert call(other, "POST", f"{group}/validatingadmissionpolicybindings", binding)[0] == 201
+    for server in (one, other):
+        until(lambda server=server: tried(server, "bad") == 422)
+        assert tried(server, "good") == 201
+
+    hook = {
+        "name": "gone.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    configuration = {"metadata": {"name": "h"}, "webhooks": [hook]}
+    assert call(one, "POST", f"{group}/validatingwebhookconfigurations", configuration)[0] == 201
+    for server in (other, one):
+        until(lambda server=server: tried(server, "good") == 500)
+    assert call(other, "DELETE", f"{group}/validatingwebhookconfigurations/h")[0] == 200
+    for server in (one, other):
+        until(lambda server=server: tried(server, "good") == 201)
