@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
@@ -15,7 +16,7 @@ from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Informer
 from seamark.clock import Clock
-from seamark.kinds.resource import CONFIGMAPS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
+from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from seamark.nodes.running import images, network_files, unpacking, volumes
 from seamark.nodes.running.environment import Around, Unmakeable, linked_services, secret_content
 from seamark.nodes.running.file_systems import Volume
@@ -31,6 +32,8 @@ from seamark.rules.objects.service import Service
 
 if TYPE_CHECKING:
     from seamark.nodes.running.life import PodLife
+
+_RENEWED, _LONGEST_TOKEN = 0.8, 86400.0  # a token is renewed after this part of its life, or after a day
 
 
 class Attach(Protocol):
@@ -75,6 +78,7 @@ class Hosting:
         self._attach = attach
         self._attached = AsyncExitStack()
         self._unpacking = asyncio.Lock()
+        self._tokens: dict[str, dict[TokenWanted, tuple[str, float]]] = {}  # by Pod, with when to renew them
         self.ready = asyncio.Event()
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
 
@@ -156,15 +160,36 @@ class Hosting:
             return await self._read(SECRETS, name, namespace)
 
         async def token(wanted: TokenWanted) -> str:
-            return await self._token(pod, wanted)
+            known = self._tokens.setdefault(pod.metadata.uid, {})
+            now = self.clock.time()
+            if wanted not in known or now >= known[wanted][1]:
+                known[wanted] = await self._token(pod, wanted), now + min(_RENEWED * wanted.seconds, _LONGEST_TOKEN)
+            return known[wanted][0]
 
         async def claim(name: str) -> str:
-            path = self.folder / "claims" / namespace / name
+            found = await self._read(PERSISTENT_VOLUME_CLAIMS, name, namespace)
+            if found is None:
+                raise Unmakeable(f'persistentvolumeclaim "{name}" not found')
+            path = self._claim(namespace, name, found["metadata"]["uid"])
             path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o777)
             return str(path)
 
         around = await self.around(pod, sandbox)
         return await volumes.prepare(pod, folder, around, Sources(config_map, secret, token, claim))
+
+    def renewal(self, pod: PodToRun) -> float | None:
+        return min((due for _, due in self._tokens.get(pod.metadata.uid, {}).values()), default=None)
+
+    def forget(self, pod: PodToRun) -> None:
+        self._tokens.pop(pod.metadata.uid, None)
+
+    def _claim(self, namespace: str, name: str, uid: str) -> Path:
+        return self.folder / "claims" / namespace / f"{name}-{uid}"
+
+    async def drop_claim(self, namespace: str, name: str, uid: str) -> None:
+        """The claim is gone, and its directory with it."""
+        await asyncio.to_thread(shutil.rmtree, self._claim(namespace, name, uid), ignore_errors=True)
 
     async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
         texts = {"/etc/resolv.conf": self._resolver(pod).text(), "/etc/hostname": pod.host_name + "\n"}

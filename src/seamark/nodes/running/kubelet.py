@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from msgspec.structs import replace
 
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.access.informer import Index, Informer
-from seamark.kinds.resource import PODS
+from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS
 from seamark.kinds.values import times
 from seamark.nodes import pod_writes
-from seamark.nodes.running import decisions
+from seamark.nodes.running import decisions, volumes
 from seamark.nodes.running.decisions import Ended, Record
 from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.life import PodLife
@@ -22,12 +23,18 @@ from seamark.nodes.running.spec import PodToRun
 from seamark.nodes.simulated.kubelet import RETRY, node_of
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
+from seamark.rules.objects.metadata import Metadata, ObjectView
 from seamark.rules.objects.pod import ContainerStatus, Pod
+from seamark.rules.objects.storage import Claim
 from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 LOST = 137
+
+
+class Named(ObjectView, frozen=True):
+    """A ConfigMap or Secret, of which only its name and that it changed matters here."""
 
 
 class RunningKubelets(Controller):
@@ -46,6 +53,10 @@ class RunningKubelets(Controller):
         super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._pods = self.watch(pods, self._changed)
+        for kind, resource in (("configMap", CONFIGMAPS), ("secret", SECRETS)):
+            self.watch(manager.informers.of(resource, as_=Named), partial(self._content_changed, kind))
+        self.watch(manager.informers.of(PERSISTENT_VOLUME_CLAIMS, as_=Claim), self._claim_changed)
+        self._dropping: set[asyncio.Task[None]] = set()
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._roster = roster
         self._hosting = hosting
@@ -73,6 +84,23 @@ class RunningKubelets(Controller):
         for pod in self._on_node.objects(member.name):
             self.queue.add(pod.metadata.key)
 
+    def _content_changed(self, kind: str, key: Key, old: ObjectView | None, new: ObjectView | None) -> None:
+        """Volumes that are made of a ConfigMap or Secret follow it."""
+        obj = new or old
+        if obj is None or not self._lives:
+            return
+        namespace, name = obj.metadata.namespace, obj.metadata.name
+        for life in self._lives.values():
+            if life.pod.metadata.namespace == namespace and (kind, name) in volumes.references(life.pod):
+                life.refresh()
+
+    def _claim_changed(self, key: Key, old: Claim | None, new: Claim | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            meta = old.metadata
+            dropping = asyncio.create_task(self._hosting.drop_claim(meta.namespace, meta.name, meta.uid))
+            self._dropping.add(dropping)
+            dropping.add_done_callback(self._dropping.discard)
+
     # --- one Pod -----------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> None:
@@ -96,6 +124,11 @@ class RunningKubelets(Controller):
         life = self._lives.get(uid) or await self._begin(pod, member)
         if life is None:
             return
+        if _seen(pod.metadata) != _seen(life.pod.metadata):
+            whole = await self._read(pod)
+            if whole is None:
+                return
+            life.follow(whole)
         await self._step(pod, life)
 
     async def _step(self, pod: Pod, life: PodLife) -> None:
@@ -126,11 +159,8 @@ class RunningKubelets(Controller):
         """Take on a Pod: read all of it, give it addresses, and remember what its status says of earlier runs."""
         await asyncio.shield(self._joined(member))
         meta = pod.metadata
-        try:
-            whole = await self._cluster.get(PODS, meta.name, namespace=meta.namespace, as_=PodToRun)
-        except errors.NotFound:
-            return None
-        if whole.metadata.uid != meta.uid:
+        whole = await self._read(pod)
+        if whole is None:
             return None
         if pod.spec.host_network:
             addresses: tuple[str, ...] | None = member.host_ips
@@ -152,6 +182,15 @@ class RunningKubelets(Controller):
         self._uids[meta.key] = meta.uid
         return life
 
+    async def _read(self, pod: Pod) -> PodToRun | None:
+        """All of a Pod, unless it is gone."""
+        meta = pod.metadata
+        try:
+            whole = await self._cluster.get(PODS, meta.name, namespace=meta.namespace, as_=PodToRun)
+        except errors.NotFound:
+            return None
+        return whole if whole.metadata.uid == meta.uid else None
+
     def _joined(self, member: Member) -> asyncio.Task[None]:
         """Done when the node has its network; one that failed is tried again."""
         name, known = member.name, self._nodes.get(member.name)
@@ -172,6 +211,11 @@ class RunningKubelets(Controller):
                 if member is not None:
                     member.addresses.release(uid)
                 await life.remove()
+
+
+def _seen(meta: Metadata) -> tuple[int, dict[str, str], dict[str, str]]:
+    """What changes when the spec or the labels and annotations of a Pod do."""
+    return meta.generation, meta.labels, meta.annotations
 
 
 def _deadline(pod: Pod) -> float | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import shutil
 import signal
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,7 +20,7 @@ from msgspec.structs import replace
 
 from seamark import errors
 from seamark.clock import Clock, doubling
-from seamark.nodes.running import decisions, file_systems
+from seamark.nodes.running import decisions, file_systems, volumes
 from seamark.nodes.running.checks import Checks
 from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
 from seamark.nodes.running.environment import Around, Unmakeable, command_line, environment, expanded
@@ -62,6 +61,12 @@ class Host(Protocol):
 
     async def volumes(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> Mapping[str, str]:
         """The Pod's volumes by name, each prepared at a path; raises ``Unmakeable``."""
+
+    def renewal(self, pod: PodToRun) -> float | None:
+        """When a token of its volumes is to be renewed."""
+
+    def forget(self, pod: PodToRun) -> None:
+        """The Pod is gone."""
 
     async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
         """Files that every container of the Pod has: ``/etc/hosts`` and its like."""
@@ -120,6 +125,11 @@ class PodLife:
         """
         again = decision.again
         now = self._host.clock.time()
+        if self._volumes is not None and (due := self._host.renewal(self.pod)) is not None:
+            if now >= due:
+                self.refresh()
+            else:
+                again = due if again is None else min(again, due)
         for name in decision.start:
             _, due = self._tries.get(name, (0, 0.0))
             if now < due:
@@ -176,6 +186,32 @@ class PodLife:
     def _change(self, name: str, how: Callable[[Record], Record]) -> None:
         self._put(name, how(self.records[name]))
 
+    def refresh(self) -> None:
+        """Bring the content of its volumes up to date."""
+        if self._volumes is not None:
+            self._begin("refresh", self._refresh())
+
+    async def _refresh(self) -> None:
+        try:
+            async with self._settled:
+                await self._host.volumes(self.pod, self.folder, self.sandbox)
+        except (Unmakeable, errors.ApiError) as error:  # what is there stays
+            log.info("%s: volumes are not up to date: %s", self.pod.metadata.key, error)
+            await self._host.clock.sleep(_RETRY)
+
+    def follow(self, pod: PodToRun) -> None:
+        """Its spec or its metadata changed: other images, more containers, other labels."""
+        before = {each.name: each.image for each in (*self.pod.spec.containers, *self.pod.spec.init_containers)}
+        self.pod = pod
+        for container in (*pod.spec.containers, *pod.spec.init_containers):
+            record = self.records.get(container.name, NEVER)
+            if before.get(container.name, container.image) != container.image:
+                self._tries.pop(container.name, None)
+                if record.running:
+                    words = f"Container {container.name} definition changed, will be restarted"
+                    self._put(container.name, decisions.condemned(record, words))
+        self.refresh()
+
     # --- starting ----------------------------------------------------------------------------------
 
     async def _start(self, container: Container) -> None:
@@ -231,11 +267,11 @@ class PodLife:
         folder = self._folder_of(container)
         await asyncio.to_thread(_make_folders, folder)
         message = Volume(str(folder / "termination-log"), container.termination_message_path)
-        volumes = [*self._own, message, *self._mounts(container, variables)]
+        mounts = [*self._own, message, *self._mounts(container, variables)]
         if image.root is None:
-            root = file_systems.of_host(str(folder / "tmp"), volumes)
+            root = file_systems.of_host(str(folder / "tmp"), mounts)
         else:
-            root = file_systems.of_directory(image.root, str(folder / "upper"), str(folder / "work"), volumes)
+            root = file_systems.of_directory(image.root, str(folder / "upper"), str(folder / "work"), mounts)
         security, common = container.security_context, pod.spec.security_context
         user = _first(security.run_as_user, common.run_as_user)
         group = _first(security.run_as_group, common.run_as_group)
@@ -255,14 +291,12 @@ class PodLife:
 
     def _mounts(self, container: Container, variables: Mapping[str, str]) -> list[Volume]:
         assert self._volumes is not None
-        found = []
+        found, fixed = [], volumes.read_only(self.pod)
         for mount in container.volume_mounts:
             source = self._volumes[mount.name]
-            below = mount.sub_path or expanded(mount.sub_path_expr, variables)
-            if below:
-                source = os.path.join(source, below)
-                os.makedirs(source, exist_ok=True)
-            found.append(Volume(source, mount.mount_path, mount.read_only))
+            if below := mount.sub_path or expanded(mount.sub_path_expr, variables):
+                source = volumes.below(source, below)
+            found.append(Volume(source, mount.mount_path, mount.read_only or mount.name in fixed))
         return found
 
     async def _run(self, container: Container, start: Start, record: Record, image: Image) -> None:
@@ -476,6 +510,7 @@ class PodLife:
     async def remove(self) -> None:
         """End, and remove its files."""
         await self.end()
+        self._host.forget(self.pod)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
 

@@ -61,6 +61,36 @@ class _Source(View, frozen=True):
     default_mode: int | None = None
 
 
+CONTENT = ("configMap", "secret", "downwardAPI", "projected")  # volumes that containers can only read
+
+
+def references(pod: PodToRun) -> set[tuple[str, str]]:
+    """The ConfigMaps and Secrets that its volumes are made of: ``("configMap", name)`` and its like."""
+    found = set()
+    for volume in pod.spec.volumes:
+        for each in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+            for kind in ("configMap", "secret"):
+                if source := each.get(kind):
+                    found.add((kind, source.get("name") or source.get("secretName") or ""))
+    return found
+
+
+def read_only(pod: PodToRun) -> set[str]:
+    """The names of volumes that containers can only read."""
+    return {volume["name"] for volume in pod.spec.volumes if any(kind in volume for kind in CONTENT)}
+
+
+def below(volume: str, path: str) -> str:
+    """A path inside of a volume, made a directory if it is not there; raises ``Unmakeable`` if it leads out."""
+    top = os.path.realpath(volume)
+    found = os.path.realpath(os.path.join(top, path))
+    if ".." in path.split("/") or os.path.isabs(path) or os.path.commonpath((top, found)) != top:
+        raise Unmakeable(f"failed to create subPath directory for volumeMount: {path} leads out of the volume")
+    if not os.path.lexists(found):
+        os.makedirs(found)
+    return found
+
+
 async def prepare(pod: PodToRun, folder: Path, around: Around, sources: Sources) -> dict[str, str]:
     """The directory, or file, of each volume; raises ``Unmakeable`` if one cannot be prepared."""
     found = {}

@@ -91,10 +91,19 @@ def _no_image(patient: Patient, status: ContainerStatus, reason: str, message: s
     return Trouble(
         Code.IMAGE_PULL_FAILED,
         with_message(f"container {status.name}: {reason} for image {status.image or 'unknown'}", message),
-        "Correct the image's name or tag, or give the Pod credentials for the registry (imagePullSecrets).",
+        _remedy(status.image, message),
         (*evidence.of(pod, _at(pod, status)), *([evidence.told(event)] if event is not None else [])),
         describe(pod),
     )
+
+
+def _remedy(image: str, message: str) -> str:
+    if "--image" in message:  # a node that runs Pods as processes: no registry is asked
+        return (
+            f"Say what {image} is on this machine: start seamark with --image '{image}=host', or with a directory, "
+            "an OCI layout or an archive in place of host."
+        )
+    return "Correct the image's name or tag, or give the Pod credentials for the registry (imagePullSecrets)."
 
 
 def not_running(patient: Patient) -> Trouble | None:
