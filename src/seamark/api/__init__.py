@@ -20,7 +20,8 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``policies`` evaluates admission policies
 - ``aggregation`` passes requests on to the servers that APIServices name
 - ``streaming`` leads into Pods: logs, commands, ports, proxied requests
-- ``custom`` serves the kinds that definitions define, as they come and go
+- ``custom`` serves the kinds that definitions define, as they come and go; ``conversion`` asks webhooks for objects in
+  another version
 - ``state`` is everything current, in memory, which reads and watches are served from
 
 ``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` makes the server's

@@ -14,7 +14,7 @@ plug-ins look at a kind is found out once per kind, operation and subresource: a
 
 A step that has to wait for an answer (a webhook) returns an awaitable; it stands before those that look at the present
 state of other objects, such as quotas, so that nothing is awaited between them and the commit.  A write that waits so
-holds nobody up: it gives up its turn with the object and its seat in the fair queue (:func:`aside`).
+holds nobody up: it gives up its turn with the object and its seat in the fair queue (:func:`~seamark.api.turns.aside`).
 
 ``validate`` may be called again for the same object, when another write came between it and the commit.  Both run on
 every write, also on those of components in this process; only edits by the server itself (a Pod gets its node) are not
@@ -23,13 +23,14 @@ asked about.  That the namespace exists and is not going away is checked here, b
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from seamark import errors
 from seamark.api.call import Caller
 from seamark.api.state.cache import Cache, Collection
-from seamark.api.turns import Turn
+from seamark.api.state.entries import Entry
+from seamark.api.turns import Turn, aside
 from seamark.errors import Object
 from seamark.kinds.admission import Awaited, Operation, Plugin, Request
 from seamark.kinds.certificates.admission import Requesters
@@ -102,22 +103,6 @@ class Chain(NamedTuple):
     mutate: Plugins
     contends: Plugins
     validate: Plugins
-
-
-async def aside(request: Request, later: Awaitable[None], held: Sequence[Turn]) -> None:
-    """Wait for an outsider's answer.  Meanwhile others use the seat, and write the same object."""
-    seats = request.notes.seats if request.notes is not None else None
-    if seats is not None:
-        seats.leave()
-    for turn in held:
-        turn.leave()
-    try:
-        await later
-    finally:
-        if seats is not None:
-            seats.enter()
-        for turn in held:
-            await turn.enter()
 
 
 class Others:
@@ -201,12 +186,12 @@ class Admission:
         plugins = self._chain(request).mutate
         for plugin in plugins:
             if (later := plugin.mutate(request)) is not None:
-                await aside(request, later, held)
+                await aside(request.notes, later, *held)
         if request.changed:
             request.round = 1
             for plugin in plugins:
                 if (later := plugin.mutate(request)) is not None:
-                    await aside(request, later, held)
+                    await aside(request.notes, later, *held)
 
     def contends(self, request: Request) -> bool:
         """Whether the write also changes an object that other creations in its namespace change."""
@@ -217,12 +202,12 @@ class Admission:
         request.also.clear()
         for plugin in self._chain(request).validate:
             if (later := plugin.validate(request)) is not None:
-                await aside(request, later, held)
+                await aside(request.notes, later, *held)
 
-    async def admit_deletion(self, kind: Kind, stored: Object, options: Any, caller: Caller) -> None:
+    async def admit_deletion(self, kind: Kind, entry: Entry, options: Any, caller: Caller) -> None:
         """Raise if the object may not be deleted."""
         if any(self._chain_of(kind, "DELETE", "")):
-            obj = kind.from_stored(stored)
+            obj = entry.shown(kind)
             await self.admit(self.request(kind, kind.whole, obj, obj, caller, operation="DELETE", options=options))
 
     async def admit(self, request: Request) -> Object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -31,6 +31,9 @@ from seamark.kinds.resource import DEFINITIONS, Resource
 from seamark.kinds.subresource import Part
 from seamark.kinds.values import times
 from seamark.store.protocol import StoreError
+
+if TYPE_CHECKING:
+    from seamark.kinds.extensions.custom import CustomKind
 
 _log = logging.getLogger(__name__)
 
@@ -88,13 +91,16 @@ class Definitions:
         *,
         add: Callable[[Kind], Awaitable[None]],
         remove: Callable[[Resource], Awaitable[None]],
+        prepare: Callable[[CustomKind, Object], None],
     ) -> None:
+        """``prepare`` sees each kind that a definition defines before it is served."""
         self._cache = cache
         self._writer = writer
         self._deleter = deleter
         self._clock = clock
         self._add = add
         self._remove = remove
+        self._prepare = prepare
         self._served: dict[str, _Served] = {}
         self._seen: dict[str, int] = {}  # the version of each definition that was looked at last
         self._again: set[str] = set()  # definitions to look at once more, though they did not change
@@ -186,13 +192,16 @@ class Definitions:
         from seamark.kinds.extensions.custom import is_established, kinds_of
 
         meta = definition["metadata"]
-        state = (meta["uid"], meta.get("generation"), definition["status"].get("acceptedNames"))
+        status = definition["status"]
+        state = (meta["uid"], meta.get("generation"), status.get("acceptedNames"), status.get("storedVersions"))
         served = self._served.get(name)
         if not is_established(definition) or (served is not None and served.state == state):
             return
-        kinds: list[Kind] = list(kinds_of(definition))
-        for kind in kinds:
-            await self._add(kind)
+        kinds: list[Kind] = []
+        for made in kinds_of(definition):
+            self._prepare(made, definition)
+            await self._add(made)
+            kinds.append(made)
         wanted = {kind.resource for kind in kinds}
         for kind in served.kinds if served is not None else ():
             if kind.resource not in wanted:

@@ -14,6 +14,8 @@ from seamark.api.allocation.reserve import Reservations
 from seamark.api.call import Caller, DeleteOptions, Target
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry, entry_of, key_of, stored
+from seamark.api.state.forms import converted
+from seamark.api.turns import aside
 from seamark.api.write import CONFLICT_ATTEMPTS
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
@@ -55,7 +57,9 @@ class Deleter:
             obj = entry.decode()
             check_preconditions(kind, obj["metadata"], options)
             if not admitted:
-                await self._admission.admit_deletion(kind, obj, options, caller)
+                if kind.conversion is not None:
+                    await aside(caller.notes, converted(kind, [entry]))
+                await self._admission.admit_deletion(kind, entry, options, caller)
             try:
                 return await self._delete(kind, entry, obj, options, caller)
             except Mismatch as error:

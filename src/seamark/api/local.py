@@ -85,7 +85,7 @@ class LocalCluster:
             return await other.list(resource, namespace=namespace, labels=labels, fields=fields, as_=as_)
         try:
             where = self._target("list", resource, namespace)
-            found = self._operations.list(where, ListOptions(labels=labels, fields=fields))
+            found = self._operations.list(where, ListOptions(labels=labels, fields=fields), bare=_bare(as_))
             page = found if isinstance(found, Page) else await found
             return _listing(page, _decoder(where.kind, as_))
         except StoreError as error:
@@ -113,7 +113,7 @@ class LocalCluster:
         decoder = _decoder(where.kind, as_)
         try:
             yield Change("BOOKMARK", None, since)
-            async for type, entry in subscription.events():
+            async for type, entry in subscription.events(bare=_bare(as_)):
                 change: Change[Any]
                 try:
                     change = Change(type, decoder(entry), str(entry.revision))  # type: ignore[arg-type]  # ADDED …
@@ -297,20 +297,26 @@ def _decoder(kind: Kind, as_: Any) -> Decoder:
     return known
 
 
+def _bare(as_: Any) -> bool:
+    """Whether a type reads only what is the same in every version of an object, so that none has to be converted."""
+    return bool(getattr(as_, "any_version", False))
+
+
 def _new_decoder(kind: Kind, as_: Any) -> Decoder:
     """Raises ``msgspec.DecodeError`` for an entry that the type cannot hold."""
     if as_ is Receipt:
         return lambda entry: Receipt.of(str(entry.revision))  # nothing has to be decoded for it
     resource = kind.resource
     head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
+    bare = _bare(as_)
     decoder: msgspec.json.Decoder[Any] | None = None
 
     def decode(entry: Entry) -> Any:
         nonlocal decoder
-        if not kind.shows_as_stored:
-            return msgspec.convert(shown(kind, kind.from_stored(entry.decode())), as_)
+        if kind.built_in and not kind.shows_as_stored:
+            return msgspec.convert(shown(kind, entry.shown(kind)), as_)
         if decoder is None:  # made for the first object, since many kinds are followed that have none
             decoder = msgspec.json.Decoder(dict[str, Any] if as_ is dict else as_)
-        return decoder.decode(head + entry.tail)
+        return decoder.decode(head + (entry.tail if bare else entry.tail_of(kind)))
 
     return decode

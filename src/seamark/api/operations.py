@@ -25,12 +25,15 @@ from seamark.api.inquiry import Inquiry
 from seamark.api.intake import Document
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry
+from seamark.api.state.forms import converted
 from seamark.api.state.read import Page, Reader
 from seamark.api.state.select import select
 from seamark.api.state.versions import of_write_or_watch
 from seamark.api.state.watch import Watching
+from seamark.api.turns import aside
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
+from seamark.kinds.admission import Notes
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Action, Effect, Part, Question, Subresource, View
@@ -105,23 +108,51 @@ class Operations:
 
     # --- reading: the result if the cache is fresh enough, else an awaitable of it --------------------
 
-    def get(self, target: Target, version: str = "") -> Entry | Answered | Awaitable[Entry | Answered]:
+    def get(
+        self, target: Target, version: str = "", notes: Notes | None = None
+    ) -> Entry | Answered | Awaitable[Entry | Answered]:
         """The object, not older than ``version``; through a view, what the view shows of it."""
-        if self._reader.must_wait(version):
-            return self._get_later(target, version)
+        if self._reader.must_wait(version) or target.kind.conversion is not None:
+            return self._get_later(target, version, notes)
         return self._get(target)
 
-    async def _get_later(self, target: Target, version: str) -> Entry | Answered:
-        await self._reader.wait(version)
+    async def _get_later(self, target: Target, version: str, notes: Notes | None) -> Entry | Answered:
+        if self._reader.must_wait(version):
+            await self._reader.wait(version)
+        if target.kind.conversion is not None:
+            entry = self._reader.get(target.kind.resource, target.namespace, target.name)
+            if entry.form(target.kind) is None:
+                await aside(notes, converted(target.kind, [entry]))
+            return _seen(target, entry)
         return self._get(target)
 
     def _get(self, target: Target) -> Entry | Answered:
-        entry = self._reader.get(target.kind.resource, target.namespace, target.name)
-        view = target.subresource
-        return _through(view, target.kind, entry) if isinstance(view, View) else entry
+        return _seen(target, self._reader.get(target.kind.resource, target.namespace, target.name))
 
-    def list(self, target: Target, options: ListOptions) -> Page | Awaitable[Page]:
-        """The objects of a collection that the options select."""
+    def list(
+        self, target: Target, options: ListOptions, notes: Notes | None = None, *, bare: bool = False
+    ) -> Page | Awaitable[Page]:
+        """The objects of a collection that the options select.
+
+        ``bare`` says that of their metadata only that is read which is the same in every version.
+        """
+        if target.kind.conversion is not None and not bare:
+            return self._list_converted(target, options, notes)
+        return self._list(target, options)
+
+    async def _list_converted(self, target: Target, options: ListOptions, notes: Notes | None) -> Page:
+        kind = target.kind
+        if options.fields and kind.field_names:  # Fields are those of the version that is listed.
+            every = self._list(target, ListOptions(version=options.version, match=options.match))
+            page = every if isinstance(every, Page) else await every
+            await aside(notes, converted(kind, page.entries))
+        found = self._list(target, options)
+        page = found if isinstance(found, Page) else await found
+        if any(entry.form(kind) is None for entry in page.entries):
+            await aside(notes, converted(kind, page.entries))
+        return page
+
+    def _list(self, target: Target, options: ListOptions) -> Page | Awaitable[Page]:
         selection = select(target.kind, target.namespace, target.name, options)
         if options.continue_ and options.version not in ("", "0"):
             raise errors.BadRequest("specifying resource version is not allowed when using continue")
@@ -158,7 +189,16 @@ class Operations:
         if not kind.stored:
             return await self._answer(target, obj, warnings, caller)
         written = await self._writer.create(kind, obj, target.namespace, caller)
-        return _warned(written, warnings)
+        return await self._answered(kind, written, warnings, caller)
+
+    @staticmethod
+    async def _answered(kind: Kind, written: Written, warnings: Sequence[str], caller: Caller) -> Written:
+        """What was written, as the kind shows it, with warnings about the document before those about the object."""
+        if kind.conversion is not None:
+            await aside(caller.notes, converted(kind, [written.entry]))
+        if warnings:
+            written.warnings = [*warnings, *written.warnings]
+        return written
 
     def _object(self, kind: Kind, document: Document, caller: Caller) -> tuple[Object, Sequence[str]]:
         obj, warnings = intake.conformed(document, kind, caller.field_validation)
@@ -268,7 +308,7 @@ class Operations:
             obj = make({})
             obj["metadata"].pop("resourceVersion", None)
             written = await self._writer.create(kind, obj, target.namespace, caller)
-        return _warned(written, warnings)
+        return await self._answered(kind, written, warnings, caller)
 
     async def _update_view(self, target: Target, view: View, document: Document, caller: Caller) -> Answered:
         given, warnings = intake.conformed(document, view.sent, caller.field_validation)
@@ -277,7 +317,7 @@ class Operations:
             intake.check_name(given["metadata"], target)
             return view.change(target.kind, shown(target.kind, old), given)
 
-        written = await self._writer.change(target, view, make, caller)
+        written = await self._answered(target.kind, await self._writer.change(target, view, make, caller), (), caller)
         return _through(view, target.kind, written.entry, warnings)
 
     async def patch(
@@ -311,10 +351,9 @@ class Operations:
             repeated[:] = drop_repeated_owners(meta, patched=True)
             return new
 
-        written = await self._writer.change(target, part, make, caller)
-        if view is not None:
-            return _through(view, kind, written.entry, warnings)
-        return _warned(written, warnings + repeated)
+        changed = await self._writer.change(target, part, make, caller)
+        written = await self._answered(kind, changed, () if view is not None else warnings + repeated, caller)
+        return written if view is None else _through(view, kind, written.entry, warnings)
 
     async def apply(
         self, target: Target, document: Any, caller: Caller, *, force: bool, warnings: Sequence[str] = ()
@@ -346,19 +385,21 @@ class Operations:
             created = edit(None)
             created["metadata"].pop("resourceVersion", None)
             written = await self._writer.create(kind, created, target.namespace, caller, tracked=True)
-        if view is not None:
-            return _through(view, kind, written.entry, warnings)
-        return _warned(written, warnings)
+        written = await self._answered(kind, written, () if view is not None else warnings, caller)
+        return written if view is None else _through(view, kind, written.entry, warnings)
 
     # --- delete ------------------------------------------------------------------------------------
 
     async def delete(self, target: Target, options: DeleteOptions, caller: Caller) -> Deleted:
         """Delete an object, or mark it as being deleted if finalizers or a grace period keep it."""
-        return await self._deleter.delete(target, options, caller)
+        deleted = await self._deleter.delete(target, options, caller)
+        if target.kind.conversion is not None and not deleted.gone:
+            await aside(caller.notes, converted(target.kind, [deleted.entry]))
+        return deleted
 
     async def delete_all(self, target: Target, chosen: ListOptions, options: DeleteOptions, caller: Caller) -> Page:
         """Delete the objects of a collection that ``chosen`` selects; returns them as they were before."""
-        found = self.list(target, chosen)
+        found = self.list(target, chosen, caller.notes)
         page = found if isinstance(found, Page) else await found
         for entry in page.entries:
             try:
@@ -377,11 +418,10 @@ def _part(target: Target) -> Part:
 
 
 def _through(view: View, kind: Kind, entry: Entry, warnings: Sequence[str] = ()) -> Answered:
-    return Answered(view.show(kind, shown(kind, kind.from_stored(entry.decode()))), view.sent, False, warnings)
+    return Answered(view.show(kind, shown(kind, entry.shown(kind))), view.sent, False, warnings)
 
 
-def _warned(written: Written, warnings: Sequence[str]) -> Written:
-    """Add warnings about the document, before those about the object."""
-    if warnings:
-        written.warnings = [*warnings, *written.warnings]
-    return written
+def _seen(target: Target, entry: Entry) -> Entry | Answered:
+    """The object, or what the view of it shows that is asked for."""
+    view = target.subresource
+    return _through(view, target.kind, entry) if isinstance(view, View) else entry

@@ -10,6 +10,7 @@ import random
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from seamark.access.events import EventRecorder
 from seamark.api.admission import PLAIN, Admission, Others, before_quotas
@@ -59,6 +60,10 @@ from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
 from seamark.metrics import Registry
 from seamark.store.metered import MeteredStore
 from seamark.store.protocol import Store
+
+if TYPE_CHECKING:
+    from seamark.errors import Object
+    from seamark.kinds.extensions.custom import CustomKind
 
 
 class ApiServer:
@@ -114,6 +119,7 @@ class ApiServer:
         }
         reader = Reader(self.cache, store, components)
         self.outgoing = Outgoing(Others(self.cache))
+        self._metrics = metrics
         webhooks = Webhooks(self.cache, self.kinds, Asking(self.outgoing, metrics), authorizer)
         policies = ValidatingPolicies(self.cache, self.kinds, authorizer)
         mutating = MutatingPolicies(self.cache, self.kinds, authorizer)
@@ -128,7 +134,13 @@ class ApiServer:
         )
         deleter = Deleter(self.cache, store, reservations, admission)
         self.definitions = Definitions(
-            self.cache, self.writer, deleter, clock, add=self.add_kind, remove=self.remove_kind
+            self.cache,
+            self.writer,
+            deleter,
+            clock,
+            add=self.add_kind,
+            remove=self.remove_kind,
+            prepare=self._convert_by_webhook,
         )
         self.watches = Watches(reader, stalled_bytes=watch_bytes - watch_bytes // 4, cut=cut.add)
         self.operations = Operations(
@@ -206,6 +218,13 @@ class ApiServer:
             await self.cache.add(kind)
             self.cache.of(kind.resource).end_watches()
             self.kinds.add(kind)
+
+    def _convert_by_webhook(self, kind: CustomKind, definition: Object) -> None:
+        """Let a webhook convert the objects of a custom kind, if its definition says so."""
+        if definition["spec"]["conversion"]["strategy"] == "Webhook":
+            from seamark.api.conversion.webhook import convert_by_webhook
+
+            convert_by_webhook(kind, definition, self.outgoing, self._metrics)
 
     async def remove_kind(self, resource: Resource) -> None:
         """Serve a kind no longer: its watches end and its paths answer 404.

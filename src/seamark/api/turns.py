@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from types import TracebackType
+from typing import TypeVar
+
+from seamark.kinds.admission import Notes
+
+T = TypeVar("T")
 
 Lines = dict[tuple[str, ...], deque[asyncio.Future[None]]]
 
@@ -74,3 +80,19 @@ class Turn:
                 future.set_result(None)
                 return
         del self._lines[self._key]
+
+
+async def aside(notes: Notes | None, later: Awaitable[T], *held: Turn) -> T:
+    """Wait for an outsider's answer.  Meanwhile others use the seat, and write the same object."""
+    seats = notes.seats if notes is not None else None
+    if seats is not None:
+        seats.leave()
+    for turn in held:
+        turn.leave()
+    try:
+        return await later
+    finally:
+        if seats is not None:
+            seats.enter()
+        for turn in held:
+            await turn.enter()

@@ -31,8 +31,9 @@ from seamark.api.fields import managed
 from seamark.api.intake import check_namespace
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry, entry_of, key_of, stored
+from seamark.api.state.forms import converted
 from seamark.api.state.versions import number_or_zero, of_write_or_watch
-from seamark.api.turns import Turn, Turns
+from seamark.api.turns import Turn, Turns, aside
 from seamark.errors import Object
 from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
@@ -166,7 +167,7 @@ class Writer:
             raise refuse(kind.stored_as or resource, name, wrong)
         await self._admission.validate(request, *held)
         warnings = kind.warnings(obj, None)
-        inner = kind.to_stored(obj)
+        inner = kind.to_stored(obj) if kind.conversion is None else await self._converted(request, *held)
         path = f"{meta['namespace']}/{name}" if resource.namespaced else name
         if caller.dry_run:
             self._must_be_absent(kind, path, name)
@@ -182,6 +183,18 @@ class Writer:
                 self._must_be_absent(kind, path, name)
             raise
         return Written(await self._cache.written(resource, path, value, revision), True, warnings)
+
+    async def _converted(self, request: Request, *held: Turn) -> Object:
+        """The stored form of an object that a webhook has to convert; it is asked once for each write."""
+        conversion, obj = request.kind.conversion, request.obj
+        assert conversion is not None
+        memory = request.memory = request.memory or {}
+        uid, inner = memory.get("stored", ("", None))
+        if uid != obj["metadata"]["uid"]:
+            uid, inner = obj["metadata"]["uid"], await aside(request.notes, conversion.to_stored(obj), *held)
+            memory["stored"] = uid, inner
+        stored_form: Object = inner
+        return stored_form
 
     def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
         # As in Kubernetes: a version that is no number counts as none, and a dry run does not check it.
@@ -243,7 +256,9 @@ class Writer:
                 entry = await self._cache.find(kind.resource, path, expected)
                 if entry is None:
                     raise missing(kind.resource, target.name)
-                old = kind.from_stored(entry.decode())
+                if kind.conversion is not None:
+                    await aside(caller.notes, converted(kind, [entry]), turn)
+                old = entry.shown(kind)
                 new = make(old)
                 self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
                 try:
@@ -331,7 +346,11 @@ class Writer:
         await self._admission.validate(request, turn)
         warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
-        return await self._put(kind, entry, old, new, caller, reserved.writes + _writes(request.also), warnings)
+        writes = reserved.writes + _writes(request.also)
+        if kind.conversion is None:
+            return await self._put(kind, entry, old, new, caller, writes, warnings)
+        inner = await self._converted(request, turn)
+        return await self._put(kind, entry, old, new, caller, writes, warnings, inner)
 
     @staticmethod
     def _carry_over(meta: Object, old: Object) -> None:
@@ -355,10 +374,14 @@ class Writer:
         caller: Caller,
         writes: list[Write],
         warnings: list[str],
+        inner: Object | None = None,
     ) -> Written:
-        """Commit an object: nothing is written if it is unchanged, and it is deleted if it lost its last finalizer."""
-        inner = kind.to_stored(new)
-        if not writes and _same(new, old):
+        """Commit an object: nothing is written if it is unchanged, and it is deleted if it lost its last finalizer.
+
+        ``inner`` is its stored form if that was asked for.
+        """
+        inner = kind.to_stored(new) if inner is None else inner
+        if not writes and _same(new, old) and (kind.built_in or kind.is_current(entry.decode())):
             return Written(entry, warnings=warnings)
         if caller.dry_run:
             return Written(_unstored(entry.path, inner, entry.revision), warnings=warnings)

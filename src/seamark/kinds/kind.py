@@ -22,6 +22,7 @@ import msgspec
 
 from seamark.errors import Conflict, Object
 from seamark.kinds.allocation import Allocation, Pool
+from seamark.kinds.conversion import Conversion
 from seamark.kinds.inquiry import Inquiry
 from seamark.kinds.language import decode, shapes
 from seamark.kinds.language.shape import Shape
@@ -75,7 +76,9 @@ class Kind:
     # The kind that its objects are stored as, if this kind only shows them in another form (as events.k8s.io does).
     stored_as: Resource | None = None
     # All apiVersions in which objects of this kind are written, if there is more than one.
-    sibling_versions: ClassVar[tuple[str, ...]] = ()
+    sibling_versions: tuple[str, ...] = ()
+    # Asks a webhook for the objects in another version; None for a kind that needs none for that.
+    conversion: Conversion | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -124,6 +127,10 @@ class Kind:
     def from_stored(self, obj: Object) -> Object:
         """The object of this kind that shows a stored one, which is not edited."""
         return obj
+
+    def is_current(self, stored: Object) -> bool:
+        """Whether a stored object is in the version that objects are stored in now."""
+        return True
 
     # --- names -------------------------------------------------------------------------------------
 

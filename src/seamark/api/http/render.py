@@ -50,7 +50,7 @@ class Renderer:
         self.include = include or "Metadata"
         self.clock = clock
         self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
-        self.direct = representation.plain and kind.shows_as_stored
+        self.direct = representation.plain and (kind.shows_as_stored or not kind.built_in)
         # Watches with the same key share the bytes of an event.
         self.key = (
             resource.api_version,
@@ -64,13 +64,16 @@ class Renderer:
 
     def object(self, entry: Entry) -> Object:
         """The whole object as a dict, in this kind's own version."""
-        decoded = self.kind.from_stored(entry.decode())
-        return {"kind": self.kind.resource.kind, "apiVersion": self.kind.resource.api_version, **decoded}
+        return {
+            "kind": self.kind.resource.kind,
+            "apiVersion": self.kind.resource.api_version,
+            **entry.shown(self.kind),
+        }
 
     def one(self, entry: Entry) -> bytes:
         """The answer to a read of one object."""
         if self.direct:
-            return b"%b%b\n" % (self.head, entry.tail)
+            return b"%b%b\n" % (self.head, entry.tail_of(self.kind))
         if self._messages:
             resource = self.kind.resource
             return protobuf.envelope(resource.api_version, resource.kind, self._message(entry))
@@ -115,7 +118,9 @@ class Renderer:
             if not entries:
                 return [head, msgspec.json.encode(listing), b',"items":[]}\n']
             if not self.kind.built_in:  # the items of custom resources have their own kind and apiVersion
-                items = b",".join([self.head + entry.tail for entry in entries])
+                plain, kind = self.kind.shows_as_stored, self.kind
+                tails = [entry.tail for entry in entries] if plain else [entry.tail_of(kind) for entry in entries]
+                items = b",".join([self.head + tail for tail in tails])
                 return [head, msgspec.json.encode(listing), b',"items":[', items, b"]}\n"]
             items = b",{".join([entry.tail for entry in entries])
             return [head, msgspec.json.encode(listing), b',"items":[{', items, b"]}\n"]
@@ -158,7 +163,7 @@ class Renderer:
     def event(self, type: str, entry: Entry, *, first: bool) -> bytes:
         """One line of a watch; a Table names its columns in the first one only."""
         if self.direct:
-            return b'{"type":"%b","object":%b%b}\n' % (type.encode(), self.head, entry.tail)
+            return b'{"type":"%b","object":%b%b}\n' % (type.encode(), self.head, entry.tail_of(self.kind))
         if self._messages:
             return protobuf.event(type, self.one(entry))
         return self.line(type, self.in_watch(self.object(entry), first=first))

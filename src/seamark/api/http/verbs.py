@@ -181,7 +181,7 @@ class Verbs:
 
     def _get(self, call: Call) -> Answer | Awaitable[Answer]:
         renderer = call.renderer()
-        found = self._operations.get(call.target, first(call.query, "resourceVersion"))
+        found = self._operations.get(call.target, first(call.query, "resourceVersion"), call.notes)
         if isinstance(found, FOUND):
             return _answer(renderer, found)
 
@@ -201,7 +201,7 @@ class Verbs:
                 streaming.upgrade = partial(upgraded, call.request, streaming.content_type)
             return streaming
         renderer = call.renderer()
-        found = self._operations.list(call.target, options)
+        found = self._operations.list(call.target, options, call.notes)
         if isinstance(found, Page):
             return _list_answer(renderer, found)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from itertools import islice
 
 import msgspec
 
@@ -18,6 +19,7 @@ from seamark.api.http.protocol import Stream, Streaming, frame
 from seamark.api.http.render import Renderer
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.failures import unwatchable
+from seamark.api.state.forms import converted
 from seamark.api.state.read import Reader
 from seamark.api.state.watch import Watching, seen
 from seamark.errors import Object
@@ -32,6 +34,7 @@ BOOKMARK_BEFORE_END = 2.0
 # Events are written in pieces of at most about this many bytes, each only when the client has read most of the last.
 PIECE = 64 * 1024
 SOCKET_BUFFER = 64 * 1024  # what the event loop keeps for a socket before it says that the client does not read
+CONVERTED_AT_ONCE = 256  # events whose objects are converted together
 ALL = 1 << 63  # greater than any revision
 INITIAL_END = "k8s.io/initial-events-end"
 
@@ -111,6 +114,7 @@ class Watch:
         "_cache",
         "_catching_up",
         "_collection",
+        "_converts",
         "_first",
         "_number",
         "_options",
@@ -129,6 +133,7 @@ class Watch:
     def __init__(self, watching: Watching, renderer: Renderer, stream: Stream, watches: Watches) -> None:
         self._cache = watching.cache
         self._collection = watching.collection
+        self._converts = watching.converts
         self._watching = watching
         self._selection = watching.selection
         self._options = watching.options
@@ -204,6 +209,8 @@ class Watch:
         self._number = self._collection.next_number
         revision = self._cache.revision
         entries: Iterable[Entry] = list(self._collection.of_namespace(self._selection.namespace))
+        if self._converts:
+            await converted(self._selection.kind, entries)
         piece: list[bytes] = []
         size = 0
         for entry in entries:
@@ -221,13 +228,33 @@ class Watch:
 
     async def _replayed(self, events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
         async for event in events:
+            if self._converts:
+                await self._watching.converted([event])
             if (view := self._watching.view(event)) is not None:
                 yield self._line(*view)
+
+    async def _converted(self) -> AsyncIterator[bytes]:
+        """Wait until the webhook has converted what the next events show; that itself sends nothing."""
+        events = self._collection.numbered_from(self._number)
+        await self._watching.converted(islice(events or (), CONVERTED_AT_ONCE))
+        yield b""
+
+    def _unconverted(self, event: Event) -> bool:
+        kind = self._selection.kind
+        return any(entry.form(kind) is None for entry in self._watching.needed(event))
 
     # --- the cache's side --------------------------------------------------------------------------
 
     def offer(self, event: Event) -> None:
         if event.entry.revision <= self._after:
+            return
+        if self._converts and self._unconverted(event):
+            # This event and those after it wait in the collection.
+            reads = not self._pending or self._write(self._take_pending())
+            if self._unsubscribe is not None:
+                self._fall_behind(self._collection.next_number - 1)
+                if reads:
+                    self._go_on()
             return
         view = seen(event, self._selection)
         if view is None:
@@ -311,6 +338,11 @@ class Watch:
         for event in events:
             if self._pending_size >= PIECE and not self._write(self._take_pending()):
                 self._after = ALL
+                return
+            if self._converts and self._unconverted(event):
+                self._after = ALL
+                if not self._pending or self._write(self._take_pending()):
+                    self._catch_up(self._converted())
                 return
             self._number += 1
             if self._watching.concerns(event):

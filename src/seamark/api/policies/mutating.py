@@ -6,7 +6,7 @@ second round of admission too, if what the first round left was changed by other
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import Any
 
 from seamark.api.authorization import Authorizer
@@ -48,20 +48,23 @@ class MutatingPolicies(Policies[MutatingPolicy]):
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         return operation in ("CREATE", "UPDATE") and super().concerns(kind, operation, part)
 
-    def mutate(self, request: Request) -> None:
+    def mutate(self, request: Request) -> Awaitable[None] | None:
         candidates = self.candidates(request)
         if not candidates or not isinstance(request.sub, Part):
-            return
+            return None
+        return self.performed(self._mutate(request, candidates), request, candidates)
+
+    async def _mutate(self, request: Request, candidates: Iterable[tuple[MutatingPolicy, Sequence[Binding]]]) -> None:
         rounds, before = Rounds.of(request, self), request.obj
         for policy, bindings in candidates:
             if (match := self.matched(request, policy, bindings)) is not None:
-                self._mutate_by(request, policy, *match, rounds)
+                await self._mutate_by(request, policy, *match, rounds)
         if request.obj is not before:
             request.changed = True
             rounds.changed()
         rounds.end(request)
 
-    def _mutate_by(
+    async def _mutate_by(
         self, request: Request, policy: MutatingPolicy, by: Resource, bindings: Sequence[Binding], rounds: Rounds
     ) -> None:
         try:
@@ -72,7 +75,7 @@ class MutatingPolicies(Policies[MutatingPolicy]):
         for binding in bindings:
             which = f"policy '{policy.name}' with binding '{binding.name}'"
             try:
-                found = params(kind, request, binding.reference)
+                found = await params(kind, request, binding.reference)
             except Misconfigured as error:
                 _refuse(request, which, policy.failed(str(error)))
                 continue
@@ -81,13 +84,15 @@ class MutatingPolicies(Policies[MutatingPolicy]):
                 invocation = (policy.name, binding.name, meta.get("namespace"), meta.get("name"))
                 if rounds.skips(request, invocation):
                     continue
-                shown = self.shown(request, by)
+                shown = await self.shown(request, by)
                 values = self.given(request, shown, by) | ({} if kind is None else {"params": each})
-                if self._mutated(request, policy, which, shown, values) and policy.reinvoked:
+                if await self._mutated(request, policy, which, shown, values) and policy.reinvoked:
                     rounds.invoked.add(invocation)
 
     @staticmethod
-    def _mutated(request: Request, policy: MutatingPolicy, which: str, shown: Document, values: dict[str, Any]) -> bool:
+    async def _mutated(
+        request: Request, policy: MutatingPolicy, which: str, shown: Document, values: dict[str, Any]
+    ) -> bool:
         """Do what the mutations say; returns whether the policy looks at the request at all."""
         budget = Meter(BUDGET)
         wrong = policy.unmatched(values, budget)
@@ -110,7 +115,7 @@ class MutatingPolicies(Policies[MutatingPolicy]):
             except _Unmergeable as error:
                 _refuse(request, which, policy.failed(str(error)))
         if current != shown.obj:
-            take(request, current, shown.kind)
+            await take(request, current, shown.kind)
         return True
 
 

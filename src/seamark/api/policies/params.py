@@ -26,19 +26,23 @@ def param_kind(kinds: Kinds, wanted: Object | None) -> Kind | None:
     return kind
 
 
-def params(kind: Kind | None, request: Request, reference: Object | None) -> Sequence[Object | None]:
+async def params(kind: Kind | None, request: Request, reference: Object | None) -> Sequence[Object | None]:
     """The parameters to evaluate a policy with, one after the other; None stands for no parameter."""
     if kind is None or reference is None:
         return [None]
-    found = [_headed(kind, each) for each in _found(kind, request, reference)]
+    found = [await _headed(kind, each) for each in _found(kind, request, reference)]
     if not found and reference.get("parameterNotFoundAction") != "Allow":
         sentence = "no params found for policy binding with `Deny` parameterNotFoundAction"
         raise Misconfigured(f"failed to configure binding: {sentence}")
     return found
 
 
-def _headed(kind: Kind, obj: Object) -> Object:
-    return {**kind.from_stored(obj), "kind": kind.resource.kind, "apiVersion": kind.resource.api_version}
+async def _headed(kind: Kind, obj: Object) -> Object:
+    if kind.conversion is not None and kind.conversion.needed(obj):
+        (shown,) = await kind.conversion.shown([obj])
+    else:
+        shown = kind.from_stored(obj)
+    return {**shown, "kind": kind.resource.kind, "apiVersion": kind.resource.api_version}
 
 
 def _found(kind: Kind, request: Request, reference: Object) -> Sequence[Object]:

@@ -7,7 +7,7 @@ of request is found out once, so a request that none looks at costs a look-up.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,8 +17,8 @@ from seamark.api.policies.given import given
 from seamark.api.policies.params import Misconfigured, param_kind, params
 from seamark.api.policies.policy import Binding, Failure, Policy, ValidatingPolicy, binding_of
 from seamark.api.state.cache import Cache
-from seamark.api.webhooks.patching import moved
-from seamark.api.webhooks.review import Document, document, headed
+from seamark.api.webhooks.patching import in_version
+from seamark.api.webhooks.review import Document, document
 from seamark.errors import ApiError, Cause, Object
 from seamark.kinds.admission import Operation, Plugin, Request
 from seamark.kinds.kind import Kind
@@ -89,6 +89,20 @@ class Policies(Plugin, Generic[P]):
             return None
         return by, [each for each in bindings if each.match.by(*place, name) and each.match.selects(request)]
 
+    def performed(
+        self, work: Coroutine[Any, Any, None], request: Request, candidates: Iterable[tuple[P, Sequence[Binding]]]
+    ) -> Awaitable[None] | None:
+        """Have the policies evaluated: at once, unless a webhook may have to convert objects for them."""
+        params = (policy.param_kind for policy, _ in candidates if policy.param_kind is not None)
+        kinds = (self._kinds.by_kind(each["apiVersion"], each["kind"]) for each in params)
+        if any(kind is not None and kind.conversion is not None for kind in (request.kind, *kinds)):
+            return work
+        try:
+            work.send(None)
+        except StopIteration:
+            return None
+        raise AssertionError("nothing but conversion waits")
+
     def given(self, request: Request, shown: Document, by: Resource) -> dict[str, Any]:
         """What expressions are given of a request that a policy matches by this resource."""
         return given(request, shown, by, self._authorizer)
@@ -125,16 +139,13 @@ class Policies(Plugin, Generic[P]):
         match = msgspec.structs.replace(policy.match, rules=rules, excluded=())
         return match.by(operation, kind.resource, part, self._equivalents(kind), "") is not None
 
-    def shown(self, request: Request, by: Resource) -> Document:
+    async def shown(self, request: Request, by: Resource) -> Document:
         """The documents in the version by which the policy matches."""
         own = document(request)
         to = self._kinds.by_plural(by.group, by.version, by.plural)
         if to is None or to is request.kind or own.kind is not request.kind:
             return own
-        obj, old = (
-            None if each is None else headed(to.resource, moved(each, request.kind, to)) for each in (own.obj, own.old)
-        )
-        return Document(to.resource, to, obj, old)
+        return await in_version(request.kind, own, to)
 
 
 class ValidatingPolicies(Policies[ValidatingPolicy]):
@@ -150,15 +161,21 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
             make=ValidatingPolicy,
         )
 
-    def validate(self, request: Request) -> None:
+    def validate(self, request: Request) -> Awaitable[None] | None:
+        candidates = self.candidates(request)
+        return self.performed(self._validate(request, candidates), request, candidates) if candidates else None
+
+    async def _validate(
+        self, request: Request, candidates: Iterable[tuple[ValidatingPolicy, Sequence[Binding]]]
+    ) -> None:
         first: ApiError | None = None
-        for policy, bindings in self.candidates(request):
-            found = self._judged(request, policy, bindings)
+        for policy, bindings in candidates:
+            found = await self._judged(request, policy, bindings)
             first = first or found
         if first is not None:
             raise first
 
-    def _judged(self, request: Request, policy: ValidatingPolicy, bindings: Sequence[Binding]) -> ApiError | None:
+    async def _judged(self, request: Request, policy: ValidatingPolicy, bindings: Sequence[Binding]) -> ApiError | None:
         """Why the policy refuses the request, if it does; warns and notes what its bindings say."""
         match = self.matched(request, policy, bindings)
         if match is None:
@@ -170,9 +187,9 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
             return next((refusal(request, which, each) for each in policy.failed(str(error))), None)
         first = None
         notes: dict[str, list[str]] = {}
-        values = self.given(request, self.shown(request, match[0]), match[0])
+        values = self.given(request, await self.shown(request, match[0]), match[0])
         for binding in match[1]:
-            for failure in self._failures(request, policy, binding, kind, values, notes):
+            for failure in await self._failures(request, policy, binding, kind, values, notes):
                 found = self._acted(request, policy, binding, failure)
                 first = first or found
         if request.notes is not None:
@@ -181,7 +198,7 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
         return first
 
     @staticmethod
-    def _failures(
+    async def _failures(
         request: Request,
         policy: ValidatingPolicy,
         binding: Binding,
@@ -191,7 +208,7 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
     ) -> list[Failure]:
         """What the request fails by; ``notes`` gets what the audit log is to say, each value once."""
         try:
-            found = params(kind, request, binding.reference)
+            found = await params(kind, request, binding.reference)
         except Misconfigured as error:
             return policy.failed(str(error), certain=True)
         failures: list[Failure] = []

@@ -1,6 +1,7 @@
 """The current state in memory: reads and watches are served from here.
 
 - ``entries`` are objects, encoded once; their keys, and the events of their changes
+- ``forms`` waits for webhooks that convert objects into the version that is asked for
 - ``cache`` follows the store's log and offers every change to its watchers
 - ``select`` is which objects a read or a watch is about
 - ``versions`` reads resourceVersions and continue tokens

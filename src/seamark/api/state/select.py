@@ -33,13 +33,22 @@ class Selection(msgspec.Struct, frozen=True):
 
     def fields_of(self, entry: Entry) -> dict[str, str]:
         """An entry's values for field selectors; found once, then kept with it."""
-        if entry.fields is None:
-            stored = dict(self.kind.fields_in(b"{" + entry.tail))
-            stored["metadata.name"] = entry.name
-            if self.kind.resource.namespaced:
-                stored["metadata.namespace"] = entry.namespace
-            entry.fields = stored
-        return entry.fields
+        if self.kind.built_in or self.kind.shows_as_stored:
+            if entry.fields is None:
+                entry.fields = self._fields(entry, b"{" + entry.tail)
+            return entry.fields
+        form = entry.form(self.kind)
+        assert form is not None, "it is converted before it is selected by fields: state.forms"
+        if form.fields is None:
+            form.fields = self._fields(entry, b"{" + form.tail)
+        return form.fields
+
+    def _fields(self, entry: Entry, text: bytes) -> dict[str, str]:
+        found = dict(self.kind.fields_in(text))
+        found["metadata.name"] = entry.name
+        if self.kind.resource.namespaced:
+            found["metadata.namespace"] = entry.namespace
+        return found
 
 
 def select(kind: Kind, namespace: str, name: str, options: ListOptions) -> Selection:

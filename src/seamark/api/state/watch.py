@@ -7,7 +7,7 @@ A watch begins with what is there, with the events kept in memory, or (if it beg
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import islice
 
 import msgspec
@@ -17,6 +17,7 @@ from seamark.api.call import ListOptions
 from seamark.api.state.cache import Cache, Collection
 from seamark.api.state.entries import Entry, Event, entry_of, restamped
 from seamark.api.state.failures import unwatchable
+from seamark.api.state.forms import converted
 from seamark.api.state.select import Selection
 from seamark.store.protocol import Change, Store, StoreError
 
@@ -48,6 +49,22 @@ class Watching(msgspec.Struct, frozen=True):
     def view(self, event: Event) -> tuple[str, Entry] | None:
         """A past event as the watcher sees it, if it does."""
         return seen(event, self.selection) if self.concerns(event) else None
+
+    @property
+    def converts(self) -> bool:
+        """Whether a webhook may have to be asked before events can be seen."""
+        return self.selection.kind.conversion is not None
+
+    async def converted(self, events: Iterable[Event]) -> None:
+        """Return once all that is to be seen of these events is converted."""
+        await converted(self.selection.kind, [entry for event in events for entry in self.needed(event)])
+
+    def needed(self, event: Event) -> Iterator[Entry]:
+        """What of an event is looked at: one that leaves the selection is shown as it was before."""
+        if self.concerns(event):
+            yield event.entry
+            if event.previous is not None and not self.selection.everything:
+                yield event.previous
 
     async def replay(self, since: int, until: int) -> AsyncIterator[Event]:
         """Events of the store's log after ``since`` up to ``until``."""
@@ -135,18 +152,25 @@ class Subscription:
             self._unsubscribe = None
             self._set_behind(False)
 
-    async def events(self) -> AsyncIterator[tuple[str, Entry]]:
-        """Types and entries, until the kind is no longer served or the reader stops."""
+    async def events(self, *, bare: bool = False) -> AsyncIterator[tuple[str, Entry]]:
+        """Types and entries, until the kind is no longer served or the reader stops.
+
+        ``bare`` says that of their metadata only that is read which is the same in every version.
+        """
         watching = self._watching
+        converts = watching.converts and not bare
         try:
-            async for step in self._past():
+            async for step in self._past(converts):
                 yield step
         except StoreError as error:
             raise unwatchable(error) from error
         after = max(self._now, watching.since or 0)
         while True:
             while self._behind:
-                for event in self._next_events():
+                events = self._next_events()
+                if converts:
+                    await watching.converted(events)
+                for event in events:
                     if event.entry.revision > after and (view := watching.view(event)) is not None:
                         yield view
             if self._ended:
@@ -165,23 +189,31 @@ class Subscription:
             self._set_behind(False)
         return events
 
-    async def _past(self) -> AsyncIterator[tuple[str, Entry]]:
+    async def _past(self, converts: bool) -> AsyncIterator[tuple[str, Entry]]:
         """What the watch begins with, up to the version ``_now``."""
         watching, selection, now = self._watching, self._watching.selection, self._now
         if watching.since is None:
             # All events so far are part of the beginning.
             self._set_behind(False)
             self._now = watching.cache.revision
-            for entry in list(self._collection.of_namespace(selection.namespace)):
+            entries = list(self._collection.of_namespace(selection.namespace))
+            if converts:
+                await converted(selection.kind, entries)
+            for entry in entries:
                 if selection.name in ("", entry.name) and selection.matches(entry):
                     yield "ADDED", entry
             return
         recent = self._collection.since(watching.since)
         if recent is None:
             async for event in watching.replay(watching.since, now):
+                if converts:
+                    await watching.converted([event])
                 if (view := watching.view(event)) is not None:
                     yield view
             return
-        for event in list(recent):
+        events = list(recent)
+        if converts:
+            await watching.converted(events)
+        for event in events:
             if event.entry.revision <= now and (view := watching.view(event)) is not None:
                 yield view

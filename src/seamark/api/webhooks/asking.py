@@ -50,7 +50,7 @@ class Asking:
             rejected = not found.allowed
             return found
         except CallFailed as error:
-            shown = f"{_with_path(hook.client.address)}?timeout={hook.seconds}s"
+            shown = f"{with_path(hook.client.address)}?timeout={hook.seconds}s"
             raise AskFailed(_failed(hook, f'failed to call webhook: Post "{shown}": {error}')) from error
         finally:
             self._count(hook, operation, time.perf_counter() - began, code, rejected=rejected)
@@ -100,5 +100,5 @@ def _failed(hook: Hook, why: str) -> str:
     return f'failed calling webhook "{hook.name}": {why}'
 
 
-def _with_path(url: str) -> str:
+def with_path(url: str) -> str:
     return url if "/" in url.removeprefix("https://") else f"{url}/"

@@ -49,18 +49,29 @@ def _conformed(kind: Kind, result: object) -> Object:
     return obj
 
 
-def moved(obj: Object, kind: Kind, to: Kind) -> Object:
+async def moved(obj: Object, kind: Kind, to: Kind) -> Object:
     """An object in another version of its kind."""
-    return obj if kind is to else to.from_stored(kind.to_stored(obj))
+    if kind is to:
+        return obj
+    if kind.conversion is None:
+        return to.from_stored(kind.to_stored(obj))
+    return to.conform(await kind.conversion.moved(obj, to.resource.version))[0]
 
 
-def take(request: Request, new: Object, shown_as: Kind) -> None:
+async def in_version(kind: Kind, own: Document, to: Kind) -> Document:
+    """The documents of a request for an object of this kind, in another version."""
+    obj = None if own.obj is None else headed(to.resource, await moved(own.obj, kind, to))
+    old = None if own.old is None else headed(to.resource, await moved(own.old, kind, to))
+    return Document(to.resource, to, obj, old)
+
+
+async def take(request: Request, new: Object, shown_as: Kind) -> None:
     """Let the object be what an outsider made of it, with its defaults."""
     kind, sub = request.kind, request.sub
     if isinstance(sub, View):
         request.obj = sub.change(kind, headed(kind.resource, request.obj), new)
     elif isinstance(sub, Part):
-        request.obj = moved(new, shown_as, kind)
+        request.obj = await moved(new, shown_as, kind)
         sub.default(kind, request.obj)
     else:
         request.obj = new

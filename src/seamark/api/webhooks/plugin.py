@@ -17,9 +17,9 @@ from seamark.api.authorization import AUTHENTICATED, Attributes, Authorizer, Use
 from seamark.api.state.cache import Cache
 from seamark.api.webhooks.asking import AskFailed, Asking
 from seamark.api.webhooks.hooks import Configured, Hook, Match
-from seamark.api.webhooks.patching import moved, patched, take
+from seamark.api.webhooks.patching import in_version, patched, take
 from seamark.api.webhooks.reinvoking import Rounds
-from seamark.api.webhooks.review import Document, Verdict, denial, document, headed, internal, question, review
+from seamark.api.webhooks.review import Document, Verdict, denial, document, internal, question, review
 from seamark.api.write import new_uid
 from seamark.errors import ApiError, Object
 from seamark.kinds.admission import Operation, Plugin, Request, Who
@@ -93,7 +93,7 @@ class Webhooks(Plugin):
     async def _mutated_by(self, hook: Hook, to: Kind, request: Request, place: str) -> bool:
         """Ask one webhook, and do what its patch says; returns whether the object is another one now."""
         own = document(request)
-        shown = self._shown(request, own, to)
+        shown = await self._shown(request, own, to)
         found = await self._ask(hook, to, request, own, shown, place)
         mutated = False
         if found is not None and found.patch:
@@ -103,21 +103,18 @@ class Webhooks(Plugin):
             new = patched(hook.name, shown, found.patch)
             mutated = new != shown.obj
             if mutated:
-                take(request, new, to)
+                await take(request, new, to)
         if found is not None and request.notes is not None:
             said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": mutated}
             request.notes.annotate(f"mutation.webhook.admission.k8s.io/{place}", msgspec.json.encode(said).decode())
         return mutated
 
     @staticmethod
-    def _shown(request: Request, own: Document, to: Kind) -> Document:
+    async def _shown(request: Request, own: Document, to: Kind) -> Document:
         """The documents in the version that the webhook is for."""
         if to is request.kind or own.kind is not request.kind:
             return own
-        obj, old = (
-            None if each is None else headed(to.resource, moved(each, request.kind, to)) for each in (own.obj, own.old)
-        )
-        return Document(to.resource, to, obj, old)
+        return await in_version(request.kind, own, to)
 
     # --- validating ---------------------------------------------------------------------------------
 
@@ -131,7 +128,7 @@ class Webhooks(Plugin):
         judged = msgspec.json.encode((own.obj, own.old))
         if memory.get("judged") == judged:
             return  # A write that is tried again, because of another object, is the same.
-        shown = [self._shown(request, own, to) for _, to in matches]
+        shown = [await self._shown(request, own, to) for _, to in matches]
         asked = (
             self._ask(hook, to, request, own, seen, f"round_0_index_{place}")
             for place, ((hook, to), seen) in enumerate(zip(matches, shown, strict=True))

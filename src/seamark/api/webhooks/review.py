@@ -171,6 +171,25 @@ _WORDS = {
 }
 
 
+def found_in_go(value: Any) -> str:
+    """Go's name for the type in which it holds a JSON value."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "bool"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case list():
+            return "[]interface {}"
+        case dict():
+            return "map[string]interface {}"
+        case _:
+            return "string"
+
+
 def unfit(status: int, content_type: str, body: bytes) -> str:
     """Why an answer is none that could be read, in the words of Kubernetes' client; empty if it may be one."""
     if 200 <= status <= 206:

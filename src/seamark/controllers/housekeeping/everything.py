@@ -7,7 +7,7 @@ objects are reported as deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from seamark.access.informer import Informer
 from seamark.access.informers import Informers
@@ -56,7 +56,9 @@ class BareMetadata(View, frozen=True):
 
 
 class Bare(View, frozen=True):
-    """The view of objects that no other controller reads."""
+    """The view of objects that no other controller reads.  No webhook has to convert an object for it."""
+
+    any_version: ClassVar[bool] = True
 
     metadata: BareMetadata
 

@@ -32,7 +32,7 @@ class AutoscalerKind(CountedKind):
         Column("Replicas"),
         Column("Age"),
     )
-    sibling_versions: ClassVar[tuple[str, ...]] = ("autoscaling/v1", "autoscaling/v2")
+    sibling_versions = ("autoscaling/v1", "autoscaling/v2")
     new_status: ClassVar[Object | None] = {"currentMetrics": None, "desiredReplicas": 0}
 
     def default(self, obj: Object) -> None:

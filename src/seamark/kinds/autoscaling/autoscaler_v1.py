@@ -37,7 +37,7 @@ class AutoscalerV1Kind(CountedKind):
     subresources = (status_of("HorizontalPodAutoscaler"),)
     columns = AUTOSCALER.columns
     stored_as = AUTOSCALERS
-    sibling_versions: ClassVar[tuple[str, ...]] = AUTOSCALER.sibling_versions
+    sibling_versions = AUTOSCALER.sibling_versions
     new_status: ClassVar[Object | None] = {"currentReplicas": 0, "desiredReplicas": 0}
 
     def default(self, obj: Object) -> None:

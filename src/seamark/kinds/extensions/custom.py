@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+STORED_VERSION = "storedVersion"  # in the metadata of stored objects; they have no such field when they are shown
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
@@ -53,6 +54,9 @@ class CustomKind(DynamicKind):
     Unknown fields are removed when a document is read (:meth:`conform`); what the schema says of the rest is checked
     when the object is validated.  Objects are stored by the schema of the storage version: its fields are kept, and
     its defaults are filled in when an object is read that is older than they are.
+
+    A stored object says in which version it is (:data:`STORED_VERSION`), unless that is the first of the versions that
+    the definition lists as stored.
     """
 
     terminating = False  # whether the definition is being deleted: no instance can be created any more
@@ -83,7 +87,11 @@ class CustomKind(DynamicKind):
         self.field_names = tuple(path[1:] for path in selectable)
         self._selectable = [(path[1:], jsonpaths.steps(path)) for path in selectable]
         self._version = version
-        self._stored_version = next(v for v in spec["versions"] if v.get("storage"))
+        self._versions = {each["name"]: each for each in spec["versions"]}
+        self.storage_version = next(str(each["name"]) for each in spec["versions"] if each.get("storage"))
+        self._first_stored = ((definition.get("status") or {}).get("storedVersions") or [self.storage_version])[0]
+        self.sibling_versions = tuple(f"{resource.group}/{name}" for name in self._versions)
+        self._schemas: dict[str, tuple[filling.Prune, filling.Fill]] = {}
         # What was written by the only schema there ever was needs no change when it is read.
         self.shows_as_stored = len(spec["versions"]) == 1 and definition["metadata"].get("generation", 1) == 1
 
@@ -92,10 +100,6 @@ class CustomKind(DynamicKind):
     @cached_property
     def _schema(self) -> Object:
         return schema_of(self._version)
-
-    @cached_property
-    def _stored_schema(self) -> Object:
-        return self._schema if self._stored_version is self._version else schema_of(self._stored_version)
 
     @cached_property
     def schema_digest(self) -> bytes:
@@ -139,13 +143,15 @@ class CustomKind(DynamicKind):
     def _test_of_status(self) -> quick.Test:
         return quick.tester(self._status_schema)
 
-    @cached_property
-    def _prune_stored(self) -> filling.Prune:
-        return self._prune if self._stored_version is self._version else filling.pruner(self._stored_schema)
-
-    @cached_property
-    def _fill_stored(self) -> filling.Fill:
-        return self._fill if self._stored_version is self._version else filling.filler(self._stored_schema) or _nothing
+    def _of_version(self, name: str) -> tuple[filling.Prune, filling.Fill]:
+        """What prunes and fills by the schema of a version."""
+        if name == self.resource.version:
+            return self._prune, self._fill
+        found = self._schemas.get(name)
+        if found is None:
+            schema = schema_of(self._versions[name])
+            found = self._schemas[name] = filling.pruner(schema), filling.filler(schema) or _nothing
+        return found
 
     @cached_property
     def list_shape(self) -> Shape:
@@ -164,17 +170,40 @@ class CustomKind(DynamicKind):
         return obj, unknown + sorted(more)
 
     def to_stored(self, obj: Object) -> Object:
-        if self._stored_version is self._version:
-            return obj
-        kept: Object = self._prune_stored(obj, None, [])
-        return kept
+        """``obj`` is in this version, or already converted to the storage version."""
+        if self.storage_version != self.resource.version:
+            obj = self._of_version(self.storage_version)[0](obj, None, [])
+        if self.storage_version != self._first_stored:
+            obj = {**obj, "metadata": {STORED_VERSION: self.storage_version, **obj["metadata"]}}
+        return obj
 
     def from_stored(self, obj: Object) -> Object:
         if self.shows_as_stored:
             return obj
-        out: Object = self._prune_stored(obj, None, [])
-        self._fill_stored(out)
-        return out if self._stored_version is self._version else self._prune(out, None, [])
+        out = self.as_stored(obj)
+        return out if self.stored_version(obj) == self.resource.version else self.pruned(out)
+
+    def pruned(self, obj: Object) -> Object:
+        """The object without what this version does not know."""
+        kept: Object = self._prune(obj, None, [])
+        return kept
+
+    def stored_version(self, obj: Object) -> str:
+        """The version that a stored object is in."""
+        version = obj["metadata"].get(STORED_VERSION) or self._first_stored
+        return version if version in self._versions else self.storage_version
+
+    def is_current(self, stored: Object) -> bool:
+        return self.shows_as_stored or self.stored_version(stored) == self.storage_version
+
+    def as_stored(self, obj: Object) -> Object:
+        """A stored object in the version it is in, by the present schema of that."""
+        prune, fill = self._of_version(self.stored_version(obj))
+        out: Object = prune(obj, None, [])
+        if STORED_VERSION in out["metadata"]:
+            out["metadata"] = {key: value for key, value in out["metadata"].items() if key != STORED_VERSION}
+        fill(out)
+        return out
 
     # --- writes --------------------------------------------------------------------------------------
 
@@ -248,6 +277,9 @@ class CustomKind(DynamicKind):
             # What an update leaves as it was may break a rule that is younger than it.
             said += (f"{error.field}: {error.message}" for error in self._judged(obj, old).tolerated)
         return said
+
+    def fields_in(self, value: bytes) -> Mapping[str, str]:
+        return self.fields(msgspec.json.decode(value))  # It is this version's form of the object.
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         return {name: _field_text(jsonpaths.find(obj, path)) for name, path in self._selectable}

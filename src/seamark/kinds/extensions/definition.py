@@ -135,10 +135,6 @@ class DefinitionKind(CountedKind):
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         said: dict[str, None] = {}
-        if obj["spec"]["conversion"]["strategy"] == "Webhook" and len(obj["spec"]["versions"]) > 1:
-            said[
-                "spec.conversion.webhook: conversion webhooks are not called by this server; fields stay as they are"
-            ] = None
         for _, schema in _schemas(obj):
             for word in _formats(schema):
                 said[f'unrecognized format "{word}"'] = None
