@@ -1,0 +1,142 @@
+"""Logs, commands, files and ports of Pods that run, by the real kubectl."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from commands import Kubectl
+
+from seamark.nodes.running.machine.machine import Machine, NoMachine
+
+pytestmark = pytest.mark.xdist_group("running pods")
+
+PODS = f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: web, labels: {{app: web}}}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: here
+    command: ["{sys.executable}", -u, -m, http.server, "8080"]
+    ports: [{{containerPort: 8080}}]
+    readinessProbe: {{tcpSocket: {{port: 8080}}, periodSeconds: 1}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web}}
+spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: counts}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {{name: one, image: here, command: [sh, -c, "for n in 1 2 3; do echo line $n; done; exit 1"]}}
+  - {{name: two, image: here, command: [sh, -c, "echo other; exec sleep 1000"]}}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine() -> None:
+    async def look() -> None:
+        await (await Machine.start()).close()
+
+    try:
+        asyncio.run(look())
+    except NoMachine as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def kubectl(start, tmp_path: Path) -> Kubectl:
+    up = start(
+        "--ephemeral", "--dns-port", "0", "--nodes", "1", "--pods", "processes", "--image", "here=host", verb="up"
+    )
+    made = Kubectl(up.kubeconfig, tmp_path)
+    made("apply", "-f", "-", stdin=PODS)
+    made.wait("pod/web", "--for=condition=Ready")
+    return made
+
+
+def test_logs(kubectl: Kubectl) -> None:
+    kubectl.wait("pod/counts", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1")
+    kubectl.wait("pod/counts", "--for=jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}=1")
+    assert kubectl("logs", "counts", "-c", "one", "--previous", "-f") == "line 1\nline 2\nline 3\n"
+    assert kubectl("logs", "counts", "-c", "one", "--previous", "--tail", "1") == "line 3\n"
+    assert kubectl("logs", "counts", "-c", "one", "--previous", "--limit-bytes", "6") == "line 1"
+    assert "Z other\n" in kubectl("logs", "counts", "--all-containers", "--timestamps", "--since", "1h")
+    refused = kubectl.run("logs", "counts", "-c", "two", "--previous")
+    assert 'previous terminated container "two" in pod "counts" not found' in refused.stderr
+
+
+def test_commands_and_files(kubectl: Kubectl, tmp_path: Path) -> None:
+    done = kubectl.run("exec", "-i", "web", "--", "sh", "-c", "cat; echo wrong >&2; exit 3", stdin="typed")
+    assert (done.returncode, done.stdout) == (3, "typed")
+    assert done.stderr == "wrong\ncommand terminated with exit code 3\n"
+    missing = kubectl.run("exec", "web", "--", "no-such-program")
+    assert (missing.returncode, "executable file not found in $PATH" in missing.stderr) == (1, True)
+    content = os.urandom(3_000_000)
+    (tmp_path / "sent").write_bytes(content)
+    kubectl("cp", str(tmp_path / "sent"), "web:/tmp/kept")
+    kubectl("cp", "web:/tmp/kept", str(tmp_path / "got"))
+    assert (tmp_path / "got").read_bytes() == content
+
+
+def test_a_pod_for_one_conversation(kubectl: Kubectl) -> None:
+    run = ("run", "--image=here", "--restart=Never", "--rm", "-q")
+    words = ("--command", "--", "sh", "-c", "read word; echo got $word; exit 4")
+    said = kubectl.run(*run, "talk", "-i", *words, stdin="hello\n")
+    assert "got hello" in said.stdout
+    program = shutil.which("script")
+    if program is None:
+        pytest.skip("there is no script on this machine, which gives kubectl a terminal")
+    line = " ".join([kubectl.words[0], *run, "shell", "-it", "--command", "--", "sh", "-c", "'read word; tty; exit 4'"])
+    done = subprocess.run(
+        [program, "-qec", line, "/dev/null"],
+        input=b"hello\n",
+        env=kubectl.environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 4, done.stdout
+    assert b"/dev/pts/" in done.stdout
+
+
+def test_a_container_to_look_into_a_pod(kubectl: Kubectl) -> None:
+    kubectl("debug", "web", "--image=here", "--container=look", "-q", "--", "sh", "-c", "hostname; exec sleep 1000")
+    kubectl.wait("pod/web", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}")
+    with subprocess.Popen(
+        [*kubectl.words, "logs", "-f", "web", "-c", "look"], env=kubectl.environment, stdout=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "web\n"
+        following.terminate()
+
+
+def test_ports_and_proxies(kubectl: Kubectl) -> None:
+    with subprocess.Popen(
+        [*kubectl.words, "port-forward", "service/web", ":80"],
+        env=kubectl.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as forwarding:
+        assert forwarding.stdout is not None
+        port = forwarding.stdout.readline().split()[2].rpartition(":")[2]
+        for _ in range(2):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+                assert b"Directory listing" in answer.read()
+        forwarding.terminate()
+    for path in ("pods/web", "pods/http:web:8080", "services/web:80"):
+        assert "Directory listing" in kubectl("get", "--raw", f"/api/v1/namespaces/default/{path}/proxy/")
+    refused = kubectl.run("get", "--raw", "/api/v1/namespaces/default/services/web:81/proxy/")
+    assert 'no service port 81 found for service "web"' in refused.stderr
