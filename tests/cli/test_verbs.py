@@ -120,6 +120,10 @@ def test_why_of_a_service_and_its_pod_and_its_name(run: Run, web: Path) -> None:
     assert "goes to" in run("why", "svc/web", "--from", "pod/web-0")[1]
     assert json.loads(run("why", "svc/web", "-o", "json")[1])
     assert run("why", "-f", str(web))[0] in (0, 1)
+    code, out, _ = run("doctor")
+    assert (code, out.splitlines()[0]) == (0, "service discovery is well"), out
+    checks = {each["about"]: each["state"] for each in json.loads(run("doctor", "-o", "json")[1])["checks"]}
+    assert {checks[each] for each in ("clock", "DNS", "slices", "nodes")} == {"well"}
     assert run("audit")[0] == 0
     assert run("audit", "-A", "--fix", "--yes")[0] == 0
     assert run("resolve", "web")[0] == 0

@@ -5,7 +5,7 @@ on stderr and an exit code, never a traceback.
 
 - ``running``: the verbs that run Seamark or parts of it
 - ``objects``: ``get``, ``apply`` and ``delete``
-- ``asking``: ``why``, ``audit`` and ``resolve``
+- ``asking``: ``why``, ``doctor``, ``audit`` and ``resolve``
 - ``reaching``: ``port-forward`` and ``forward``
 - ``keeping``: ``backup``, ``restore``, ``export``, ``fsck`` and ``rotate``
 - ``envtest``: ``envtest-assets``, for tests of Go operators
@@ -53,6 +53,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "ask it": {
         "why": ("seamark.cli.asking.why", "why a Service has no endpoints, and what to do about it"),
+        "doctor": ("seamark.cli.asking.doctor", "whether controllers, slices, DNS, nodes and proxies are well"),
         "audit": ("seamark.cli.asking.audit", "endpoints that are orphaned, duplicated, stale or foreign"),
         "resolve": ("seamark.cli.asking.resolve", "look a name up as a Pod would, and why"),
     },
