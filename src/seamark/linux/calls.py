@@ -22,7 +22,7 @@ REMOUNT, BIND, RECURSIVE, PRIVATE, SLAVE = 0x20, 0x1000, 0x4000, 0x40000, 0x8000
 DETACH = 2
 
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
-_DIE_WITH_PARENT, _NO_NEW_PRIVILEGES = 1, 38
+_DIE_WITH_PARENT, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = 1, 24, 38
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -65,6 +65,11 @@ def pivot_root(new: str, put_old: str) -> None:
 def die_with_parent(signal: int) -> None:
     """Have the kernel send this signal to us when our parent ends."""
     _call("prctl", _DIE_WITH_PARENT, signal, 0, 0, 0)
+
+
+def drop_capability(number: int) -> None:
+    """From now on no program that is executed has this capability; raises ``OSError`` for one that does not exist."""
+    _call("prctl", _DROP_CAPABILITY, number, 0, 0, 0)
 
 
 def no_new_privileges() -> None:

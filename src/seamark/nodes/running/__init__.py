@@ -7,6 +7,7 @@
 - ``decisions``: which containers to start and to stop next, and when a Pod is over (pure)
 - ``pod_status``: the status of a Pod from the records of its containers (pure)
 - ``environment``: the variables and the command line of a container (pure)
+- ``security``: what a container may do, and what this machine cannot honour (pure)
 - ``images``: what an image name stands for on this machine
 - ``unpacking``: unpacks images that are on disk as a layout or an archive
 - ``file_systems``: the plan of a container's file system

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from seamark.nodes.running.machine.roots import Bind, Folder, Layer, Link, Memory, Processes, Step
+from seamark.nodes.running.machine.roots import Bind, Folder, Layer, Link, Memory, Processes, ReadOnly, Step
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEVICE_LINKS = {
@@ -32,6 +32,18 @@ class Volume(msgspec.Struct, frozen=True):
     source: str
     at: str
     read_only: bool = False
+
+
+def read_only(steps: Sequence[Step], volumes: Iterable[Volume]) -> tuple[Step, ...]:
+    """The same file system, of which only volumes and devices can be written to."""
+    kept = {each.source for each in volumes}
+    fixed = [
+        msgspec.structs.replace(each, read_only=True)
+        if isinstance(each, Bind) and each.source not in kept and not each.at.startswith("/dev/")
+        else each
+        for each in steps
+    ]
+    return (*fixed, ReadOnly())
 
 
 def of_directory(root: str, upper: str, work: str, volumes: Iterable[Volume]) -> tuple[Step, ...]:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from seamark import errors
 from seamark.clock import Clock, doubling
-from seamark.nodes.running import decisions, file_systems, volumes
+from seamark.nodes.running import decisions, file_systems, security, volumes
 from seamark.nodes.running.checks import Checks
 from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
 from seamark.nodes.running.environment import Around, Unmakeable, command_line, environment, expanded
@@ -41,6 +41,7 @@ CANNOT_START = 128
 _LEAST_PATIENCE = 2.0  # seconds between the signal and the end, if a preStop hook took the rest
 _LONGEST_MESSAGE = 4096
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MOST_PROCESSES = 4096  # of all Pods together, if an ordinary user runs them: a fork bomb ends there
 IMAGE_BACK_OFF = 10.0
 _SHOWN = 2.0  # seconds for which it is shown that an image could not be pulled, before it waits for the next try
 _RETRY, _LONGEST_RETRY = 1.0, 300.0  # seconds after which a start that failed is tried again
@@ -252,13 +253,21 @@ class PodLife:
             if self._volumes is None:
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._own = await self._host.own_files(self.pod, self.folder, self.sandbox)
+                self._tell_limits()
                 self._volumes = await self._host.volumes(self.pod, self.folder, self.sandbox)
+
+    def _tell_limits(self) -> None:
+        """One Event about all that the Pod asks for and does not get."""
+        if ignored := security.not_honoured(self.pod, all_users=self._host.machine.all_users):
+            words = f"Not honoured by a node that runs Pods as processes: {', '.join(ignored)}"
+            self._host.tell(self.pod, "Warning", "NotHonoured", words)
 
     async def _prepared(self, container: Container, image: Image, record: Record) -> Start:
         pod = self.pod
         given = environment(pod, container, await self._host.around(pod, self.sandbox))
         of_image = dict(each.partition("=")[::2] for each in image.config.env or ())
-        variables = {"PATH": PATH, "HOSTNAME": pod.host_name, "HOME": "/root", **of_image, **given}
+        who = await asyncio.to_thread(_identity, pod, container, image, ordinary=not self._host.machine.all_users)
+        variables = {"PATH": PATH, "HOSTNAME": pod.host_name, "HOME": who.home, **of_image, **given}
         words = command_line(container, variables)
         if not container.command:
             words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
@@ -272,9 +281,10 @@ class PodLife:
             root = file_systems.of_host(str(folder / "tmp"), mounts)
         else:
             root = file_systems.of_directory(image.root, str(folder / "upper"), str(folder / "work"), mounts)
-        security, common = container.security_context, pod.spec.security_context
-        user = _first(security.run_as_user, common.run_as_user)
-        group = _first(security.run_as_group, common.run_as_group)
+        own = container.security_context
+        if own.read_only_root_filesystem:
+            root = file_systems.read_only(root, mounts)
+        everyone = self._host.machine.all_users
         return Start(
             f"{pod.metadata.uid}/{container.name}",
             words,
@@ -283,10 +293,13 @@ class PodLife:
             namespace=self.namespace,
             root=root,
             scratch=str(folder / "root"),
-            user=user if self._host.machine.all_users else 0,
-            group=group if self._host.machine.all_users else 0,
+            user=who.user if everyone else 0,
+            group=who.group if everyone else 0,
+            groups=who.groups if everyone else (),
             terminal=container.tty,
-            gains_privileges=security.allow_privilege_escalation is not False,
+            gains_privileges=own.allow_privilege_escalation is not False,
+            capabilities=security.capabilities(own),
+            processes=0 if everyone else MOST_PROCESSES,
         )
 
     def _mounts(self, container: Container, variables: Mapping[str, str]) -> list[Volume]:
@@ -536,8 +549,15 @@ def _stop_signal(name: str) -> int:
     return int(number) + (int(more) if plus and more.isdecimal() else 0)
 
 
-def _first(*values: int | None) -> int:
-    return next((each for each in values if each is not None), 0)
+def _identity(pod: PodToRun, container: Container, image: Image, *, ordinary: bool) -> security.Identity:
+    files = {}
+    for name in ("passwd", "group"):
+        try:
+            files[name] = Path(image.root or "/", "etc", name).read_text(errors="replace")
+        except OSError:
+            files[name] = ""
+    harmless = ordinary and image.root is None
+    return security.identity(pod, container, image_user=image.config.user, harmless=harmless, **files)
 
 
 def _start_error(start: Start, error: OSError) -> str:

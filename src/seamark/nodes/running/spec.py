@@ -210,6 +210,8 @@ class Spec(View, frozen=True):
     node_name: str = ""
     service_account_name: str = ""
     host_network: bool = False
+    host_pid: bool = msgspec.field(name="hostPID", default=False)
+    host_ipc: bool = msgspec.field(name="hostIPC", default=False)
     share_process_namespace: bool = False
     hostname: str = ""
     subdomain: str = ""

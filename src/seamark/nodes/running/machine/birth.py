@@ -16,11 +16,12 @@ from typing import NoReturn
 
 from seamark.linux import calls
 from seamark.nodes.running.machine.messages import Start
-from seamark.nodes.running.machine.roots import Bind, Folder, Layer, Link, Memory, Processes, Step
+from seamark.nodes.running.machine.roots import Bind, Folder, Layer, Link, Memory, Processes, ReadOnly, Step
 
 _OLD_ROOT = ".old-root"
 _KEPT = calls.READ_ONLY | calls.NO_SUID | calls.NO_DEVICES | calls.NO_EXEC | 0x0400 | 0x0800 | 0x200000
 CANNOT_START = 128
+_MOST_CAPABILITIES = 63
 
 
 def become(request: Start, files: list[int], namespaces: dict[int, int], inside: int | None, telling: int) -> NoReturn:
@@ -44,6 +45,11 @@ def become(request: Start, files: list[int], namespaces: dict[int, int], inside:
         _standard_files(files, terminal=request.terminal)
         if request.open_files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (request.open_files, request.open_files))
+        if request.processes:
+            most = _allowed(resource.RLIMIT_NPROC, request.processes)
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        if request.capabilities is not None:
+            _keep_only(request.capabilities)
         _change_user(request)
         if not request.gains_privileges:
             calls.no_new_privileges()
@@ -76,6 +82,25 @@ def _standard_files(files: list[int], *, terminal: bool) -> None:
         os.dup2(opened, target)
 
 
+def _allowed(limit: int, wanted: int) -> int:
+    """A limit can be lowered, and never be raised."""
+    hard = resource.getrlimit(limit)[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+
+def _keep_only(capabilities: tuple[int, ...]) -> None:
+    number = 0
+    while True:
+        try:
+            if number not in capabilities:
+                calls.drop_capability(number)
+        except OSError:  # the kernel knows no more
+            return
+        number += 1
+        if number > _MOST_CAPABILITIES:
+            return
+
+
 def _change_user(request: Start) -> None:
     if request.groups:
         os.setgroups(request.groups)
@@ -94,13 +119,17 @@ def _build(steps: tuple[Step, ...], scratch: str) -> None:
     if not isinstance(steps[0], Layer):
         calls.mount("root", scratch, "tmpfs", calls.NO_SUID | calls.NO_DEVICES, "mode=755")
     for step in steps:
-        _carry_out(step, scratch)
+        if not isinstance(step, ReadOnly):  # last of all, when the old root is gone
+            _carry_out(step, scratch)
     old = os.path.join(scratch, _OLD_ROOT)
     os.makedirs(old, exist_ok=True)
     calls.pivot_root(scratch, old)
     os.chdir("/")
     calls.unmount("/" + _OLD_ROOT)
     os.rmdir("/" + _OLD_ROOT)
+    for step in steps:
+        if isinstance(step, ReadOnly):
+            _carry_out(step, "")
 
 
 def _carry_out(step: Step, root: str) -> None:
@@ -117,6 +146,9 @@ def _carry_out(step: Step, root: str) -> None:
         case Layer(lower=lower, upper=upper, work=work):
             options = f"lowerdir={lower},upperdir={upper},workdir={work}"
             calls.mount("layer", at, "overlay", 0, options)
+        case ReadOnly():
+            kept = os.statvfs(at).f_flag & _KEPT
+            calls.mount("none", at, flags=calls.REMOUNT | calls.BIND | calls.READ_ONLY | kept)
         case Bind(source=source, read_only=read_only):
             _bind(source, at, read_only=read_only)
         case Processes():

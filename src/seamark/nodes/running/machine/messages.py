@@ -48,6 +48,8 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
     groups: tuple[int, ...] = ()
     terminal: bool = False
     gains_privileges: bool = True
+    capabilities: tuple[int, ...] | None = None  # those it keeps; None for all
+    processes: int = 0  # how many processes its user may have in the machine, if not 0
     cgroup: str = ""
     open_files: int = 0  # the limit, if not 0
 

@@ -53,4 +53,10 @@ class Processes(msgspec.Struct, frozen=True, tag="processes"):
     at: str = "/proc"
 
 
-Step = Folder | Link | Memory | Bind | Layer | Processes
+class ReadOnly(msgspec.Struct, frozen=True, tag="read-only"):
+    """The root itself can no longer be written to; what is mounted on it can."""
+
+    at: str = "/"
+
+
+Step = Folder | Link | Memory | Bind | Layer | Processes | ReadOnly

@@ -1,0 +1,40 @@
+"""What Pods that run may do, and what they are told that they cannot have."""
+
+from __future__ import annotations
+
+from test_running_pods import daemon, log_of, pod, until  # noqa: F401
+from test_running_pods_lifecycle import container, ended
+from test_running_pods_probes import create, events, first
+
+SCRIPT = """
+import os
+print(os.getuid(), [line.split()[1] for line in open("/proc/self/status") if line.startswith("CapBnd")][0])
+try:
+    open("/etc/seamark-was-here", "w")
+except OSError as error:
+    print(error.errno)
+"""
+
+
+async def test_a_restricted_container(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    async with events(cluster, "NotHonoured") as messages:
+        made = pod("restricted", SCRIPT, restartPolicy="Never")
+        asked = {
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        await create(daemon, container(made, securityContext=asked))
+        assert "securityContext.seccompProfile of container main" in await first(messages, "")
+    found = await until(daemon, "restricted", ended)
+    assert log_of(daemon, found) == ["0 0000000000000000", "30"]  # EROFS
+
+
+async def test_root_that_is_refused(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    async with events(cluster, "Failed") as messages:
+        made = pod("root", "", securityContext={"runAsNonRoot": True})
+        await create(daemon, container(made, securityContext={"runAsUser": 0}))
+        assert (await first(messages, "root")).startswith("Error: container's runAsUser breaks non-root policy")
