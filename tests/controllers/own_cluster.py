@@ -50,7 +50,8 @@ class OwnCluster:
         manager = Manager(informers, clock=self.clock)
         add_surroundings(manager, self.api.cluster, SurroundingsSettings(**settings), authority=authority)
         if ending:
-            add_cleaning(manager, self.api.cluster, self.api.kinds, namespace_grace=grace)
+            foreign = self.api.aggregation
+            add_cleaning(manager, self.api.cluster, self.api.kinds, namespace_grace=grace, foreign=foreign)
         async with self.managed(manager):
             yield manager
 

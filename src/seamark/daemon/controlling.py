@@ -120,7 +120,9 @@ class Controlling:
             parts.append(self._managed("nodes", informers, self._add_nodes))
         if "controllers" in self._components:
             # Last, to share the informers of the others.
-            clean = partial(add_cleaning, cluster_for=self._api.cluster, kinds=self._api.kinds)
+            clean = partial(
+                add_cleaning, cluster_for=self._api.cluster, kinds=self._api.kinds, foreign=self._api.aggregation
+            )
             parts.append(self._managed("cleaning", informers, clean))
         return parts
 

@@ -24,6 +24,7 @@ class KeepingServer(ExtensionServer):
     def __init__(self, front_proxy: FrontProxy, directory: Path, *resources: Resource) -> None:
         super().__init__(front_proxy, directory)
         self.resources = resources
+        self.verbs = ["create", "delete", "deletecollection", "get", "list"]
         self.objects: dict[tuple[Resource, str, str], dict[str, Any]] = {}
 
     async def register(self, cluster: Any) -> None:
@@ -53,6 +54,8 @@ class KeepingServer(ExtensionServer):
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request)
         self.bodies.append(await request.read())
+        if self.broken:
+            return web.Response(status=500)
         path = request.path.strip("/").split("/")
         if path == ["apis"]:
             return web.json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})
@@ -67,7 +70,7 @@ class KeepingServer(ExtensionServer):
         served = {each.plural: each for each in self.resources if each.api_version == api_version}
         rest = path[3:]
         if not rest:
-            return web.json_response(_listed(api_version, list(served.values())))
+            return web.json_response(_listed(api_version, list(served.values()), self.verbs))
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2:
             namespace, rest = rest[1], rest[2:]
@@ -121,14 +124,14 @@ class KeepingServer(ExtensionServer):
         return {"openapi": "3.0.0", "paths": paths, "components": {"schemas": schemas}}
 
 
-def _listed(api_version: str, resources: list[Resource]) -> dict[str, Any]:
+def _listed(api_version: str, resources: list[Resource], verbs: list[str]) -> dict[str, Any]:
     entries = [
         {
             "name": each.plural,
             "singularName": each.kind.lower(),
             "namespaced": each.namespaced,
             "kind": each.kind,
-            "verbs": ["create", "delete", "deletecollection", "get", "list"],
+            "verbs": verbs,
             "shortNames": [each.kind[:2].lower()],
         }
         for each in resources

@@ -95,6 +95,29 @@ class Aggregation:
         """What the other servers serve."""
         return list(self._found.values())
 
+    def resources(self) -> dict[Resource, list[str]]:
+        """The kinds of the other servers, each with its verbs."""
+        return {
+            Resource(
+                each.group,
+                each.version,
+                entry["resource"],
+                (entry.get("responseKind") or {}).get("kind", ""),
+                namespaced=entry.get("scope") == "Namespaced",
+            ): entry.get("verbs") or []
+            for each in self._found.values()
+            for entry in each.resources
+            if "resource" in entry
+        }
+
+    def unknown(self) -> list[str]:
+        """The versions of groups whose servers cannot say now what they serve."""
+        return [
+            f"{group}/{version}"
+            for group, version in self.backends
+            if (found := self._found.get((group, version))) is None or found.stale
+        ]
+
     # --- following -----------------------------------------------------------------------------------
 
     async def run(self) -> None:

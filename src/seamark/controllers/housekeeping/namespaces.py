@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from seamark import errors
 from seamark.access.cluster import Cluster
@@ -22,16 +24,37 @@ GRACE_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 5.0
 
 
+class Foreign(Protocol):
+    """The kinds of aggregated servers."""
+
+    def resources(self) -> Mapping[Resource, Collection[str]]:
+        """What they serve, each with its verbs."""
+        ...
+
+    def unknown(self) -> Sequence[str]:
+        """The versions of groups whose kinds cannot be found out now."""
+        ...
+
+
 class NamespaceController(Controller):
     """Empties namespaces that are being deleted, and removes them."""
 
-    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything, *, grace: float) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        cluster: Cluster,
+        everything: Everything,
+        *,
+        grace: float,
+        foreign: Foreign | None = None,
+    ) -> None:
         """``grace`` is for how many seconds the objects in a deleted namespace are left alone."""
         super().__init__("namespace-controller", manager)
         self._grace = grace
         self._begun: set[Key] = set()  # namespaces whose grace is over
         self._cluster = cluster
         self._everything = everything
+        self._foreign = foreign
         self._clock = manager.clock
         everything.follow(self._changed)
 
@@ -64,8 +87,10 @@ class NamespaceController(Controller):
         for resources in ([PODS], others):
             left = await self._emptied(key, resources)
             if left:
-                await self._explain(space, left)
+                await self._explain(space, conditions(left))
                 raise Again(LOOK_AGAIN_SECONDS, f"{sum(map(len, left.values()))} objects are left in {key}")
+        if self._foreign is not None:
+            await self._empty_elsewhere(space, key, self._foreign)
         space["spec"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
         await self._cluster.update(NAMESPACES, space, subresource="finalize")
         self._begun.discard(key)
@@ -84,10 +109,31 @@ class NamespaceController(Controller):
                     found[resource] = list(listing.items)
         return found
 
-    async def _explain(self, space: Object, left: dict[Resource, list[Bare]]) -> None:
+    async def _empty_elsewhere(self, space: Object, namespace: str, foreign: Foreign) -> None:
+        """Delete what aggregated servers have in a namespace; raises while something is left, or may be."""
+        left: dict[Resource, list[Bare]] = {}
+        failures: list[str] = []
+        for resource, verbs in foreign.resources().items():
+            if not resource.namespaced or not {"delete", "list"}.issubset(verbs):
+                continue
+            try:
+                if "deletecollection" in verbs:
+                    await self._cluster.delete_all(resource, namespace=namespace)
+                else:
+                    for each in (await self._cluster.list(resource, namespace=namespace, as_=Bare)).items:
+                        await self._cluster.delete(resource, each.metadata.name, namespace=namespace)
+                if found := (await self._cluster.list(resource, namespace=namespace, as_=Bare)).items:
+                    left[resource] = list(found)
+            except errors.ApiError as error:
+                failures.append(str(error))
+        unknown = foreign.unknown()
+        if left or failures or unknown:
+            await self._explain(space, conditions(left, unknown=unknown, failures=failures))
+            raise Again(LOOK_AGAIN_SECONDS, f"other servers may have objects in {namespace}")
+
+    async def _explain(self, space: Object, wanted: list[Object]) -> None:
         """Write conditions that tell users why the namespace still exists."""
         status = space.setdefault("status", {})
-        wanted = conditions(left)
         before = {c["type"]: c for c in status.get("conditions") or ()}
         now = times.text(self._clock.time())
         merged = []
@@ -100,8 +146,13 @@ class NamespaceController(Controller):
             await self._cluster.update(NAMESPACES, space, subresource="status")
 
 
-def conditions(left: dict[Resource, list[Bare]]) -> list[Object]:
-    """The conditions of a Namespace about what is still in it, in Kubernetes' words."""
+def conditions(
+    left: dict[Resource, list[Bare]], *, unknown: Sequence[str] = (), failures: Sequence[str] = ()
+) -> list[Object]:
+    """The conditions of a Namespace about what is still in it, in Kubernetes' words.
+
+    ``unknown`` are versions of groups whose kinds cannot be found out, ``failures`` what went wrong with deletions.
+    """
     counts = ", ".join(sorted(f"{r.plural}.{r.group} has {len(found)} resource instances" for r, found in left.items()))
     holders: dict[str, int] = {}
     for things in left.values():
@@ -109,8 +160,17 @@ def conditions(left: dict[Resource, list[Bare]]) -> list[Object]:
             for finalizer in thing.metadata.finalizers:
                 holders[finalizer] = holders.get(finalizer, 0) + 1
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(holders.items()))
+    stale = ", ".join(f"{each}: stale GroupVersion discovery: {each}" for each in sorted(unknown))
     return [
         _condition(
+            "NamespaceDeletionDiscoveryFailure",
+            "True",
+            "DiscoveryFailed",
+            f"Discovery failed for some groups, {len(unknown)} failing: unable to retrieve the complete list of server "
+            f"APIs: {stale}",
+        )
+        if unknown
+        else _condition(
             "NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"
         ),
         _condition(
@@ -121,13 +181,22 @@ def conditions(left: dict[Resource, list[Bare]]) -> list[Object]:
         ),
         _condition(
             "NamespaceDeletionContentFailure",
+            "True",
+            "ContentDeletionFailed",
+            f"Failed to delete all resource types, {len(failures)} remaining: {', '.join(failures)}",
+        )
+        if failures
+        else _condition(
+            "NamespaceDeletionContentFailure",
             "False",
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
         _condition(
             "NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {counts}"
-        ),
+        )
+        if left
+        else _condition("NamespaceContentRemaining", "False", "ContentRemoved", "All content successfully removed"),
         _condition(
             "NamespaceFinalizersRemaining",
             "True",

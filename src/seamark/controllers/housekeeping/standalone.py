@@ -13,7 +13,7 @@ from seamark.controllers.autoscaling.autoscaler_controller import AutoscalerCont
 from seamark.controllers.housekeeping import policy_types
 from seamark.controllers.housekeeping.everything import Everything
 from seamark.controllers.housekeeping.garbage import GarbageCollector
-from seamark.controllers.housekeeping.namespaces import GRACE_SECONDS, NamespaceController
+from seamark.controllers.housekeeping.namespaces import GRACE_SECONDS, Foreign, NamespaceController
 from seamark.controllers.housekeeping.policy_types import PolicyTypesController
 from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.policy import budgets, quotas
@@ -52,11 +52,16 @@ def add_housekeeping(
 
 
 def add_cleaning(
-    manager: Manager, cluster_for: Callable[[str], Cluster], kinds: Kinds, *, namespace_grace: float = GRACE_SECONDS
+    manager: Manager,
+    cluster_for: Callable[[str], Cluster],
+    kinds: Kinds,
+    *,
+    namespace_grace: float = GRACE_SECONDS,
+    foreign: Foreign | None = None,
 ) -> None:
     """Add what deals with objects of all kinds, after all other controllers: cleaning, quotas, autoscaling, policies.
 
-    ``kinds`` are those of the server, which may change.
+    ``kinds`` are those of the server, which may change; ``foreign`` has those of aggregated servers.
     """
     manager.add(AutoscalerController(manager, cluster_for(autoscaler_controller.NAME), kinds))
     manager.add(PolicyTypesController(manager, cluster_for(policy_types.NAME), kinds))
@@ -65,6 +70,8 @@ def add_cleaning(
     manager.add(
         everything,
         GarbageCollector(manager, cluster_for("generic-garbage-collector"), everything),
-        NamespaceController(manager, cluster_for("namespace-controller"), everything, grace=namespace_grace),
+        NamespaceController(
+            manager, cluster_for("namespace-controller"), everything, grace=namespace_grace, foreign=foreign
+        ),
         QuotaController(manager, cluster_for(quotas.NAME), everything),
     )
