@@ -3,6 +3,8 @@
 import pytest
 import yaml
 
+from seamark.api.http.negotiate import AVAILABLE
+
 BASE = "/api/v1/namespaces/default/configmaps"
 META = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -68,7 +70,7 @@ async def test_a_review_has_no_table(api):
     review = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     answer = await api.ask("POST", path, review, headers={"accept": TABLE})
-    sentence = "only the following media types are accepted: application/json, application/yaml"
+    sentence = f"only the following media types are accepted: {AVAILABLE}"
     assert (answer.status, answer.json["reason"], answer.json["message"]) == (406, "NotAcceptable", sentence)
     either = await api.ask("POST", path, review, headers={"accept": f"{TABLE},application/json"})
     assert (either.status, either.json["kind"]) == (201, "SelfSubjectAccessReview")

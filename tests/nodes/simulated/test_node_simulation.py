@@ -271,6 +271,8 @@ async def test_anti_affinity_waits_for_the_other_to_go(world):
 
 async def test_more_pods_than_addresses(world):
     await world.start(count=1, pods=5)
+    more = {"status": {"allocatable": {"pods": "10"}}}
+    await world.cluster.patch(NODES, "node-1", more, subresource="status")
     for n in range(7):
         await world.make(f"pod-{n}", nodeName="node-1")
     found = [await world.pod(f"pod-{n}") for n in range(7)]

@@ -84,9 +84,7 @@ def not_streamable() -> errors.NotAcceptable:
 
 
 def not_acceptable() -> errors.NotAcceptable:
-    return errors.NotAcceptable(
-        f"406: Not Acceptable\n\nAvailable representations: {AVAILABLE.rpartition(', ')[0]}", details={}
-    )
+    return errors.NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {AVAILABLE}", details={})
 
 
 def negotiate_error(accept: str) -> Representation:
@@ -124,5 +122,5 @@ def negotiate(accept: str, allowed: frozenset[str], *, protobuf: bool = False) -
             return Representation(format, as_, version)
     if transformed:
         # Kubernetes has other words, and no details, when only the transformation is unknown.
-        raise errors.NotAcceptable(f"only the following media types are accepted: {AVAILABLE.rpartition(', ')[0]}")
+        raise errors.NotAcceptable(f"only the following media types are accepted: {AVAILABLE}")
     raise not_acceptable()

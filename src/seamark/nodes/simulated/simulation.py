@@ -90,7 +90,14 @@ class Simulation(Derived):
         self._hosting = hosting(manager) if hosting is not None else None
         self.kubelets: Kubelets | RunningKubelets
         if self._hosting is None:
-            self.kubelets = Kubelets(manager, cluster, pods=pods, roster=self.roster, settings=settings)
+            self.kubelets = Kubelets(
+                manager,
+                cluster,
+                pods=pods,
+                roster=self.roster,
+                settings=settings,
+                occupancy=lambda: self.scheduler.occupancy,
+            )
         else:
             self.kubelets = RunningKubelets(
                 manager, cluster, pods=pods, roster=self.roster, hosting=self._hosting, settings=settings

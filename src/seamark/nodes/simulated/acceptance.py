@@ -1,0 +1,60 @@
+"""Whether a node takes a Pod that was bound to it: what a kubelet checks once, before it starts a Pod.  Pure.
+
+The scheduler checks the same things, but a Pod may name its node itself, or come from another scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from seamark.kinds.values import times
+from seamark.nodes.scheduling import requests
+from seamark.nodes.scheduling.occupancy import Occupant, Room
+from seamark.nodes.simulated.pod_life import Moments, Note, Step
+from seamark.rules import placement
+from seamark.rules.objects.pod import Pod
+
+
+def content(pod: Pod, occupant: Occupant, room: Room) -> bool:
+    """Whether the Pod certainly fits, beside all others of the node: true of all that the scheduler placed."""
+    if pod.spec.node_selector or pod.spec.affinity or occupant.ports:
+        return False
+    return all(room.used.get(name, 0) <= room.allocatable.get(name, 0) for name in occupant.requests)
+
+
+def refusal(pod: Pod, occupant: Occupant, room: Room, others: Iterable[Occupant]) -> Note | None:
+    """Why the node does not take the Pod; ``others`` are those that it has taken."""
+    listed = list(others)
+    for name, much in occupant.requests.items():
+        used, there = sum(other.requests.get(name, 0) for other in listed), room.allocatable.get(name, 0)
+        if much and used + much > there:
+            # The kubelet counts CPUs in thousandths, and all else in whole units.
+            one = 1 if name == "cpu" else requests.ONE
+            numbers = f"requested: {much // one}, used: {used // one}, capacity: {there // one}"
+            return Note(f"OutOf{name}", f"Node didn't have enough resource: {name}, {numbers}")
+    wanted = placement.affinity_of(pod.spec.affinity, pod.metadata.namespace)
+    if not placement.asked_for(pod.spec, wanted, room.node):
+        return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    taken = [port for other in listed for port in other.ports]
+    if any(requests.collide(mine, port) for mine in occupant.ports for port in taken):
+        return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    return None
+
+
+def _predicate(name: str, description: str) -> Note:
+    return Note(name, f"Predicate {name} failed: {description}")
+
+
+def rejected(pod: Pod, why: Note, now: float) -> Step:
+    """The end of a Pod that its node does not take."""
+    status = replace(
+        pod.status,
+        phase="Failed",
+        reason=why.reason,
+        message=f"Pod was rejected: {why.message}",
+        start_time=times.text(now),
+        observed_generation=pod.metadata.generation,
+    )
+    return Step(status, Moments(now), notes=(why,))
