@@ -161,6 +161,7 @@ def _renamed(case: Case, names: dict[str, str]) -> Case:
     kind, _, key = case.ask.partition(" ")
     namespace, _, name = key.partition("/")
     case.ask = f"{kind} {names.get(namespace, namespace)}/{name}"
+    case.client = "/".join(names.get(part, part) for part in case.client.split("/"))
     if case.fix and "service" in case.fix:
         namespace, _, name = case.fix["service"].partition("/")
         case.fix = {**case.fix, "service": f"{names.get(namespace, namespace)}/{name}"}

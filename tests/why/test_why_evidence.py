@@ -5,7 +5,9 @@ The worlds are the catalogue's set-ups with fields taken away, changed and excha
 
 import asyncio
 import copy
+import itertools
 import re
+from collections import Counter
 
 import catalogue_cases
 import msgspec
@@ -14,21 +16,45 @@ from catalogue_clusters import NOW, build, small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seamark.cli.asking import names
 from seamark.kinds.values import times
 from seamark.why import evidence, observe
 from seamark.why.codes import Code
-from seamark.why.evidence import Reading, Told
+from seamark.why.evidence import Field, Reading, Told
 from seamark.why.explain import explain
+from seamark.why.explain_name import explain_name, services_meant
 from seamark.why.explain_pod import explain_pod
+from seamark.why.explain_way import Client, explain_way
+from seamark.why.offline import ManifestError, world_of
 from seamark.why.report import document
 from virtual_time import HastyClock
 
-CASES = [catalogue_cases.load(path) for path in small() if not catalogue_cases.load(path).offline]
-# What only says something together with others, or is a word of the language: these are no claims by themselves.
+LOADED = [catalogue_cases.load(path) for path in small()]
+CASES = [case for case in LOADED if not case.offline]
+MANIFESTS = [case for case in LOADED if case.offline]
+ZONE = "cluster.local"
+# Names, paths, addresses: words with a sign or a digit in them.  Others are words of the language, and no claims alone.
 _TELLING = re.compile(r"[a-z0-9][a-z0-9./:_-]*[0-9./:_-][a-z0-9./:_-]*[a-z0-9]", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![\w./:-])\d[\d,]*(?![\w./:-])")
+_NUMBER = re.compile(r"(?<![\w./:=-])\d+(?:,\d{3})*(?![\w:=-]|[./]\w)")
+_DURATION = re.compile(r"(?<![\w./:=-])(?:\d+[dhms])+(?![\w./:-])")
 # Limits and names of Kubernetes itself that sentences explain; they are no facts about this cluster.
-_KNOWN = frozenset(("53", "1000", "kube-proxy", "e.g", "topology-mode", "metadata.name", "spec.nodeName"))
+_KNOWN = frozenset(
+    (
+        "53",
+        "1000",
+        "1024",
+        "kube-proxy",
+        "kube-controller-manager",
+        "e.g",
+        "topology-mode",
+        "metadata.name",
+        "spec.nodeName",
+    )
+)
+
+
+# What the rules calculate from a field of many objects: the field has to be shown.
+_CALCULATED = {Code.HINTS_UNBALANCED: "status.allocatable.cpu", Code.HINTS_TOO_FEW_ENDPOINTS: "status.allocatable.cpu"}
 
 
 # --- random changes --------------------------------------------------------------------------------
@@ -73,34 +99,111 @@ def clusters(draw):
 
 
 async def seen(case, now):
-    """Every Service of the cluster, as it was observed."""
+    """Every Service of the cluster, as it was observed, and the lookups of names in it."""
     cluster = await build(case)
-    return await observe.observe(cluster, "", clock=HastyClock(now))
+    world = await observe.observe(cluster, "", clock=HastyClock(now))
+    return world, [(name, names._steps(await names._walk(cluster, name, "shop", ZONE))) for name in asked(case, world)]
+
+
+def planned(case):
+    """The cluster that the objects would make if they were manifests."""
+    documents = [("a file", copy.deepcopy(each)) for each in case.objects if each["kind"] != "Event"]
+    return world_of(documents, namespace="shop")
+
+
+def asked(case, world):
+    """Names that clients may ask for: of Services, of Pods in them, of ports, and of what is not there."""
+    if case.ask.startswith("name "):
+        yield case.key[1]
+    for namespace, name in list(world.services)[:2]:
+        yield f"{name}.{namespace}"
+        yield from (f"{pod}.{name}" for where, pod in list(world.pods)[:2] if where == namespace == "shop")
+        yield from (f"_{port}._tcp.{name}.{namespace}" for port in ("http", "nothing"))
+    yield "nothing-there"
 
 
 # --- the property ----------------------------------------------------------------------------------
 
 
-def reports(world):
+def reports(world, lookups=()):
     yield from (explain(world, key) for key in world.services)
     yield from (explain_pod(world, key) for key in world.pods)
+    for key, client in itertools.product(list(world.services)[:2], list(clients(world))):
+        for port in (None, 80, 8080):
+            yield explain_way(world, key, client, port)
+    for name, steps in lookups:
+        meant = next((key for key in services_meant(name, "shop", ZONE) if key in world.services), None)
+        behind = explain(world, meant) if meant is not None else None
+        yield explain_name(
+            name,
+            steps,
+            namespace="shop",
+            zone=ZONE,
+            services=world.services.values(),
+            behind=behind,
+            world=world if behind is not None else None,
+        )
+
+
+def clients(world):
+    yield Client("outside", "outside")
+    yield Client("outside", "198.51.100.7", address="198.51.100.7")
+    for pod in list(world.pods.values())[-1:]:
+        if pod.spec.node_name:
+            yield Client("pod", f"Pod {pod.metadata.name}", pod.spec.node_name, pod.ips[0] if pod.ips else "", pod)
+            yield Client("node", f"node {pod.spec.node_name}", pod.spec.node_name)
 
 
 def text_of(finding):
-    return msgspec.json.encode([msgspec.to_builtins(each) for each in finding.evidence]).decode()
+    shown = msgspec.json.encode([msgspec.to_builtins(each) for each in finding.evidence]).decode()
+    return shown.replace("\\n", " ").replace('\\"', '"')
 
 
 def covered(word, shown):
     return word in shown or word.rstrip(".") in shown or all(part in shown for part in re.split(r"[/:]", word))
 
 
+def countable(finding):
+    """Every number that the evidence shows: values, lengths of lists, alone and in all, and how many objects agree."""
+    found = {0, *(int(each) for each in re.findall(r"\d+", text_of(finding)))}  # 0: a number that is not set
+    for each in finding.evidence:
+        found |= {len(value) for value in parts(msgspec.to_builtins(each)) if isinstance(value, list | tuple | dict)}
+    fields = [each for each in finding.evidence if isinstance(each, Field)]
+    entries = Counter()
+    for each in fields:
+        entries[each.kind, each.path] += len(each.value) if isinstance(each.value, list | tuple) else 1
+    found |= set(entries.values())
+    found |= set(Counter((each.kind, each.path, str(each.value)) for each in fields).values())
+    if _CALCULATED.get(finding.code) in {each.path for each in fields}:
+        found |= set(range(1000))
+    return found
+
+
+def spans(finding):
+    """Every length of time that the evidence shows: values, and what was read from the clock."""
+    values = [value for each in finding.evidence for value in parts(msgspec.to_builtins(each))]
+    return {times.duration(float(value)) for value in values if isinstance(value, int | float)}
+
+
+def parts(value):
+    yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from parts(each)
+
+
 def check(world, finding, vocabulary):
     assert finding.evidence, finding.cause
     for each in finding.evidence:
         assert evidence.again(world, each) == each, (finding.cause, each)
-    shown = text_of(finding).replace("\\n", " ").replace('\\"', '"')
-    for word in set(_TELLING.findall(finding.cause)) & vocabulary:
-        assert covered(word, shown) or word in _KNOWN, (word, finding.cause, shown)
+    shown, numbers = text_of(finding), countable(finding)
+    durations = spans(finding)
+    for text in (finding.cause, finding.fix.text, *finding.facts):
+        for word in set(_TELLING.findall(text)) & vocabulary:
+            assert covered(word, shown) or word in _KNOWN, (word, text, shown)
+        for number in _NUMBER.findall(text):
+            assert int(number.replace(",", "")) in numbers or number in _KNOWN, (number, text, shown)
+        for duration in _DURATION.findall(text):
+            assert duration in durations or duration in shown, (duration, text, shown)
     if finding.code in (Code.READINESS_PROBE_FAILING, Code.LIVENESS_PROBE_FAILING):
         proofs = [each for each in finding.evidence if isinstance(each, Told)]
         clock = [each for each in finding.evidence if isinstance(each, Reading) and each.limit is not None]
@@ -109,40 +212,61 @@ def check(world, finding, vocabulary):
         assert finding.code is not Code.PROBE_PENDING
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def check_all(case, world, lookups=()):
+    vocabulary = {word for obj in case.objects for _, value in leaves(obj) for word in _TELLING.findall(str(value))}
+    for report in reports(world, lookups):
+        for finding in report.findings:
+            check(world, finding, vocabulary)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_every_claim_is_seen_in_a_field_an_event_or_the_clock(made):
     case, now = made
     try:
-        world = asyncio.run(seen(case, now))
+        world, lookups = asyncio.run(seen(case, now))
     except (msgspec.ValidationError, ValueError, AssertionError, KeyError, TypeError):
         return  # no object that a server would have taken
-    vocabulary = {word for obj in case.objects for path, value in leaves(obj) for word in _TELLING.findall(str(value))}
-    for report in reports(world):
-        for finding in report.findings:
-            check(world, finding, vocabulary)
+    check_all(case, world, lookups)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(clusters())
+def test_every_claim_about_manifests_is_seen_in_them(made):
+    case, _ = made
+    try:
+        world = planned(case)
+    except (ManifestError, ValueError, KeyError, TypeError, AttributeError):
+        return  # no object at all
+    check_all(case, world)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 async def test_every_set_up_has_its_evidence(case):
-    world = await seen(case, times.parse(case.now) if case.now else NOW)
-    vocabulary = {word for obj in case.objects for _, value in leaves(obj) for word in _TELLING.findall(str(value))}
-    for report in reports(world):
-        for finding in report.findings:
-            check(world, finding, vocabulary)
+    world, lookups = await seen(case, times.parse(case.now) if case.now else NOW)
+    check_all(case, world, lookups)
+    for report in reports(world, lookups):
         for told in document(report)["findings"]:
             assert told["evidence"], told["cause"]
 
 
+@pytest.mark.parametrize("case", MANIFESTS, ids=lambda case: case.name)
+def test_every_set_up_of_manifests_has_its_evidence(case):
+    check_all(case, planned(case))
+
+
 def test_a_claim_without_its_evidence_is_noticed():
     case = next(each for each in CASES if each.name == "pod-readiness-probe")
-    world = asyncio.run(seen(case, NOW))
+    world, _ = asyncio.run(seen(case, NOW))
     [finding, *_] = explain(world, case.key).findings
     vocabulary = {"web-1", "/healthz", "8080"}
     check(world, finding, vocabulary)
     for less in ((), tuple(each for each in finding.evidence if "web-1" not in str(each))):
         with pytest.raises(AssertionError):
             check(world, msgspec.structs.replace(finding, evidence=less), vocabulary)
+    for claim in ("It has 7 endpoints.", "Its Pod was made 5h ago."):
+        with pytest.raises(AssertionError):
+            check(world, msgspec.structs.replace(finding, facts=(claim,)), vocabulary)
     made_up = evidence.Field("Pod", "shop", "web-1", "status.phase", "Failed")
     with pytest.raises(AssertionError):
         check(world, msgspec.structs.replace(finding, evidence=(*finding.evidence, made_up)), vocabulary)
@@ -150,7 +274,7 @@ def test_a_claim_without_its_evidence_is_noticed():
 
 def test_paths():
     pod = next(each for each in CASES if each.name == "pod-readiness-probe")
-    world = asyncio.run(seen(pod, NOW))
+    world, _ = asyncio.run(seen(pod, NOW))
     [found] = world.pods.values()
     assert evidence.read(found, "metadata.labels[app]") == "web"
     assert evidence.read(found, "status.conditions[Ready].status") == "False"

@@ -11,7 +11,7 @@ from itertools import groupby
 import msgspec
 
 from seamark.why import evidence
-from seamark.why.case import listed, plural
+from seamark.why.case import listed
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
 from seamark.why.evidence import Asked, Evidence
@@ -201,9 +201,9 @@ def _no_host(
     pod = world.pods.get((namespace, question.host))
     shown = sorted(hosts)
     cause = (
-        f"{asked} is not found: Service {name} of namespace {namespace} has {plural(len(hosts), 'ready endpoint')},"
-        f" but none called {question.host}; {'it is' if len(hosts) == 1 else 'they are'} called"
-        f" {listed(f'{each}.{name}' for each in shown)}"
+        f"{asked} is not found: Service {name} of namespace {namespace} has"
+        f" {'a ready endpoint' if len(hosts) == 1 else 'ready endpoints'}, but none called {question.host};"
+        f" {'it is' if len(hosts) == 1 else 'they are'} called {listed(f'{each}.{name}' for each in shown)}"
     )
     seen = (*seen, *evidence.each(world.slices_of(question.service), "endpoints"))
     fix = Fix(f"Ask for {shown[0]}.{name}.", certain=False)

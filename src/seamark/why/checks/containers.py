@@ -264,7 +264,8 @@ def _seen(
     if event is not None:
         yield evidence.told(event)
     if judged.elapsed is not None and patient.now is not None:
-        yield evidence.reading(pod, f"{at}.state.running.startedAt", patient.now, limit=judged.decided)
+        limit = judged.first if judged.standing is Standing.NOT_ASKED else judged.decided
+        yield evidence.reading(pod, f"{at}.state.running.startedAt", patient.now, limit=limit)
 
 
 def _pending(

@@ -12,7 +12,7 @@ from seamark.rules import mirroring
 from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.objects.network import covered
 from seamark.why import evidence
-from seamark.why.case import Case, listed, offered_port
+from seamark.why.case import Case, listed, offered_port, plural
 from seamark.why.checks import mirrored, probed, strays
 from seamark.why.checks.mirrored import empty_finding, hand_made
 from seamark.why.codes import Code
@@ -108,14 +108,12 @@ def _dead(case: Case, each: EndpointSlice, endpoint: Endpoint, address: str) -> 
 
 
 def _beside(case: Case, each: EndpointSlice, led: Sequence[tuple[str, str]]) -> Finding:
-    total = len({*case.ready_addresses, *(address for address, _ in led)})
-    one = len(led) == 1
+    others = f"as well as to {plural(len(case.ready), 'ready Pod')}" if case.ready else "and nowhere else"
     return Finding(
         Code.FOREIGN_SLICE,
         Severity.WARNING if case.ready_addresses else Severity.ERROR,
         f"EndpointSlice {each.metadata.name} is not the controller's ({each.managed_by or 'made by hand'}) and adds"
-        f" {listed(address for address, _ in led)}, which {led[0][1]}: {len(led)} of {total} endpoints"
-        f" {'gets' if one else 'get'} traffic there.",
+        f" {listed(address for address, _ in led)}, which {led[0][1]}: traffic goes there {others}.",
         Fix("If that is not meant, delete it:", (delete("endpointslice", each.key),), certain=False),
         (
             *case.seen("spec.selector"),

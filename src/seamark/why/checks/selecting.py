@@ -194,7 +194,7 @@ def _replica(case: Case) -> Iterator[Finding]:
     fix = Fix(f"Select a Pod that {found} makes.", certain=False)
     if enough > 0:
         fix = Fix(
-            f"If that replica should exist, scale {found} to {plural(enough, 'replica')}; if not, select another Pod:",
+            f"If that replica should exist, scale {found} up; if not, select another Pod:",
             (scale("StatefulSet", (case.namespace, owner), enough),),
             certain=False,
         )
@@ -334,6 +334,7 @@ def _elsewhere(case: Case, found: dict[str, list[Pod]]) -> Finding:
             evidence.search(case.world, "Pod", namespace, labels=case.service.spec.selector or {})
             for namespace in sorted(found)
         ),
+        *evidence.each(filter(None, [there]), "spec.selector"),
     )
     return Finding(Code.PODS_IN_OTHER_NAMESPACE, Severity.ERROR, cause, fix, seen, weight=len(found[best]))
 
