@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 from custom_resources import BASE, DEFINITIONS, NAME, definition, version, widget
-from served import OTHER, Served, served
+from served import OTHER, Answer, Served, served
 
 from seamark.api import custom
 from seamark.api.http.protocol import MAX_BODY
@@ -220,3 +220,37 @@ async def test_a_kind_that_keeps_all_fields_can_be_applied(api: Served) -> None:
     config = {**widget("w"), "spec": {"a": 1}}
     await api.done("PATCH", f"{BASE}/w?fieldManager=one", config, type="application/apply-patch+yaml")
     assert "more" not in await api.get(f"{BASE}/w")
+
+
+KEEPING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+@pytest.mark.parametrize("known", [None, {"known": {"type": "string"}}], ids=["nothing known", "a field known"])
+async def test_fields_that_no_schema_knows_have_their_own_managers(api: Served, known: object) -> None:
+    """Maps are owned key by key, lists and all else as a whole."""
+    spec = KEEPING if known is None else {**KEEPING, "properties": known}
+    await api.post(DEFINITIONS, definition(version(spec=spec)))
+    await established(api)
+
+    async def apply(manager: str, **spec: object) -> Answer:
+        where = f"{BASE}/w?fieldManager={manager}"
+        return await api.ask("PATCH", where, widget("w", **spec), type="application/apply-patch+yaml")
+
+    await apply("one", a={"b": 1, "c": {"d": [1, 2]}}, text="x")
+    await apply("two", a={"e": {}}, other=None)
+    found = await api.get(f"{BASE}/w")
+    assert found["spec"] == {"a": {"b": 1, "c": {"d": [1, 2]}, "e": {}}, "text": "x", "other": None}
+    owned = {entry["manager"]: entry["fieldsV1"]["f:spec"] for entry in found["metadata"]["managedFields"]}
+    inner = {".": {}, "f:b": {}, "f:c": {".": {}, "f:d": {}}}
+    assert owned == {
+        "one": {"f:a": inner, "f:text": {}},
+        "two": {"f:a": {".": {}, "f:e": {}}, "f:other": {}},
+    }
+    conflict = await apply("two", a={"b": 2})
+    assert (conflict.status, conflict.json["details"]["causes"][0]["field"]) == (409, ".spec.a.b")
+    assert (await apply("one", a={"b": 3})).status == 200  # it gives up the others
+    assert (await api.get(f"{BASE}/w"))["spec"] == {"a": {"b": 3, "e": {}}, "other": None}
+    await api.merge(f"{BASE}/w?fieldManager=three", {"spec": {"a": {"b": 4, "f": "x"}, "text": {"now": "a map"}}})
+    found = await api.get(f"{BASE}/w")
+    third = next(each for each in found["metadata"]["managedFields"] if each["manager"] == "three")
+    assert third["fieldsV1"]["f:spec"] == {"f:a": {"f:b": {}, "f:f": {}}, "f:text": {".": {}, "f:now": {}}}

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any
 
 from seamark.api.fields.fieldsets import LEAF, SELF, Fields, field_step, owns
-from seamark.api.fields.typed import Listing, Map, Struct, Walker
+from seamark.api.fields.typed import Listing, Map, Struct, Walker, fitting
 from seamark.errors import Object
 
 _ABSENT: Any = object()
@@ -29,6 +29,7 @@ def _below(walker: Walker | None, name: str) -> Walker | None:
 
 def named_fields(walker: Walker | None, value: Any) -> Fields:
     """The set of all fields that are spelled out in ``value``, without the containers that only hold them."""
+    walker = fitting(walker, value)
     if not value or walker is None:
         return {}
     if isinstance(walker, Listing):
@@ -46,10 +47,10 @@ def named_fields(walker: Walker | None, value: Any) -> Fields:
         if known is None:
             continue
         step, of = known
-        if of is None or item is None or item == {}:
+        if fitting(of, item) is None or item is None or item == {}:
             out[step] = LEAF
         elif below := named_fields(of, item):
-            out[step] = below
+            out[step] = below if walker.declares(name) else _member(below)
     return out
 
 
@@ -78,6 +79,7 @@ def with_structs(walker: Walker | None, fields: Fields) -> Fields:
 
 def remove(walker: Walker | None, value: Any, fields: Fields) -> Any:
     """``value`` without the members of ``fields`` and what is in them; None if nothing is left."""
+    walker = fitting(walker, value)
     if walker is None:
         return value
     if not value:
@@ -109,6 +111,7 @@ def remove(walker: Walker | None, value: Any, fields: Fields) -> Any:
 
 def merge(walker: Walker | None, live: Any, config: Any) -> Any:
     """``live`` with every field that ``config`` spells out; either may be empty."""
+    walker = fitting(walker, live, config)
     if walker is None or not (live or config):
         return config
     if isinstance(walker, Listing):

@@ -13,13 +13,13 @@ from typing import Any
 from seamark.api.fields.fieldsets import LEAF, SELF, Fields, field_step, key_step, value_step
 from seamark.errors import Object
 from seamark.kinds.language.decode import conform
-from seamark.kinds.language.shape import Field, ListOf, MapOf, Shape, Type
+from seamark.kinds.language.shape import ANYTHING, Field, ListOf, MapOf, Shape, Type
 
 _ABSENT: Any = object()
 
 
 class _Open(dict[str, tuple[str, "Walker | None"]]):
-    """The fields of a struct that keeps those it does not know: each of these is a leaf."""
+    """The fields of a struct that keeps those it does not know: the types of these are deduced."""
 
     _gone: frozenset[str] = frozenset()
 
@@ -27,7 +27,7 @@ class _Open(dict[str, tuple[str, "Walker | None"]]):
         return name not in self._gone
 
     def __missing__(self, name: str) -> tuple[str, Walker | None]:
-        return field_step(name), None
+        return field_step(name), DEDUCED
 
     def get(self, name: str, default: Any = None) -> Any:
         return default if name in self._gone else self[name]
@@ -90,6 +90,9 @@ class Struct:
             out._fields[name] = step, walker
         return out
 
+    def declares(self, name: str) -> bool:
+        return name in self._shape.fields
+
     def whole(self, value: Object | None) -> Fields:
         """The set of this value and everything in it."""
         if not value:
@@ -151,6 +154,26 @@ class Map:
         for key, before in old.items():
             if key not in new:
                 removed[field_step(key)] = LEAF if of is None else of.whole(before)
+
+
+class Deduced(Map):
+    """What no schema describes: a map is owned key by key, anything else as a whole."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(self)
+
+    def whole(self, value: Any) -> Fields:
+        return super().whole(value) if value.__class__ is dict else LEAF
+
+
+DEDUCED = Deduced()
+
+
+def fitting(walker: Walker | None, *values: Any) -> Walker | None:
+    """The walker for these values: None where a type is deduced and one of them is no map."""
+    return None if walker is DEDUCED and any(value.__class__ is not dict for value in values) else walker
 
 
 class Listing:
@@ -225,6 +248,9 @@ Walker = Struct | Map | Listing
 
 def _compare_at(step: str, walker: Walker | None, old: Any, new: Any, changed: Fields, removed: Fields) -> None:
     """Compares two different values of one field."""
+    if walker is DEDUCED and not old.__class__ is new.__class__ is dict:
+        changed[step] = walker.whole(new)
+        return
     if walker is None or not (old or new):
         changed[step] = LEAF
         return
@@ -255,7 +281,7 @@ def _walker(type_: Type) -> Walker | None:
         return None if type_.atomic else Map(_walker(type_.of))
     if isinstance(type_, ListOf) and type_.type != "atomic":
         return Listing(_walker(type_.of), key_defaults(type_))
-    return None
+    return DEDUCED if type_ is ANYTHING else None
 
 
 def key_defaults(list_: ListOf) -> tuple[tuple[str, Any], ...]:

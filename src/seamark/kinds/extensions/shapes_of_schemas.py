@@ -16,7 +16,7 @@ from seamark.kinds.extensions.schemas import (
     items,
 )
 from seamark.kinds.language import shapes
-from seamark.kinds.language.shape import Field, ListOf, MapOf, Scalar, ScalarName, Shape, Type, Zero
+from seamark.kinds.language.shape import ANYTHING, Field, ListOf, MapOf, Scalar, ScalarName, Shape, Type, Zero
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SCALARS: dict[str, ScalarName] = {
@@ -56,10 +56,11 @@ def _type(name: str, schema: Object) -> Type:
     if elements is not None:
         list_type = cast(Literal["atomic", "set", "map"], schema.get(LIST_TYPE) or "atomic")
         return ListOf(_type(name, elements), list_type, tuple(schema.get(LIST_KEYS) or ()))
-    if schema.get(PRESERVE) or schema.get(EMBEDDED):
-        return Scalar("any")
+    keeps = bool(schema.get(PRESERVE))
+    if (keeps or schema.get(EMBEDDED)) and not schema.get("properties"):
+        return Scalar("any") if atomic else ANYTHING
     if schema.get("type") == "object":
-        shape = Shape(name, {}, atomic=atomic, description=schema.get("description", ""))
+        shape = Shape(name, {}, atomic=atomic, description=schema.get("description", ""), open=keeps)
         for field, inner in (schema.get("properties") or {}).items():
             shape.fields[field] = _field(f"{name}.{field}", inner)
         return shape

@@ -126,3 +126,6 @@ class Shape(msgspec.Struct, eq=False, weakref=True):
 
 
 Type = Scalar | ListOf | MapOf | Shape
+
+# A part of a custom resource that no schema describes: server-side apply looks into it, as into no other free value.
+ANYTHING: Type = Scalar("any")
