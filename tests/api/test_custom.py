@@ -254,3 +254,37 @@ async def test_fields_that_no_schema_knows_have_their_own_managers(api: Served, 
     found = await api.get(f"{BASE}/w")
     third = next(each for each in found["metadata"]["managedFields"] if each["manager"] == "three")
     assert third["fieldsV1"]["f:spec"] == {"f:a": {"f:b": {}, "f:f": {}}, "f:text": {".": {}, "f:now": {}}}
+
+
+@pytest.mark.parametrize("spec", [3, "x", [1], {"a": 3}, {"a": [1]}, {"l": 3}, {"l": {"a": 1}}, {"m": 3}, {"m": [2]}])
+async def test_values_of_wrong_types_are_refused(api: Served, spec: object) -> None:
+    text = {"type": "string"}
+    fields = {
+        "a": {"type": "object", "properties": {"b": text}},
+        "l": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
+        "m": {"type": "object", "additionalProperties": text},
+    }
+    await api.post(DEFINITIONS, definition(version(spec={"type": "object", "properties": fields})))
+    await established(api)
+    await api.post(BASE, widget("a", a={"b": "x"}, l=["x"], m={"a": "b"}))
+    wrong = {"spec": spec}
+    answers = [
+        await api.ask("POST", BASE, {**widget("b"), **wrong}),
+        await api.ask("PATCH", f"{BASE}/a", wrong, type="application/merge-patch+json"),
+        await api.ask("PUT", f"{BASE}/a", {**await api.get(f"{BASE}/a"), **wrong}),
+    ]
+    for answer in answers:
+        assert (answer.status, "must be of type" in answer.json["message"]) == (422, True)
+
+
+async def test_managers_stay_when_another_version_is_written(api: Served) -> None:
+    await api.post(DEFINITIONS, definition(version(), version("v2", storage=False)))
+    await established(api)
+    await api.post(f"{BASE}?fieldManager=one", widget("a", size=3))
+    other = BASE.replace("/v1/", "/v2/")
+    made = await api.merge(f"{other}/a?fieldManager=two", {"metadata": {"labels": {"a": "b"}}})
+    managers = {each["manager"]: each["apiVersion"] for each in made["metadata"]["managedFields"]}
+    assert managers == {"one": "example.com/v1", "two": "example.com/v2"}
+    config = {**widget("a", "v2", size=4), "apiVersion": "example.com/v2"}
+    refused = await api.ask("PATCH", f"{other}/a?fieldManager=three", config, type="application/apply-patch+yaml")
+    assert refused.status == 409

@@ -79,7 +79,13 @@ def track(new: Object, old: Object | None, kind: Kind, part: Part, *, manager: s
         known = owned(kind, part)
         changed: Fields = {}
         removed: Fields = {}
-        known.compare(known.zero if old is None else old, new, changed, removed)
+        try:
+            known.compare(known.zero if old is None else old, new, changed, removed)
+        except (AttributeError, TypeError):
+            if kind.built_in:
+                raise
+            # Some values of this custom resource have other types than the schema says.  Validation refuses them.
+            changed, removed = {}, {}
         if changed or removed:
             who = identity(manager, "Update", kind.resource.api_version, part.name)
             entries = _updated(usable(entries, kind), changed, removed, who, now)
