@@ -288,3 +288,67 @@ async def test_managers_stay_when_another_version_is_written(api: Served) -> Non
     config = {**widget("a", "v2", size=4), "apiVersion": "example.com/v2"}
     refused = await api.ask("PATCH", f"{other}/a?fieldManager=three", config, type="application/apply-patch+yaml")
     assert refused.status == 409
+
+
+# --- definitions that changed ---------------------------------------------------------------------------
+
+
+def with_default(colour: str) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {"size": {"type": "integer"}, "colour": {"type": "string", "default": colour}},
+    }
+
+
+async def changed(api: Served, *versions: object) -> None:
+    """Give the definition these versions, and return when they are served."""
+    lines = await api.watch(f"{BASE}?watch=1")
+    await api.merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": list(versions)}})
+    await lines.ended()  # watches end when the kind is replaced, without a turn of the event loop in between
+
+
+async def test_what_is_kept_of_objects_follows_the_definition(api: Served) -> None:
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    made = await api.post(BASE, widget("a", size=3))
+    since = int(made["metadata"]["resourceVersion"]) - 1
+    for colour in ("red", "blue"):
+        await changed(api, version(spec=with_default(colour)))
+        for _ in range(2):  # the second time from what was kept
+            assert (await api.get(f"{BASE}/a"))["spec"] == {"size": 3, "colour": colour}
+            assert [item["spec"]["colour"] for item in (await api.get(BASE))["items"]] == [colour]
+            lines = await api.watch(f"{BASE}?watch=1&resourceVersion={since}")
+            assert (await lines.wait_for(1))[0]["object"]["spec"]["colour"] == colour
+            lines.abort()
+
+
+async def test_objects_are_decoded_once_for_all_reads_of_a_version(api: Served) -> None:
+    await api.post(DEFINITIONS, definition(version(), version("v2", storage=False)))
+    await established(api)
+    await api.post(BASE, widget("a", size=3))
+    await api.get(BASE)
+    kind = api.api.kinds.by_plural("example.com", "v2", "widgets")
+    assert kind is not None
+    entry = api.api.cache.of(kind.resource).get("default/a")
+    assert entry is not None
+    for _ in range(2):
+        shown = [await api.get(f"/apis/example.com/{name}/namespaces/default/widgets/a") for name in ("v1", "v2")]
+        assert [each["apiVersion"] for each in shown] == ["example.com/v1", "example.com/v2"]
+    assert entry.forms is not None
+    kept = dict(entry.forms)
+    assert {each.resource.version for each in kept} == {"v1", "v2"}
+    await api.get(BASE)
+    assert all(entry.forms[each] is kept[each] for each in kept)
+
+
+async def test_every_version_is_selected_by_its_own_fields(api: Served) -> None:
+    by_size = {"selectableFields": [{"jsonPath": ".spec.size"}]}
+    await api.post(DEFINITIONS, definition(version(), version("v2", storage=False, **by_size)))
+    await established(api)
+    await api.post(BASE, widget("a", size=3))
+    assert len((await api.get(f"{BASE}?fieldSelector=metadata.name!=b"))["items"]) == 1
+    other = BASE.replace("v1", "v2")
+    for size, found in ((3, 1), (4, 0)):
+        assert len((await api.get(f"{other}?fieldSelector=spec.size={size}"))["items"]) == found
+    await changed(api, version(**by_size))
+    assert len((await api.get(f"{BASE}?fieldSelector=spec.size=3"))["items"]) == 1

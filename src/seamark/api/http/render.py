@@ -51,9 +51,9 @@ class Renderer:
         self.clock = clock
         self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         self.direct = representation.plain and (kind.shows_as_stored or not kind.built_in)
-        # Watches with the same key share the bytes of an event.
+        # Watches with the same key share the bytes of an event.  A definition that changes has another kind.
         self.key = (
-            resource.api_version,
+            kind,
             representation.format,
             representation.as_,
             representation.version,
