@@ -10,7 +10,7 @@ WHEELS := $(VENV)/shapes
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -75,7 +75,10 @@ release: $(STAMP) ## build the packages, check them, and try the wheel in an emp
 	$(VENV)/release/bin/seamark demo --ephemeral
 	@ls -l dist
 
+kubectl-why: $(INSTALLED) ## dist/kubectl-why as one file for this Python, and a manifest for krew
+	$(BIN)/python tools/kubectl_why/build.py
+
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help up test check format shapes bench soak fuzz release clean
+.PHONY: help up test check format shapes bench soak fuzz release kubectl-why clean
