@@ -32,6 +32,14 @@ async def test_a_restricted_container(daemon):  # noqa: F811
     assert log_of(daemon, found) == ["0 0000000000000000", "30"]  # EROFS
 
 
+async def test_the_whole_host_name(daemon):  # noqa: F811
+    script = "import os, socket; print(socket.gethostname(), os.environ['HOSTNAME'], open('/etc/hostname').read())"
+    names = {"hostname": "web", "subdomain": "all", "setHostnameAsFQDN": True}
+    await create(daemon, pod("named", script, restartPolicy="Never", **names))
+    found = await until(daemon, "named", ended)
+    assert set(log_of(daemon, found)[0].split()) == {"web.all.default.svc.cluster.local"}
+
+
 async def test_root_that_is_refused(daemon):  # noqa: F811
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "Failed") as messages:

@@ -24,13 +24,15 @@ def pod(common=None, own=None, **spec):
 
 def who(common=None, own=None, image_user="", **more):
     made = pod(common, own)
-    return security.identity(made, made.spec.containers[0], image_user=image_user, passwd=PASSWD, group=GROUP, **more)
+    files = {"passwd": PASSWD, "group": GROUP, **more}
+    return security.identity(made, made.spec.containers[0], image_user=image_user, **files)
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
         (who(), Identity(0, 0, (), "/root")),
+        (who(passwd="", group=""), Identity(0, 0, (), "/root")),
         (who(image_user="web"), Identity(33, 44, (), "/srv")),
         (who(image_user="33"), Identity(33, 44, (), "/srv")),
         (who(image_user="1000:staff"), Identity(1000, 50, (), "/")),

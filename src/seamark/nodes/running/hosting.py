@@ -33,6 +33,7 @@ from seamark.rules.objects.service import Service
 if TYPE_CHECKING:
     from seamark.nodes.running.life import PodLife
 
+_LONGEST_HOST_NAME = 64
 _RENEWED, _LONGEST_TOKEN = 0.8, 86400.0  # a token is renewed after this part of its life, or after a day
 
 
@@ -178,6 +179,15 @@ class Hosting:
         around = await self.around(pod, sandbox)
         return await volumes.prepare(pod, folder, around, Sources(config_map, secret, token, claim))
 
+    def host_name(self, pod: PodToRun) -> str:
+        spec = pod.spec
+        if not (spec.set_hostname_as_fqdn and spec.subdomain):
+            return pod.host_name
+        found = f"{pod.host_name}.{spec.subdomain}.{pod.metadata.namespace}.svc.{self._domain}"
+        if len(found) > _LONGEST_HOST_NAME:
+            raise Unmakeable(f"FQDN {found} is longer than {_LONGEST_HOST_NAME} characters")
+        return found
+
     def renewal(self, pod: PodToRun) -> float | None:
         return min((due for _, due in self._tokens.get(pod.metadata.uid, {}).values()), default=None)
 
@@ -192,7 +202,7 @@ class Hosting:
         await asyncio.to_thread(shutil.rmtree, self._claim(namespace, name, uid), ignore_errors=True)
 
     async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
-        texts = {"/etc/resolv.conf": self._resolver(pod).text(), "/etc/hostname": pod.host_name + "\n"}
+        texts = {"/etc/resolv.conf": self._resolver(pod).text(), "/etc/hostname": self.host_name(pod) + "\n"}
         if not pod.spec.host_network:
             texts["/etc/hosts"] = network_files.hosts(pod, sandbox.pod_ips, domain=self._domain)
         found = []

@@ -63,6 +63,9 @@ class Host(Protocol):
     async def volumes(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> Mapping[str, str]:
         """The Pod's volumes by name, each prepared at a path; raises ``Unmakeable``."""
 
+    def host_name(self, pod: PodToRun) -> str:
+        """What the kernel says as host name in the Pod."""
+
     def renewal(self, pod: PodToRun) -> float | None:
         """When a token of its volumes is to be renewed."""
 
@@ -247,7 +250,7 @@ class PodLife:
         async with self._settled:
             if not self._connected and not self.pod.spec.host_network:
                 await self._host.network.add_pod(
-                    self.pod.metadata.uid, self.pod.spec.node_name, self.sandbox.pod_ips, self.pod.host_name
+                    self.pod.metadata.uid, self.pod.spec.node_name, self.sandbox.pod_ips, self._host.host_name(self.pod)
                 )
             self._connected = True
             if self._volumes is None:
@@ -267,7 +270,7 @@ class PodLife:
         given = environment(pod, container, await self._host.around(pod, self.sandbox))
         of_image = dict(each.partition("=")[::2] for each in image.config.env or ())
         who = await asyncio.to_thread(_identity, pod, container, image, ordinary=not self._host.machine.all_users)
-        variables = {"PATH": PATH, "HOSTNAME": pod.host_name, "HOME": who.home, **of_image, **given}
+        variables = {"PATH": PATH, "HOSTNAME": self._host.host_name(pod), "HOME": who.home, **of_image, **given}
         words = command_line(container, variables)
         if not container.command:
             words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))

@@ -92,7 +92,8 @@ def identity(
     """
     own, common = container.security_context, pod.spec.security_context
     name, _, group_name = image_user.partition(":")
-    entry = _entry(passwd, name or "0")
+    name = name or "0"
+    entry = _entry(passwd, name)
     asked = own.run_as_user if own.run_as_user is not None else common.run_as_user
     user = int(name) if name.isdecimal() else int(entry[2]) if entry else None
     _refuse_root(pod, container, asked, name, harmless=harmless)
@@ -119,7 +120,7 @@ def _refuse_root(pod: PodToRun, container: Container, asked: int | None, name: s
         raise Unmakeable(f"container's runAsUser breaks non-root policy {where}")
     if asked is not None or harmless:
         return
-    if name in ("", "0"):
+    if name == "0":
         raise Unmakeable(f"container has runAsNonRoot and image will run as root {where}")
     if not name.isdecimal():
         words = f"container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is non-root"
