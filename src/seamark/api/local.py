@@ -73,7 +73,7 @@ class LocalCluster:
             return await other.get(resource, name, namespace=namespace, subresource=subresource, as_=as_)
         try:
             where = self._target("get", resource, namespace, name, subresource)
-            found = self._operations.get(where)
+            found = self._operations.get(where, bare=_bare(as_))
             return _decoded(where.kind, found if isinstance(found, FOUND) else await found, as_)
         except StoreError as error:
             raise unavailable(error) from error

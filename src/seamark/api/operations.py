@@ -109,17 +109,23 @@ class Operations:
     # --- reading: the result if the cache is fresh enough, else an awaitable of it --------------------
 
     def get(
-        self, target: Target, version: str = "", notes: Notes | None = None
+        self, target: Target, version: str = "", notes: Notes | None = None, *, bare: bool = False
     ) -> Entry | Answered | Awaitable[Entry | Answered]:
-        """The object, not older than ``version``; through a view, what the view shows of it."""
-        if self._reader.must_wait(version) or target.kind.conversion is not None:
-            return self._get_later(target, version, notes)
+        """The object, not older than ``version``; through a view, what the view shows of it.
+
+        ``bare`` says that of its metadata only that is read which is the same in every version.
+        """
+        converts = target.kind.conversion is not None and not bare
+        if converts or self._reader.must_wait(version):
+            return self._get_later(target, version, notes, converts=converts)
         return self._get(target)
 
-    async def _get_later(self, target: Target, version: str, notes: Notes | None) -> Entry | Answered:
+    async def _get_later(
+        self, target: Target, version: str, notes: Notes | None, *, converts: bool
+    ) -> Entry | Answered:
         if self._reader.must_wait(version):
             await self._reader.wait(version)
-        if target.kind.conversion is not None:
+        if converts:
             entry = self._reader.get(target.kind.resource, target.namespace, target.name)
             if entry.form(target.kind) is None:
                 await aside(notes, converted(target.kind, [entry]))
@@ -134,7 +140,7 @@ class Operations:
     ) -> Page | Awaitable[Page]:
         """The objects of a collection that the options select.
 
-        ``bare`` says that of their metadata only that is read which is the same in every version.
+        ``bare`` is as in :meth:`get`.
         """
         if target.kind.conversion is not None and not bare:
             return self._list_converted(target, options, notes)

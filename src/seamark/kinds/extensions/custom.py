@@ -89,6 +89,8 @@ class CustomKind(DynamicKind):
         self._version = version
         self._versions = {each["name"]: each for each in spec["versions"]}
         self.storage_version = next(str(each["name"]) for each in spec["versions"] if each.get("storage"))
+        if self.storage_version != version["name"] and self._versions[self.storage_version].get("served"):
+            self.stored_as = msgspec.structs.replace(resource, version=self.storage_version)
         self._first_stored = ((definition.get("status") or {}).get("storedVersions") or [self.storage_version])[0]
         self.sibling_versions = tuple(f"{resource.group}/{name}" for name in self._versions)
         self._schemas: dict[str, tuple[filling.Prune, filling.Fill]] = {}
