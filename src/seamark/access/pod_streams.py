@@ -12,6 +12,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from seamark.kinds.autoscaling.usage import Measurement
+
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -68,6 +70,9 @@ def unverified() -> ssl.SSLContext:
 
 class PodStreams(Protocol):
     """Pods are named by their uids.  Methods raise an ``ApiError`` with the sentence that a kubelet has for it."""
+
+    def measured(self) -> Measurement:
+        """What Pods used when it was measured last."""
 
     def runs(self, pod: str) -> bool:
         """Whether this Pod runs here as processes."""

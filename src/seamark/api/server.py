@@ -53,6 +53,7 @@ from seamark.api.webhooks.plugin import Webhooks
 from seamark.api.write import Writer
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.admission import Plugin
+from seamark.kinds.autoscaling.usage import NODE_METRICS, POD_METRICS
 from seamark.kinds.core.componentstatus import component_statuses
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import COMPONENT_STATUSES, Resource
@@ -114,10 +115,11 @@ class ApiServer:
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
         authenticator = Authenticator(fixed, self.accounts)
+        self.connecting = Connecting(Others(self.cache), clock)
         components = {
             COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),
         }
-        reader = Reader(self.cache, store, components)
+        reader = self._reader = Reader(self.cache, store, components)
         self.outgoing = Outgoing(Others(self.cache))
         self._metrics = metrics
         webhooks = Webhooks(self.cache, self.kinds, Asking(self.outgoing, metrics), authorizer)
@@ -159,7 +161,6 @@ class ApiServer:
         self.aggregation = Aggregation(
             self.cache, self.kinds, Servers(self.outgoing, admission.others, front_proxy), aggregator, clock
         )
-        self.connecting = Connecting(admission.others, clock)
         issuer = IssuerDiscovery(self.accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
         documents = Documents(
             kinds=self.kinds,
@@ -237,6 +238,15 @@ class ApiServer:
             if kind is not None:
                 self.kinds.remove(resource)
                 self.cache.remove(kind)
+
+    async def measure(self) -> None:
+        """Serve ``metrics.k8s.io``, because Pods run here and are measured."""
+        for kind, compute in (
+            (POD_METRICS, self.connecting.pod_metrics),
+            (NODE_METRICS, self.connecting.node_metrics),
+        ):
+            self._reader.compute(kind.resource, compute)
+            await self.add_kind(kind)
 
     # --- access --------------------------------------------------------------------------------------
 

@@ -129,6 +129,8 @@ class Daemon:
             front_proxy=front_proxy,
         )
         await self.api.load()
+        if self.config.pods.mode == "processes":
+            await self.api.measure()
         background = [self._spawn("follow the store", self.api.follow())]
         self.informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
         cluster = self.api.cluster("apiserver")

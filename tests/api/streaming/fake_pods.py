@@ -53,6 +53,10 @@ class FakePods:
         self.asked = []
         self.server = None
         self.followed = asyncio.Event()
+        self.measurement = None
+
+    def measured(self):
+        return self.measurement
 
     def runs(self, pod):
         return True

@@ -8,10 +8,13 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import Kubectl
+from seamark_process import Seamark
+from waiting import until
 
 from seamark.nodes.running.machine.machine import Machine, NoMachine
 
@@ -46,8 +49,10 @@ spec:
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def machine() -> None:
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """One cluster for all: each test has Pods of its own, or leaves them as they are."""
+
     async def look() -> None:
         await (await Machine.start()).close()
 
@@ -55,17 +60,16 @@ def machine() -> None:
         asyncio.run(look())
     except NoMachine as error:
         pytest.skip(str(error))
-
-
-@pytest.fixture
-def kubectl(start, tmp_path: Path) -> Kubectl:
-    up = start(
-        "--ephemeral", "--dns-port", "0", "--nodes", "1", "--pods", "processes", "--image", "here=host", verb="up"
-    )
-    made = Kubectl(up.kubeconfig, tmp_path)
-    made("apply", "-f", "-", stdin=PODS)
-    made.wait("pod/web", "--for=condition=Ready")
-    return made
+    home = tmp_path_factory.mktemp("streams")
+    options = ("--ephemeral", "--dns-port", "0", "--nodes", "1", "--pods", "processes", "--image", "here=host")
+    up = Seamark(home / "data", *options, verb="up")
+    try:
+        made = Kubectl(up.kubeconfig, home)
+        made("apply", "-f", "-", stdin=PODS)
+        made.wait("pod/web", "--for=condition=Ready")
+        yield made
+    finally:
+        up.stop()
 
 
 def test_logs(kubectl: Kubectl) -> None:
@@ -140,3 +144,15 @@ def test_ports_and_proxies(kubectl: Kubectl) -> None:
         assert "Directory listing" in kubectl("get", "--raw", f"/api/v1/namespaces/default/{path}/proxy/")
     refused = kubectl.run("get", "--raw", "/api/v1/namespaces/default/services/web:81/proxy/")
     assert 'no service port 81 found for service "web"' in refused.stderr
+
+
+def test_top(kubectl: Kubectl) -> None:
+    def measured() -> bool:
+        return kubectl.run("top", "pod", "web").returncode == 0
+
+    until(measured)
+    head, *lines = kubectl("top", "pod", "web", "--containers").splitlines()
+    assert head.split() == ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"]
+    (memory,) = [line.split()[3] for line in lines if line.split()[:2] == ["web", "main"]]
+    assert int(memory.removesuffix("Mi")) > 0
+    assert "node-1" in kubectl("top", "nodes")

@@ -52,7 +52,11 @@ class Reader:
         """``computed`` are the kinds whose objects are found out with each read."""
         self._cache = cache
         self._store = store
-        self._computed = computed or {}
+        self._computed = dict(computed or {})
+
+    def compute(self, resource: Resource, compute: Compute) -> None:
+        """From now on the objects of this kind are found out with each read, too."""
+        self._computed[resource] = compute
 
     def must_wait(self, version: str) -> bool:
         """Whether a read has to wait until memory is fresh enough to answer it."""
@@ -86,15 +90,16 @@ class Reader:
     def get(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = self._cache.of(resource).get(f"{namespace}/{name}" if resource.namespaced else name)
         if entry is None and resource in self._computed:
-            entry = next((found for found in self._found_out(resource) if found.name == name), None)
+            found_out = self._found_out(resource)
+            entry = next((found for found in found_out if (found.namespace, found.name) == (namespace, name)), None)
         if entry is None:
             raise missing(resource, name)
         return entry
 
     def _found_out(self, resource: Resource) -> Iterator[Entry]:
         for obj in self._computed[resource]():
-            name = obj["metadata"]["name"]
-            yield Entry(name, "", name, 0, msgspec.json.encode(obj)[1:])
+            name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+            yield Entry(f"{namespace}/{name}" if namespace else name, namespace, name, 0, msgspec.json.encode(obj)[1:])
 
     # --- lists -------------------------------------------------------------------------------------
 
@@ -117,7 +122,13 @@ class Reader:
         """From memory."""
         if selection.kind.resource in self._computed:
             found = self._found_out(selection.kind.resource)
-            chosen = [e for e in found if selection.name in ("", e.name) and selection.matches(e)]
+            chosen = [
+                entry
+                for entry in found
+                if selection.name in ("", entry.name)
+                and selection.namespace in ("", entry.namespace)
+                and selection.matches(entry)
+            ]
             return Page(chosen, {"resourceVersion": str(self._cache.revision)})
         collection = self._cache.of(selection.kind.resource)
         revision, after = self._cache.revision, ""

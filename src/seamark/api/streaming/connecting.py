@@ -15,7 +15,9 @@ from seamark.api.http.url import Query, first
 from seamark.api.streaming.sockets import Tasks, WebSocket, chosen
 from seamark.clock import Clock
 from seamark.errors import Object
-from seamark.kinds.resource import ENDPOINT_SLICES, PODS, SERVICES
+from seamark.kinds.autoscaling import usage
+from seamark.kinds.autoscaling.usage import Measurement
+from seamark.kinds.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from seamark.kinds.values.refusals import missing
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL
 
@@ -83,6 +85,19 @@ class Connecting:
             raise not_available(target)
         tls = unverified() if endpoint.tls else None
         return await asyncio.open_connection(endpoint.address, endpoint.port, ssl=tls)
+
+    # --- metrics -----------------------------------------------------------------------------------
+
+    def _measured(self) -> Measurement:
+        return Measurement() if self.pods is None else self.pods.measured()
+
+    def pod_metrics(self) -> list[Object]:
+        return usage.pod_metrics(self._others.all(PODS), self._measured())
+
+    def node_metrics(self) -> list[Object]:
+        return usage.node_metrics(self._others.all(NODES), self._others.all(PODS), self._measured())
+
+    # --- Pods --------------------------------------------------------------------------------------
 
     def _pods(self, target: Target, pod: Object) -> PodStreams:
         """Whoever runs the Pod."""

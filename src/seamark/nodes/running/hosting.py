@@ -26,6 +26,7 @@ from seamark.nodes.running.network import Network, NodeNetwork
 from seamark.nodes.running.pod_status import Sandbox
 from seamark.nodes.running.settings import PodSettings
 from seamark.nodes.running.spec import PodToRun
+from seamark.nodes.running.streaming.measuring import Meter
 from seamark.nodes.running.volumes import Sources, TokenWanted
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.service import Service
@@ -82,6 +83,7 @@ class Hosting:
         self._tokens: dict[str, dict[TokenWanted, tuple[str, float]]] = {}  # by Pod, with when to renew them
         self.ready = asyncio.Event()
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
+        self.meter = Meter(self.lives, clock)
 
     async def run(self) -> None:
         """Start the machine, and stay until it is gone or this is cancelled; then every process of every Pod ends."""
@@ -91,7 +93,12 @@ class Hosting:
             try:
                 async with self._attached, self._attach.fabric(self.machine, self.network):
                     self.ready.set()
-                    await self.machine.gone.wait()
+                    measuring = asyncio.create_task(self.meter.run(self.machine), name="measure what Pods use")
+                    try:
+                        await self.machine.gone.wait()
+                    finally:
+                        measuring.cancel()
+                        await asyncio.gather(measuring, return_exceptions=True)
                     raise RuntimeError("the machine that Pods run on has ended")
             finally:
                 self.network.close()

@@ -5,5 +5,6 @@
 - ``consoles``: the standard streams of a container
 - ``log_reading``: parts of logs, as they are asked for
 - ``sessions``: commands in containers, and attachments to containers
+- ``measuring``: what containers use of CPU and memory
 - ``pods``: answers what the API server asks about Pods that run
 """

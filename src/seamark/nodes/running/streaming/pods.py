@@ -9,6 +9,7 @@ from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
 from seamark import errors
 from seamark.access.pod_streams import Command, Connection, LogOptions, Session, unverified
+from seamark.kinds.autoscaling.usage import Measurement
 from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.life import OpenContainer, PodLife
 from seamark.nodes.running.machine.machine import FABRIC
@@ -24,6 +25,9 @@ class RunningPods:
     def __init__(self, hosting: Hosting, ranges: tuple[str, ...]) -> None:
         self._hosting = hosting
         self._ranges = [ip_network(each) for each in ranges]
+
+    def measured(self) -> Measurement:
+        return self._hosting.meter.last
 
     def runs(self, pod: str) -> bool:
         return pod in self._hosting.lives
