@@ -19,11 +19,12 @@ from seamark.kinds.language.decode import DecodeError
         (r"^\d{2}\z", "12", "123"),
         ("^[]a]$", "]", "b"),
         ("^[^[a]$", "b", "["),
+        ("^(a+)+$", "aaa", f"{'a' * 10_000}b"),  # for ever, if alternatives were tried one after the other
     ],
 )
 def test_patterns_mean_what_they_mean_in_go(pattern: str, good: str, bad: str) -> None:
-    assert regex.compiled(pattern).search(good)
-    assert not regex.compiled(pattern).search(bad)
+    assert regex.compiled(pattern)(good)
+    assert not regex.compiled(pattern)(bad)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ takes it years, which no count of cost would stop.  RE2's words for a mistake in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -53,8 +54,22 @@ def _mistake(pattern: str, error: Exception) -> str:
     return f"{said}: `{part or pattern}`"
 
 
+@lru_cache(maxsize=4096)
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether the pattern is found in a text; raises as :func:`compiled`.
+
+    A set of one pattern answers several times as fast as a search that says where.  A set that runs out of memory finds
+    nothing, so what it does not find is searched for.
+    """
+    searched = compiled(pattern)
+    quick = re2.Set.SearchSet(_options())
+    quick.Add(pattern)
+    quick.Compile()
+    return lambda text: bool(quick.Match(text)) or searched.search(text) is not None
+
+
 def _matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(text) is not None
+    return matcher(pattern)(text)
 
 
 def _find(text: str, pattern: str) -> str:

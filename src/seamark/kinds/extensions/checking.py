@@ -132,7 +132,7 @@ def _text_check(schema: Object) -> Check | None:
     format_check = CHECKS.get(schema.get("format", "")) or CHECKS.get(word)
     if longest is None and not shortest and not pattern and format_check is None:
         return None
-    regex = compiled(pattern) if pattern else None
+    matches = compiled(pattern) if pattern else None
 
     def check(value: Any, old: Any, at: At, errors: Errors) -> None:
         if value.__class__ is not str:
@@ -142,7 +142,7 @@ def _text_check(schema: Object) -> Check | None:
         if shortest is not None and len(value) < shortest:
             path = path_text(at)
             errors.append(invalid(path, value, f"{path} in body should be at least {shortest} chars long"))
-        if regex is not None and regex.search(value) is None:
+        if matches is not None and not matches(value):
             path = path_text(at)
             errors.append(invalid(path, value, f"{path} in body should match '{pattern}'"))
         if format_check is not None and not format_check(value):

@@ -86,7 +86,7 @@ def _plain(schema: Object | None) -> type | None:
 def _text_test(schema: Object) -> Test:
     longest, shortest = schema.get("maxLength"), schema.get("minLength") or 0
     choices = frozenset(choice for choice in schema.get("enum") or () if isinstance(choice, str))
-    search = compiled(schema["pattern"]).search if schema.get("pattern") else None
+    matches = compiled(schema["pattern"]) if schema.get("pattern") else None
     limited = longest is not None or shortest > 0
     any_text = not schema.get("enum")
 
@@ -94,7 +94,7 @@ def _text_test(schema: Object) -> Test:
         return (
             value.__class__ is str
             and (any_text or value in choices)
-            and (search is None or search(value) is not None)
+            and (matches is None or matches(value))
             and (not limited or (len(value) >= shortest and (longest is None or len(value) <= longest)))
         )
 
@@ -118,11 +118,11 @@ def _integer_test(schema: Object) -> Test:
 
 
 def _number_or_text_test(schema: Object) -> Test:
-    search = compiled(schema["pattern"]).search if schema.get("pattern") else None
+    matches = compiled(schema["pattern"]) if schema.get("pattern") else None
 
     def test(value: Any) -> bool:
         if value.__class__ is str:
-            return search is None or search(value) is not None
+            return matches is None or matches(value)
         return value.__class__ is int
 
     return test
