@@ -476,3 +476,41 @@ async def test_extended_resources_that_a_node_is_given_can_be_asked_for(world):
     assert (await world.pod("one"))["spec"]["nodeName"] == "node-1"
     condition = (await world.pod("two"))["status"]["conditions"][0]
     assert condition["message"] == "0/1 nodes are available: 1 Insufficient a.b/foo."
+
+
+def waits(pod, field="containerStatuses"):
+    return [status["state"].get("waiting", {}).get("reason") for status in pod["status"][field]]
+
+
+async def test_an_image_that_cannot_be_pulled(world):
+    await world.start(count=1)
+    await world.make("p", containers=[{"name": "a", "image": "webserver:404"}, {"name": "b", "image": "web:1"}])
+    pod = await world.pod("p")
+    assert (pod["status"]["phase"], waits(pod)) == ("Pending", ["ErrImagePull", "ContainerCreating"])
+    assert pod["status"]["podIP"]
+    assert conditions(pod)["Initialized"]["status"] == "True"
+    await world.pass_(2)
+    pod = await world.pod("p")
+    assert (pod["status"]["phase"], waits(pod)) == ("Pending", ["ImagePullBackOff", "ContainerCreating"])
+    assert [e["message"] for e in await world.events("BackOff")] == ['Back-off pulling image "webserver:404"']
+    version = pod["metadata"]["resourceVersion"]
+    await world.pass_(600)
+    assert (await world.pod("p"))["metadata"]["resourceVersion"] == version
+    fixed = {"spec": {"containers": [{"name": "a", "image": "webserver:1"}]}}
+    await world.cluster.patch(PODS, "p", fixed, namespace="default", type="strategic")
+    await world.settle()
+    assert shown(await world.pod("p")) == "Running True"
+    await world.make("q", containers=[{"name": "a", "image": "webserver:404"}])
+    await world.remove("q")
+    await world.pass_(1)
+    assert "q" not in [each["metadata"]["name"] for each in await world.all(PODS)]
+
+
+async def test_an_init_container_whose_image_cannot_be_pulled(world):
+    await world.start(count=1, missing_images=("gone*",))
+    await world.make("p", initContainers=[{"name": "i", "image": "gone"}, {"name": "j", "image": "there"}])
+    pod = await world.pod("p")
+    assert pod["status"]["phase"] == "Pending"
+    assert waits(pod, "initContainerStatuses") == ["ErrImagePull", "PodInitializing"]
+    assert waits(pod) == ["PodInitializing"]
+    assert conditions(pod)["Initialized"]["status"] == "False"

@@ -55,9 +55,9 @@ def any_failed(statuses: Iterable[ContainerStatus]) -> bool:
     return any(status.state.terminated is not None and status.state.terminated.exit_code for status in statuses)
 
 
-def wait(status: ContainerStatus, reason: str) -> ContainerStatus:
+def wait(status: ContainerStatus, reason: str, message: str = "") -> ContainerStatus:
     """The status of a container that has not started yet."""
-    return replace(status, state=ContainerState(Waiting(reason)), started=False)
+    return replace(status, state=ContainerState(Waiting(reason, message)), started=False)
 
 
 def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:

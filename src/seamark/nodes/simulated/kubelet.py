@@ -62,6 +62,7 @@ class Kubelets(Controller):
             settings.crash_backoff_cap,
             settings.complete_after if settings.complete_after >= 0 else inf,
             settings.failing_images,
+            settings.missing_images,
         )
         self._moments: dict[str, Moments] = {}  # by uid
         self._orders: dict[str, tuple[dict[str, str], Orders]] = {}  # by uid, with the annotations they were read from

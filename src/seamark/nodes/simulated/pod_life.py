@@ -10,8 +10,9 @@
 
     deleted ──stop-after, within the grace period──▶ Succeeded or Failed ──▶ removed
 
-All containers of a Pod go through this together.  The state is read from the Pod's status, so a restarted simulation
-continues where the last one stopped.  :class:`Moments` only adds precision, because a status has whole seconds.
+A Pod one of whose images cannot be pulled stays pending.  All containers of a Pod go through this together.  The state
+is read from the Pod's status, so a restarted simulation continues where the last one stopped.  :class:`Moments` only
+adds precision, because a status has whole seconds.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, Po
 
 KILLED = 137
 _HAIR = 1e-5  # seconds: a flap is due this much early, because floats since the epoch are not exact
+PULL_SECONDS = 1.0  # after which a kubelet pauses before it tries again to pull a missing image
 FAIL_AFTER = 1.0  # seconds that a container with a failing image runs at most
 FORGET_CRASHES_AFTER = 600.0  # after running for so many seconds, earlier crashes no longer count
 
@@ -53,6 +55,7 @@ class Rules(msgspec.Struct, frozen=True):
     backoff_cap: float = 300.0
     complete_after: float = 1.0  # of Pods that are not started again when they have ended well; infinite for never
     failing_images: tuple[str, ...] = ()
+    missing_images: tuple[str, ...] = ()
 
 
 USUAL = Rules()
@@ -135,6 +138,8 @@ class _Life:
             due = self.moments.accepted + self.orders.start_after
             if self.now < due or self.ips.pod_ips is None:
                 return self._pending(due)
+            if missing := self._missing():
+                return self._unpulled(missing, due)
             self._start()
         while True:
             if any(status.state.running is not None for status in self.statuses):
@@ -235,6 +240,40 @@ class _Life:
         )
         status = self._status("Pending", pod_conditions.before_start(self.pod), initial=initial, addresses=())
         return Step(status, self.moments, due if self.now < due else None, notes=self.notes)
+
+    def _missing(self) -> dict[str, str]:
+        """The images that cannot be pulled, by container."""
+        patterns = self.rules.missing_images
+        return {each.name: each.image for each in self._containers if any(fnmatchcase(each.image, p) for p in patterns)}
+
+    def _unpulled(self, missing: dict[str, str], due: float) -> Step:
+        """The Pod has its address, but containers wait for images that cannot be pulled."""
+        pauses = self.now >= due + PULL_SECONDS
+        initial = [each.name for each in self.pod.spec.init_containers]
+        other = "PodInitializing" if any(name in missing for name in initial) else "ContainerCreating"
+
+        def change(container: Container, status: ContainerStatus) -> ContainerStatus:
+            if (image := missing.get(container.name)) is None:
+                return containers.wait(status, other)
+            error = f'failed to pull and unpack image "{image}": not found'
+            message = f'Back-off pulling image "{image}": ErrImagePull: {error}' if pauses else error
+            return containers.wait(status, "ImagePullBackOff" if pauses else "ErrImagePull", message)
+
+        self._change(change)
+        findings = pod_conditions.backing_off(self.pod)
+        waiting = self._initialized()
+        if other == "PodInitializing":
+            waiting = containers.changed(self.pod.spec.init_containers, (), change)
+            findings = (findings[0], *pod_conditions.before_start(self.pod)[1:])
+        notes = (
+            Note("BackOff", f'Back-off pulling image "{image}"')
+            if pauses
+            else Note("Failed", f'Failed to pull image "{image}": not found')
+            for image in missing.values()
+        )
+        status = self._status("Pending", findings, initial=waiting)
+        again = None if pauses else due + PULL_SECONDS
+        return Step(status, self.moments, again, notes=tuple(notes) if status != self.pod.status else ())
 
     def _running(self, ends: float | None) -> Step:
         ready, turns = self._readiness()

@@ -47,6 +47,10 @@ class NodeSettings(Section, frozen=True):
     failing_images: Annotated[
         tuple[str, ...], setting("Images whose containers end in failure; `*` stands for any text.")
     ] = ()
+    missing_images: Annotated[
+        tuple[str, ...],
+        setting("Images that cannot be pulled, so that their Pods stay pending; `*` stands for any text."),
+    ] = ("*:404", "*:non-existent", "invalid.*", "*.invalid/*")
     crash_backoff: Annotated[
         float, setting("Seconds before the second restart of a failing container; doubled each time.")
     ] = 10.0
