@@ -9,7 +9,7 @@ from seamark.nodes.running import file_systems, security
 from seamark.nodes.running.environment import Unmakeable
 from seamark.nodes.running.file_systems import Volume
 from seamark.nodes.running.security import Identity
-from seamark.nodes.running.spec import Container, PodToRun, Security, Spec
+from seamark.nodes.running.spec import Amounts, Container, PodToRun, Security, Spec
 from seamark.rules.objects.metadata import Metadata
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nweb:x:33:44:web:/srv:/bin/sh\n"
@@ -86,6 +86,10 @@ def test_what_is_not_honoured():
     assert security.not_honoured(made, all_users=True) == ["hostPID", *container]
     assert security.not_honoured(made, all_users=False) == ["hostPID", "spec.securityContext.runAsUser", *container]
     assert security.not_honoured(pod(), all_users=False) == []
+    limited = Container(name="main", resources=Amounts(limits={"memory": "1Gi", "cpu": 1, "pods": 1}))
+    made = PodToRun(Metadata(), Spec(containers=(limited,), share_process_namespace=True))
+    told = ["shareProcessNamespace", "limits of cpu and memory of container main"]
+    assert security.not_honoured(made, all_users=True) == told
 
 
 async def test_a_process_keeps_only_its_capabilities(machine):

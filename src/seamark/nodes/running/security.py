@@ -157,13 +157,18 @@ def capabilities(security: Security) -> tuple[int, ...]:
 def not_honoured(pod: PodToRun, *, all_users: bool) -> list[str]:
     """What a Pod asks for that this machine cannot give it, for one Event."""
     spec, found = pod.spec, []
-    for field, asked in (("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)):
-        if asked:
-            found.append(field)
+    wide = {
+        "hostPID": spec.host_pid,
+        "hostIPC": spec.host_ipc,
+        "shareProcessNamespace": spec.share_process_namespace,
+    }
+    found += [field for field, asked in wide.items() if asked]
     found += [f"spec.securityContext.{each}" for each in _ignored(spec.security_context, all_users=all_users)]
     for container in _containers(pod):
         ignored = _ignored(container.security_context, all_users=all_users)
         found += [f"securityContext.{each} of container {container.name}" for each in ignored]
+        if limited := sorted(set(container.resources.limits) & {"cpu", "memory"}):
+            found.append(f"limits of {' and '.join(limited)} of container {container.name}")
     return found
 
 
