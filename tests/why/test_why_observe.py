@@ -9,7 +9,7 @@ from catalogue_clusters import NOW, build, clock
 
 from seamark import errors
 from seamark.access.cluster import Identity, Unreadable
-from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, INGRESSES, NETWORK_POLICIES, NODES, PODS, SERVICES
 from seamark.why.look import look_at_all, look_at_pod, look_at_service
 from seamark.why.observe import CannotLook
 from virtual_time import HastyClock
@@ -23,9 +23,12 @@ class Reading:
         self._refused = refused
         self._everywhere = everywhere
         self.listed = collections.Counter()
+        self.whole = set()
 
     async def list(self, resource, *, namespace="", **more):
         self.listed[resource.plural] += 1
+        if not namespace:
+            self.whole.add(resource.plural)
         if resource in self._refused or (resource in self._everywhere and not namespace):
             raise errors.Forbidden(f'{resource.plural} is forbidden: User "jane" cannot list resource')
         return await self._cluster.list(resource, namespace=namespace, **more)
@@ -56,7 +59,7 @@ async def test_without_nodes_nothing_is_said_about_nodes():
     assert not report.findings[0].fix.certain
 
 
-@pytest.mark.parametrize("resource", [NODES, ENDPOINTS, ENDPOINT_SLICES])
+@pytest.mark.parametrize("resource", [NODES, ENDPOINTS, ENDPOINT_SLICES, INGRESSES, NETWORK_POLICIES])
 async def test_the_healthy_stay_healthy_with_fewer_permissions(resource):
     cluster, key = await reading("healthy-plain", resource)
     report = await look_at_service(cluster, key, clock=clock())
@@ -77,6 +80,14 @@ async def test_of_other_namespaces_only_if_allowed():
 async def test_all_services_in_one_pass_over_the_lists(name):
     cluster, _ = await reading(name)
     await look_at_all(cluster, "", clock=clock())
+    assert set(cluster.listed.values()) == {1}
+
+
+async def test_one_service_is_read_within_its_namespace():
+    """Whatever else the cluster holds: only nodes and address ranges, which have no namespace, are read as a whole."""
+    cluster, key = await reading("healthy-ingress")
+    await look_at_service(cluster, key, clock=clock())
+    assert cluster.whole == {"nodes", "servicecidrs", "ingressclasses"}
     assert set(cluster.listed.values()) == {1}
 
 

@@ -202,6 +202,11 @@ class World:
         return found
 
     @cached_property
+    def pods_by_address(self) -> dict[str, Pod]:
+        """The Pods that have not ended; the first of those that share an address, as on a node's network."""
+        return {address: pod for pod in reversed(self.seen.pods) if pod.active for address in pod.ips}
+
+    @cached_property
     def workloads_by_namespace(self) -> dict[str, list[AnyWorkload]]:
         found: dict[str, list[AnyWorkload]] = {}
         for workload in self.seen.workloads or ():

@@ -100,7 +100,7 @@ def _dead(case: Case, each: EndpointSlice, endpoint: Endpoint, address: str) -> 
         if pod is None:
             return f"was Pod {target.name}'s, which is gone"
         return "" if pod.ready else f"is Pod {target.name}'s, which is not ready"
-    holder = next((pod for pod in case.world.pods.values() if address in pod.ips and pod.active), None)
+    holder = case.world.pods_by_address.get(address)
     if holder is not None:
         return "" if holder.ready else f"is Pod {holder.metadata.name}'s, which is not ready"
     # Another controller's slices lead where it decides, for example to another cluster.
