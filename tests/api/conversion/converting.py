@@ -31,14 +31,14 @@ def moved(obj: dict[str, Any], wanted: str) -> dict[str, Any]:
 class Converter:
     """Answers reviews by ``change``; keeps which objects it was asked for.  While ``held``, it answers nothing."""
 
-    def __init__(self, trusted: Trusted) -> None:
+    def __init__(self, trusted: Trusted, host: str = "127.0.0.1") -> None:
         self._trusted = trusted
         self.asked: list[tuple[str, list[str]]] = []
         self.change: Callable[[dict[str, Any], str], Any] = moved
         self.response: dict[str, Any] = {}
         self.held: asyncio.Event | None = None
         self.news = asyncio.Event()
-        self._server = trusted.server(self._answer)
+        self._server = trusted.server(self._answer, host)
 
     async def __aenter__(self) -> Converter:
         await self._server.__aenter__()
@@ -70,8 +70,12 @@ class Converter:
         await self.news.wait()
 
     @property
+    def port(self) -> int:
+        return int(self._server.port)
+
+    @property
     def strategy(self) -> dict[str, Any]:
-        client = {"url": f"https://127.0.0.1:{self._server.port}/convert", "caBundle": self._trusted.bundle}
+        client = {"url": f"https://127.0.0.1:{self.port}/convert", "caBundle": self._trusted.bundle}
         return {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
 
     def definition(self, *, storage: str = "v1", **more: Any) -> dict[str, Any]:
