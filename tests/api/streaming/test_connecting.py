@@ -239,6 +239,7 @@ async def test_ports_as_channels(api, pods):
         await socket.send_bytes(b"\x00hello")
         told = sorted([await socket.receive_bytes() for _ in range(2)])
         assert told == [b"\x00HELLO", b"\x03error forwarding port 1 to pod: connection refused"]
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
     server.close()
 
 

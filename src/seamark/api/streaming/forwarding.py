@@ -144,16 +144,26 @@ def ports_of(query: Query) -> list[int]:
 
 
 async def channels(socket: WebSocket, dial: Dial, ports: Sequence[int]) -> None:
-    """Until the client is gone."""
+    """Until the client is gone, or no port sends any more: a channel has no end of its own."""
+    open = set(range(len(ports)))
+    over = asyncio.Event()
+
+    def end(index: int) -> None:
+        open.discard(index)
+        if not open:
+            over.set()
 
     def carry(index: int, port: int) -> _Carried:
         async def tell(data: bytes) -> None:
             if data:
                 await socket.send(bytes([2 * index]) + data)
+            else:
+                end(index)
 
         async def fail(problem: str) -> None:
             if problem:
                 await socket.send(bytes([2 * index + 1]) + problem.encode())
+            end(index)
 
         return _Carried(port, dial, tell, fail)
 
@@ -162,10 +172,13 @@ async def channels(socket: WebSocket, dial: Dial, ports: Sequence[int]) -> None:
             await socket.send(bytes([channel]) + struct.pack("<H", port))
     carried = [carry(index, port) for index, port in enumerate(ports)]
     listening = asyncio.create_task(_listen(socket, carried))
+    ending = asyncio.create_task(over.wait())
     try:
-        await asyncio.wait([listening])
+        await asyncio.wait([listening, ending], return_when=asyncio.FIRST_COMPLETED)
     finally:
         listening.cancel()
+        ending.cancel()
+        await asyncio.gather(listening, ending, return_exceptions=True)
         await _end(carried)
 
 
