@@ -13,7 +13,7 @@ from typing import Any
 
 from seamark.cel import values
 from seamark.cel.cost import RUNTIME
-from seamark.cel.equality import equality
+from seamark.cel.equality import equality, joining
 from seamark.cel.errors import CelError, CostError, EvaluationError, no_such_key, no_such_overload
 from seamark.cel.loops import LOOPS, STEP_COSTS, Frame, Run, steps_of
 from seamark.cel.nodes import Bind, Call, Ident, Listing, Literal, Loop, Mapping, Node, Select
@@ -205,7 +205,12 @@ class _Maker:
             return self._comparison(node, arguments[0], arguments[1])
         price = RUNTIME.get(node.function)
         self.fixed += price is None
-        return _called(node.overloads, arguments, price)
+        run = _called(node.overloads, arguments, price)
+        first = node.arguments[0].type if node.function == "_+_" else None
+        if first is not None and first.list_type in ("set", "map"):
+            join = joining(first)
+            return lambda frame: join(run(frame))
+        return run
 
     def _comparison(self, node: Call, left: Run, right: Run) -> Run:
         compare = _COMPARED[node.function]

@@ -1,4 +1,4 @@
-"""When values of schemas are equal: lists that are sets or maps have no order."""
+"""When values of schemas are equal, and how they are joined: lists that are sets or maps have no order."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ def _alike(type: Type) -> Callable[[Any, Any], bool]:
         return all(map(inner, one, other))
 
     return same_list
+
+
+def joining(type: Type) -> Callable[[list[Any]], list[Any]]:
+    """What ``+`` makes of two lists put one after the other: a later item takes the place of the one like it."""
+    keys = type.keys if type.list_type == "map" else ()
+
+    def joined(items: list[Any]) -> list[Any]:
+        return list({identity(item, keys) if keys else repr(item): item for item in items}.values())
+
+    return joined
 
 
 def identity(item: Any, keys: tuple[str, ...]) -> Any:

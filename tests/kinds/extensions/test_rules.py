@@ -152,3 +152,18 @@ def test_the_cost_of_a_rule_counts_for_every_place() -> None:
     assert others == [] or "entire OpenAPIv3 schema" in others[-1]
     (only,) = _mistakes(_bounded(maxItems=200_000))
     assert "exceeds budget by factor of 1.7x" in only
+
+
+def test_sets_and_map_lists_are_joined_by_what_their_items_are() -> None:
+    texts = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+    assert (
+        _told(_schema("self + ['b', 'c'] == ['a', 'b', 'c'] && size(self + self) == 2", texts), {"a": ["a", "b"]}) == []
+    )
+    item = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}}
+    keyed = {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}
+    old, new = [{"k": "a", "v": 1}, {"k": "b", "v": 2}], [{"k": "b", "v": 3}, {"k": "c", "v": 4}]
+    rule = "(oldSelf + self).map(i, i.v) == [1, 3, 4]"
+    assert _told(_schema(rule, keyed), {"a": new}, {"a": old}) == []
+    assert _told(_schema(rule, keyed), {"a": old}, {"a": new}) != []
+    plain = {"type": "array", "items": {"type": "string"}}
+    assert _told(_schema("size(self + self) == 4", plain), {"a": ["a", "b"]}) == []
