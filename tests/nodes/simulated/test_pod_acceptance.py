@@ -13,6 +13,7 @@ def container(port=None, **resources):
 
 
 async def status_of(world, name):
+    await world.pass_(2)
     status = (await world.pod(name))["status"]
     return status["phase"], status.get("reason"), status.get("message")
 

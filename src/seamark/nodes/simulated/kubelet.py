@@ -27,6 +27,8 @@ from seamark.runtime.queue import Key, Retry
 
 # During an outage of the server the writes of all Pods fail at once; each key is retried separately.
 RETRY = Retry(base=0.05, cap=30.0, rate=1000.0, burst=1000)
+# A controller replaces a refused Pod at once: this keeps the two from chasing each other.
+REFUSE_SECONDS = 1.0
 
 
 def node_of(pod: Pod) -> tuple[str, ...]:
@@ -53,6 +55,7 @@ class Kubelets(Controller):
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._roster = roster
         self._occupancy = occupancy
+        self._refused: dict[str, float] = {}  # by uid: when a Pod that does not fit is refused
         self._accepted: set[str] = set()  # by uid: Pods whose first status is being written
         self._events = manager.recorder(cluster, "kubelet")
         self._clock = manager.clock
@@ -79,6 +82,7 @@ class Kubelets(Controller):
         self._settled.clear()
         self._thirsty.clear()
         self._accepted.clear()
+        self._refused.clear()
 
     # --- following ---------------------------------------------------------------------------------
 
@@ -114,6 +118,7 @@ class Kubelets(Controller):
     def _let_go(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._accepted.discard(uid)
+        self._refused.pop(uid, None)
         self._moments.pop(uid, None)
         self._orders.pop(uid, None)
         self._settled.pop(uid, None)
@@ -139,6 +144,8 @@ class Kubelets(Controller):
                 raise Again(until - now)
             return
         if pod.status.start_time is None and not pod.terminating and (why := self._refusal(pod)) is not None:
+            if now < (due := self._refused.setdefault(uid, now + REFUSE_SECONDS)):
+                raise Again(due - now)
             await self._carry_out(pod, acceptance.rejected(pod, why, now))
             return
         moments = self._moments.get(uid) or pod_life.recover(pod, now)
