@@ -368,7 +368,10 @@ def test_a_server_that_is_not_there(seamark: Command, tmp_path: Path) -> None:
     for command in (("get", "svc"), ("apply", "-f", "-"), ("delete", "svc", "web")):
         done = seamark.run(*command, "--kubeconfig", str(away), stdin=SERVICE)
         assert done.returncode == 1
-        assert done.stderr == "seamark: cannot reach https://127.0.0.1:1: Connection refused\n"
+        *told, failed = done.stderr.splitlines()
+        assert failed == "seamark: cannot reach https://127.0.0.1:1: Connection refused"
+        writes = command[0] != "get"
+        assert told == ["seamark: writing to https://127.0.0.1:1 (context seamark)"] * writes
     missing = seamark.run("get", "svc", "--kubeconfig", "/does/not/exist")
     assert (missing.returncode, missing.stderr) == (1, "seamark: there is no kubeconfig at /does/not/exist\n")
 
