@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "reach it from here": {
         "port-forward": ("seamark.cli.reaching.port_forward", "a Service, Pod or workload on local ports"),
+        "shell": ("seamark.cli.reaching.shell", "a shell in the cluster's network"),
         "forward": ("seamark.cli.reaching.forward", "every Service of a namespace, with its name, ports and address"),
     },
     "keep it": {

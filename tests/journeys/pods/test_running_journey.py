@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from commands import Kubectl
+from commands import Command, Kubectl
 from waiting import until
 
 from seamark.nodes.running.machine.machine import Machine, NoMachine
@@ -225,6 +225,23 @@ def test_peers_find_each_other_by_name(up, kubectl: Kubectl) -> None:
     program = manifest("1").split("---")[0]
     kubectl("apply", "-f", "-", stdin=program + "---\n" + PEERS % {"python": sys.executable})
     kubectl.wait("--for=condition=Complete", "job/meet")
+
+
+def test_a_program_and_a_shell(up, kubectl: Kubectl, tmp_path: Path) -> None:
+    """``seamark run`` makes a Service of a program, and ``seamark shell`` reaches it by its name."""
+    seamark = Command(tmp_path)
+    here = {"SEAMARK_DATA_DIR": str(up.directory), "KUBECONFIG": str(up.kubeconfig)}
+    program = tmp_path / "server.py"
+    program.write_text(SERVER)
+    words = ("--replicas", "2", "--port", "8080", "--health", "/health", "--", sys.executable, str(program))
+    assert "deployment/hello runs" in seamark("run", "hello", *words, **here)
+    ask = "import urllib.request as u; print(u.urlopen('http://hello:8080').read().decode())"
+    assert seamark("shell", "--", sys.executable, "-c", ask, **here).startswith("hello-")
+    ended = seamark.run("shell", "--", "sh", stdin="echo to the other side >&2; exit 7", **here)
+    assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (7, "to the other side")
+    pod = kubectl("get", "pods", "-o", "name").splitlines()[0]
+    assert seamark("shell", "--in", pod, "--", "hostname", **here).strip() == pod.removeprefix("pod/")
+    assert not [name for name in kubectl("get", "pods", "-o", "name").splitlines() if name.startswith("pod/shell-")]
 
 
 def test_nothing_is_left_after_a_kill(up, kubectl: Kubectl) -> None:

@@ -64,7 +64,7 @@ async def test_everyone_reaches_everyone(machine, network):
             for place, own in places.items():
                 if place != target:
                     seen = await reach(machine, place, address, 80)
-                    if place in PODS:
+                    if place:  # the fabric has an address for each of its networks
                         assert seen in own
             listening.close()
 

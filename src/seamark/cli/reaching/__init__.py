@@ -2,5 +2,6 @@
 
 - ``port_forward``: ``seamark port-forward``
 - ``forward``: ``seamark forward``
+- ``shell``: ``seamark shell``
 - ``session``: what both need of a cluster
 """

@@ -171,11 +171,12 @@ def _wire(home: _Node, cable: str, namespace: int, inside: Links, addresses: lis
     home.links.up(cable)
     inside.up("lo")
     inside.up("eth0")
+    own = {ip_address(each).version: each for each in reversed(home.network.addresses)}
     for address in addresses:
         version = ip_address(address).version
         hop = _NEXT_HOP[version]
         home.links.add_address(cable, hop, 64 if version == 6 else None)
-        home.links.add_route(address, over=cable)
+        home.links.add_route(address, over=cable, source=own.get(version, ""))  # so that Pods see the node's address
         inside.add_address("eth0", address)
         if version == 4:  # the next hop is in no network of the Pod's: say that it is on the cable
             inside.add_route(hop, over="eth0")
