@@ -236,11 +236,11 @@ def test_a_program_and_a_shell(up, kubectl: Kubectl, tmp_path: Path) -> None:
     words = ("--replicas", "2", "--port", "8080", "--health", "/health", "--", sys.executable, str(program))
     assert "deployment/hello runs" in seamark("run", "hello", *words, **here)
     ask = "import urllib.request as u; print(u.urlopen('http://hello:8080').read().decode())"
-    assert seamark("shell", "--", sys.executable, "-c", ask, **here).startswith("hello-")
-    ended = seamark.run("shell", "--", "sh", stdin="echo to the other side >&2; exit 7", **here)
+    assert seamark("shell", "-c", f'{sys.executable} -c "{ask}"', **here).startswith("hello-")
+    ended = seamark.run("shell", stdin="echo to the other side >&2; exit 7", **here)
     assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (7, "to the other side")
     pod = kubectl("get", "pods", "-o", "name").splitlines()[0]
-    assert seamark("shell", "--in", pod, "--", "hostname", **here).strip() == pod.removeprefix("pod/")
+    assert seamark("shell", "--in", pod, "-c", "hostname", **here).strip() == pod.removeprefix("pod/")
     assert not [name for name in kubectl("get", "pods", "-o", "name").splitlines() if name.startswith("pod/shell-")]
 
 

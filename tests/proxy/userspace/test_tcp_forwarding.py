@@ -266,7 +266,10 @@ async def test_others_are_served_beside_a_backend_that_never_answers():
 
 
 async def test_a_thousand_connections_at_once():
-    async with tcp_server(named("alive")) as backend, forwarding(Fixed(backend), most=2000) as (forwarder, _, address):
+    async with (
+        tcp_server(named("alive")) as backend,
+        forwarding(Fixed(backend), most=2000, clock=VirtualClock()) as (forwarder, _, address),
+    ):
         clients = await asyncio.gather(*(asyncio.open_connection(*address) for _ in range(1000)))
         for _, writer in clients:
             writer.write(b"?\n")

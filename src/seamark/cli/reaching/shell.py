@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 seamark shell                              # this machine's shell, as a Pod of the cluster
-seamark shell -n shop -- curl -s http://web
+seamark shell -n shop -c 'curl -s http://web'
 seamark shell --in pod/web-0               # inside of a Pod that runs
 """
 ABOUT = """\
@@ -35,7 +35,7 @@ _CHUNK = 64 << 10
 
 def parser() -> argparse.ArgumentParser:
     made = verb_parser("shell", ABOUT, examples=EXAMPLES)
-    made.add_argument("command", metavar="COMMAND", nargs="*", help="instead of a shell, after --")
+    made.add_argument("-c", metavar="COMMAND", dest="command", default="", help="have the shell run this, and end")
     made.add_argument("-n", "--namespace", metavar="NS", default="default", help="its namespace (default: default)")
     made.add_argument("--in", metavar="pod/NAME", dest="inside", default="", help="inside of this Pod")
     add_cluster_options(made)
@@ -57,7 +57,9 @@ async def _shell(options: argparse.Namespace) -> int:
     from seamark.access.remote_command import RemoteCommand
 
     terminal = os.isatty(0) and os.isatty(1)
-    command = options.command or [os.environ.get("SHELL", "/bin/sh")]
+    command = [os.environ.get("SHELL", "/bin/sh")]
+    if options.command:
+        command += ["-c", options.command]
     async with RemoteCluster(connection_of(options), agent="seamark") as cluster, _pod(cluster, options) as pod:
         remote = await RemoteCommand.start(cluster.transport, options.namespace, pod, command, terminal=terminal)
         try:

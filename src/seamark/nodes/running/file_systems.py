@@ -56,7 +56,7 @@ def of_directory(root: str, upper: str, work: str, volumes: Iterable[Volume]) ->
 
 
 def of_host(temporary: str, volumes: Iterable[Volume]) -> tuple[Step, ...]:
-    """This machine's own file system, with ``temporary`` as the container's own ``/tmp``."""
+    """This machine's own file system, with ``temporary`` as the container's ``/tmp``."""
     wanted = [Volume(temporary, "/tmp"), *_outermost_first(volumes)]
     placed = [msgspec.structs.replace(each, at=_resolved(each.at, "/")) for each in wanted]
     steps = [*_rebuilt("/", {each.at for each in placed}), *_own(), Memory("/run")]

@@ -281,7 +281,8 @@ class PodLife:
         message = Volume(str(folder / "termination-log"), container.termination_message_path)
         mounts = [*self._own, message, *self._mounts(container, variables)]
         if image.root is None:
-            root = file_systems.of_host(str(folder / "tmp"), mounts)
+            shared = any(word.startswith("/tmp/") for word in (*words, container.working_dir))
+            root = file_systems.of_host("/tmp" if shared else str(folder / "tmp"), mounts)
         else:
             root = file_systems.of_directory(image.root, str(folder / "upper"), str(folder / "work"), mounts)
         own = container.security_context
