@@ -25,6 +25,7 @@ from seamark.controllers.housekeeping.event_expiry import AgingEvent
 from seamark.controllers.housekeeping.everything import Bare
 from seamark.controllers.housekeeping.flow_schemas import FlowSchema
 from seamark.controllers.housekeeping.namespace_contents import Held
+from seamark.controllers.housekeeping.policy_types import ValidatingPolicy
 from seamark.controllers.housekeeping.role_aggregation import ClusterRole
 from seamark.controllers.identity.signing_requests import SigningRequest
 from seamark.controllers.identity.token_secrets import Account, TokenSecret
@@ -71,8 +72,10 @@ from seamark.kinds.resource import (
     SIGNING_REQUESTS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    VALIDATING_POLICIES,
 )
 from seamark.kinds.table import KINDS
+from seamark.nodes.running.kubelet import Named
 from seamark.nodes.running.spec import PodToRun
 from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.endpoints import Endpoints
@@ -109,6 +112,7 @@ VIEWS: dict[Any, tuple[type, ...]] = {
     INGRESS_CLASSES: (why.IngressClass,),
     PODS: (Pod, why.Pod, PodToRun),
     FLOW_SCHEMAS: (FlowSchema,),
+    VALIDATING_POLICIES: (ValidatingPolicy,),
     POD_DISRUPTION_BUDGETS: (Budget,),
     REPLICATION_CONTROLLERS: (ReplicationController, Scaled, why.AnyWorkload),
     REPLICA_SETS: (ReplicaSet, Scaled, why.AnyWorkload),
@@ -122,7 +126,7 @@ VIEWS: dict[Any, tuple[type, ...]] = {
     STORAGE_CLASSES: (StorageClass,),
 }
 # Only metadata, and a phase: what these hold is the same for all kinds.
-OF_ANY_KIND = (Bare, Written, Receipt, Namespace)
+OF_ANY_KIND = (Bare, Named, Written, Receipt, Namespace)
 
 # What validation allows, where a view holds no more than that.
 ALLOWED = {"ipFamilies": st.lists(st.sampled_from(["IPv4", "IPv6"]), max_size=2)}
