@@ -153,9 +153,6 @@ async def unknown_subresources(cluster: Cluster, ns: str) -> Any:
     return [
         await tried(cluster.update(CONFIGMAPS, made, namespace=ns, subresource="status")),
         await tried(cluster.patch(CONFIGMAPS, "c", {}, namespace=ns, subresource="nothing")),
-        await tried(cluster.patch(PODS, "p", {}, namespace=ns, subresource="log")),
-        await tried(cluster.patch(PODS, "p", {}, namespace=ns, subresource="proxy")),
-        await tried(cluster.create(PODS, {}, namespace=ns, name="p", subresource="exec")),
         await tried(cluster.create(PODS, {}, namespace=ns, name="p", subresource="status")),
     ]
 

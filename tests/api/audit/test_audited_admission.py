@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from called_servers import Trusted
+from hooked import Hooks, configuration, labelled
 from tests.api.policies.admission_policies import SECRETS, bind, policy, secret
 from tests.api.served import Served, served
-from tests.api.webhooks.hooked import Hooks, configuration, labelled
 
 from seamark.api.audit.log import AuditLog
 from seamark.api.audit.policy import API_VERSION, Policy, Rule

@@ -8,6 +8,7 @@ once from each version of an object and kept with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from weakref import ref
 
 import msgspec
 
@@ -51,9 +52,10 @@ class Renderer:
         self.clock = clock
         self.head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         self.direct = representation.plain and (kind.shows_as_stored or not kind.built_in)
-        # Watches with the same key share the bytes of an event.  A definition that changes has another kind.
+        # Watches with the same key share the bytes of an event.  A definition that changes has another kind; events
+        # outlive kinds that are gone, and must not keep them.
         self.key = (
-            kind,
+            ref(kind),
             representation.format,
             representation.as_,
             representation.version,
