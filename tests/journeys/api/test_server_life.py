@@ -180,7 +180,7 @@ async def test_everything_acknowledged_survives_kill_9_and_watches_go_on(start: 
 def test_sigterm_ends_watches_cleanly(start: Start) -> None:
     server = start("--profile", "plain")
     tls = ssl.create_default_context(cafile=str(server.ca))
-    asked = urllib.request.Request(f"{server.url}/api/v1/configmaps?watch=true")
+    asked = urllib.request.Request(f"{server.url}/api/v1/namespaces/default/configmaps?watch=true")
     asked.add_header("Authorization", f"Bearer {server.token}")
     with urllib.request.urlopen(asked, context=tls) as stream:
         assert call(server, "POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})[0] == 201

@@ -80,6 +80,9 @@ _FINALIZERS_SET = frozenset({"kubernetes.io/pvc-protection", "kubernetes.io/pv-p
 _JOB_LABELS_SET = frozenset({JOB_NAME_LABEL, JOB_UID_LABEL, "job-name", "controller-uid"})
 
 
+_KEPT_RIGHT = "apf.kubernetes.io/autoupdate-spec"  # on the FlowSchemas and levels that every cluster has
+
+
 def manifest_of(plural: str, obj: Object) -> Object | None:
     """What a person would have written to have this object; None if the cluster made it."""
     meta = obj["metadata"]
@@ -109,6 +112,7 @@ def _made_by_the_cluster(plural: str, meta: Object) -> bool:
         or (meta.get("namespace"), meta["name"]) in _OWN_SERVICES
         or any(label in labels and (not values or labels[label] in values) for label, values in _MARKS.items())
         or (plural == "persistentvolumes" and _PROVISIONED_BY in annotations)
+        or annotations.get(_KEPT_RIGHT) == "true"
         or any(owner.get("controller") for owner in meta.get("ownerReferences") or ())
     )
 
