@@ -270,10 +270,10 @@ class PodLife:
         given = environment(pod, container, await self._host.around(pod, self.sandbox))
         of_image = dict(each.partition("=")[::2] for each in image.config.env or ())
         who = await asyncio.to_thread(_identity, pod, container, image, ordinary=not self._host.machine.all_users)
-        own = {"PATH": PATH, "HOSTNAME": self._host.host_name(pod), "HOME": who.home}
+        ours = {"PATH": PATH, "HOSTNAME": self._host.host_name(pod), "HOME": who.home}
         if not self._host.machine.all_users:
-            own["TAR_OPTIONS"] = "--no-same-owner"  # there is one user only: `kubectl cp` could not set another owner
-        variables = {**own, **of_image, **given}
+            ours["TAR_OPTIONS"] = "--no-same-owner"  # there is one user only: `kubectl cp` could not set another owner
+        variables = {**ours, **of_image, **given}
         words = command_line(container, variables)
         if not container.command:
             words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
