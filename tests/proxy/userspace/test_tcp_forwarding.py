@@ -14,8 +14,8 @@ from virtual_time import VirtualClock
 
 
 @asynccontextmanager
-async def forwarding(picker, *, most=100, clock=None):
-    forwarder = TcpForwarder(most=most, **({"clock": clock} if clock else {}))
+async def forwarding(picker, *, most=100, clock=None, dial_seconds=2.0):
+    forwarder = TcpForwarder(most=most, dial_seconds=dial_seconds, **({"clock": clock} if clock else {}))
     sock = bind_tcp("127.0.0.1", 0)
     try:
         yield forwarder, forwarder.listen(sock, picker), sock.getsockname()
@@ -268,7 +268,7 @@ async def test_others_are_served_beside_a_backend_that_never_answers():
 async def test_a_thousand_connections_at_once():
     async with (
         tcp_server(named("alive")) as backend,
-        forwarding(Fixed(backend), most=2000, clock=VirtualClock()) as (forwarder, _, address),
+        forwarding(Fixed(backend), most=2000, dial_seconds=3600.0) as (forwarder, _, address),
     ):
         clients = await asyncio.gather(*(asyncio.open_connection(*address) for _ in range(1000)))
         for _, writer in clients:
