@@ -44,10 +44,6 @@ class Links:
     def add_bridge(self, name: str) -> None:
         self._add(name, "bridge")
 
-    def add_dummy(self, name: str) -> None:
-        """An interface that leads nowhere: a place for addresses of this namespace's own."""
-        self._add(name, "dummy")
-
     def _add(self, name: str, kind: str, data: bytes = b"") -> None:
         body = _LINK.pack(0, 0, 0, 0, 0) + _text(_IFLA_NAME, name)
         body += nested(_IFLA_INFO, attribute(_INFO_KIND, kind.encode()), data)

@@ -120,7 +120,7 @@ def test_laws(pod, records, terminating):
     assert not (found.start and found.stop)
     if found.over:
         assert not found.start
-        assert not [name for name in decisions.names((*pod.containers, *pod.init_containers))
+        assert not [name for name in [each.name for each in (*pod.containers, *pod.init_containers)]
                     if records.get(name, NEVER).running]  # fmt: skip
     if terminating:
         assert found.over or found.stop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 
 from seamark.api.aggregation.backends import Backend
 from seamark.api.aggregation.reaching import Servers, identity, passed_on, target
@@ -81,6 +82,17 @@ def _started(pump: Callable[[Stream], Coroutine[None, None, None]]) -> Callable[
 # --- other protocols -------------------------------------------------------------------------------
 
 
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: Stream) -> None:
+    """Pass on what the other server sends through a tunnel, until either side ends it."""
+    try:
+        while piece := await reader.read(_PIECE):
+            if not stream.write(piece) or (stream.stalled and not await stream.drain()):
+                return
+        stream.finish()
+    finally:
+        writer.close()
+
+
 class Tunnel(Stream):
     """The client's end of a connection that speaks another protocol: bytes pass both ways."""
 
@@ -115,13 +127,8 @@ async def _switched(
         writer.close()
         return await _answered(servers, backend, request, headers)
 
-    async def pump(stream: Stream) -> None:
-        try:
-            while piece := await reader.read(_PIECE):
-                if not stream.write(piece) or (stream.stalled and not await stream.drain()):
-                    return
-            stream.finish()
-        finally:
-            writer.close()
-
-    return Streaming(_started(pump), status=101, upgrade=lambda connection: (head, Tunnel(connection, writer)))
+    return Streaming(
+        _started(partial(pump, reader, writer)),
+        status=101,
+        upgrade=lambda connection: (head, Tunnel(connection, writer)),
+    )

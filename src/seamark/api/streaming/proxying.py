@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,7 +19,7 @@ import msgspec
 from seamark import errors
 from seamark.access.pod_streams import Connection
 from seamark.api.aggregation.reaching import passed_on, target
-from seamark.api.aggregation.relaying import OWN_HEADERS, Tunnel
+from seamark.api.aggregation.relaying import OWN_HEADERS, Tunnel, pump
 from seamark.api.http.protocol import Request, Response, Stream, Streaming, frame
 from seamark.api.streaming.sockets import Tasks
 from seamark.errors import Object
@@ -250,16 +251,9 @@ def _switched(tasks: Tasks, connection: Connection, answer: _Answer) -> Streamin
     lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in answer.headers)]
     head = "\r\n".join([*lines, "", ""]).encode("latin-1") + answer.after
 
-    async def pump(stream: Stream) -> None:
-        try:
-            while piece := await reader.read(_PIECE):
-                if not stream.write(piece) or (stream.stalled and not await stream.drain()):
-                    return
-            stream.finish()
-        finally:
-            writer.close()
-
-    return Streaming(tasks.starting(pump), status=101, upgrade=lambda client: (head, Tunnel(client, writer)))
+    return Streaming(
+        tasks.starting(partial(pump, reader, writer)), status=101, upgrade=lambda client: (head, Tunnel(client, writer))
+    )
 
 
 # --- links -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ after every change, so it does not matter in which order things happen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -58,6 +58,10 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def running(self) -> bool:
         return self.state == "running"
+
+    @property
+    def has_run(self) -> bool:
+        return self.running or self.ended is not None
 
     @property
     def succeeded(self) -> bool:
@@ -145,7 +149,7 @@ class _Living:
 
     def _began(self) -> bool:
         """Whether the containers proper were started: then init containers are not run again."""
-        return any(_has_run(self.records.get(container.name, NEVER)) for container in self.spec.containers)
+        return any(self.records.get(container.name, NEVER).has_run for container in self.spec.containers)
 
     def _policy(self, container: Container) -> str:
         return container.restart_policy or self.spec.restart_policy
@@ -176,10 +180,6 @@ class _Living:
     def _delay(self, record: Record) -> float:
         """None before the first restart, then growing."""
         return doubling(self.back_off, LONGEST_BACK_OFF, record.crashes - 1) if record.crashes else 0.0
-
-
-def _has_run(record: Record) -> bool:
-    return record.running or record.ended is not None
 
 
 def _again(record: Record, policy: str) -> bool:
@@ -260,7 +260,3 @@ def ended(record: Record, how: Ended) -> Record:
         ended=how,
         crashes=0 if lived >= FORGET_CRASHES_AFTER else record.crashes,
     )
-
-
-def names(containers: Sequence[Container]) -> tuple[str, ...]:
-    return tuple(each.name for each in containers)

@@ -139,7 +139,7 @@ def _findings(pod: Pod, spec: Spec, records: Records, sandbox: Sandbox, phase: s
 
 
 def _initialized(spec: Spec, records: Records) -> Finding:
-    if any(records.get(each.name, NEVER) != NEVER and _has_run(records[each.name]) for each in spec.containers):
+    if any(records.get(each.name, NEVER).has_run for each in spec.containers):
         return TRUE
     pending = [
         each.name
@@ -150,10 +150,6 @@ def _initialized(spec: Spec, records: Records) -> Finding:
         return TRUE
     words = f"containers with incomplete status: [{' '.join(pending)}]"
     return Finding("False", "ContainersNotInitialized", words)
-
-
-def _has_run(record: Record) -> bool:
-    return record.running or record.ended is not None
 
 
 def _readiness(containers: Iterable[Container], records: Records, *, sidecars: Sequence[Container]) -> Finding:

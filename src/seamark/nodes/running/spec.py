@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from seamark.rules.objects.metadata import Metadata, ObjectView, View
+from seamark.rules.objects.metadata import ObjectView, View
 from seamark.rules.objects.pod import ContainerPort, Quantity
 
 # --- environment -----------------------------------------------------------------------------------
@@ -229,10 +229,6 @@ class PodToRun(ObjectView, frozen=True):
     """A Pod as a kubelet reads it once, when it was given to the kubelet's node."""
 
     spec: Spec = Spec()
-
-    @property
-    def meta(self) -> Metadata:
-        return self.metadata
 
     @property
     def host_name(self) -> str:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from seamark.linux import calls
@@ -52,10 +53,8 @@ def main(descriptor: int) -> NoReturn:
         channel.send(Refused(f"setting up ({error})", error.errno or 0))
         os._exit(1)
     channel.send(Ready(all_users, own_processes))
-    try:
+    with suppress(ConnectionError):  # the daemon ended while it was being answered
         Helper(channel).run()
-    except ConnectionError:  # the daemon ended while it was being answered
-        os._exit(0)
     os._exit(0)
 
 
