@@ -74,7 +74,7 @@ class Attaching:
 
         sockets = (await machine.netfilter(node.namespace), await machine.netfilter(node.namespace))
         around = Surroundings(ThisNode(node.name), cluster_cidrs=self._config.nodes.pod_ranges)
-        feed = RouteFeed(self._informers, NftablesEngine(sockets=sockets), around, metrics=Registry())
+        feed = RouteFeed(self._informers, NftablesEngine(sockets=sockets), around, host_ports=True, metrics=Registry())
         ready = asyncio.Event()
         running = asyncio.create_task(feed.run(ready.set), name=f"proxy of {node.name}")
         waiting = asyncio.create_task(ready.wait())

@@ -14,7 +14,7 @@ from seamark.access.backoff import Backoff
 from seamark.access.informer import Informer, Key, split_key
 from seamark.access.informers import Informers
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, NODES, PODS, SERVICE_CIDRS, SERVICES
 from seamark.kinds.values.times import TimeError
 from seamark.kinds.values.times import parse as parse_time
 from seamark.kinds.wellknown import TRIGGER_TIME_ANNOTATION
@@ -23,6 +23,7 @@ from seamark.proxy.engine import Engine, Unsupported, Update
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
+from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
 from seamark.rules.routing.table import RouteTable, Touched
@@ -43,7 +44,8 @@ class RouteFeed(Derived):
     ServiceCIDRs.  While the API server is away, the engine goes on with what is known.
 
     Every ``period`` seconds the engine is given an empty update, so that it can look after what it made.  With
-    ``pods_of_node`` the Node's own ranges tell Pods from other clients.
+    ``pods_of_node`` the Node's own ranges tell Pods from other clients.  With ``host_ports`` those of the node's
+    Pods are carried out as well, which otherwise is a task of the network plugin.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class RouteFeed(Derived):
         *,
         period: float | None = None,
         pods_of_node: bool = False,
+        host_ports: bool = False,
         clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
@@ -81,6 +84,8 @@ class RouteFeed(Derived):
             self._follow(informers.of(SERVICES, as_=Service), table.put_service, table.remove_service),
             self._follow(informers.of(ENDPOINT_SLICES, as_=EndpointSlice), self._put_slice, table.remove_slice),
         ]
+        if host_ports:
+            self._needed.append(self.watch(informers.of(PODS, as_=Pod), self._pod_changed))
         self._ranges: dict[str, tuple[str, ...]] = {}
         if name := surroundings.node.name:
             node = informers.of(NODES, as_=Node, fields=f"metadata.name={name}")
@@ -117,12 +122,20 @@ class RouteFeed(Derived):
         self, informer: Informer[T], put: Callable[[T], Touched], remove: Callable[[str, str], Touched]
     ) -> Informer[T]:
         def changed(key: Key, old: T | None, new: T | None) -> None:
-            self._touched |= put(new) if new is not None else remove(*split_key(key))
-            if self.waiting_since is None:
-                self.waiting_since = self._clock.monotonic()
-            self._changed.set()
+            self._touch(put(new) if new is not None else remove(*split_key(key)))
 
         return self.watch(informer, changed)
+
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        touched = self.table.put_pod(new) if new is not None else self.table.remove_pod(key)
+        if touched:  # nearly all Pods have no host ports
+            self._touch(touched)
+
+    def _touch(self, touched: Touched) -> None:
+        self._touched |= touched
+        if self.waiting_since is None:
+            self.waiting_since = self._clock.monotonic()
+        self._changed.set()
 
     def _put_slice(self, slice: EndpointSlice) -> Touched:
         touched = self.table.put_slice(slice)

@@ -20,6 +20,7 @@ from seamark.nodes.running.life import PodLife
 from seamark.nodes.running.network import NodeNetwork
 from seamark.nodes.running.pod_status import Sandbox, status_of
 from seamark.nodes.running.spec import PodToRun
+from seamark.nodes.simulated.acceptance import Acceptance, rejected
 from seamark.nodes.simulated.kubelet import RETRY, node_of
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
@@ -48,6 +49,7 @@ class RunningKubelets(Controller):
         pods: Informer[Pod],
         roster: Roster,
         hosting: Hosting,
+        acceptance: Acceptance,
         settings: NodeSettings,
     ) -> None:
         super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
@@ -60,6 +62,7 @@ class RunningKubelets(Controller):
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._roster = roster
         self._hosting = hosting
+        self._acceptance = acceptance
         self._clock = manager.clock
         self._back_off = settings.crash_backoff
         self._lives = hosting.lives
@@ -160,7 +163,7 @@ class RunningKubelets(Controller):
         await asyncio.shield(self._joined(member))
         meta = pod.metadata
         whole = await self._read(pod)
-        if whole is None:
+        if whole is None or await self._refused(pod, whole):
             return None
         if pod.spec.host_network:
             addresses: tuple[str, ...] | None = member.host_ips
@@ -181,6 +184,18 @@ class RunningKubelets(Controller):
         self._lives[meta.uid] = life
         self._uids[meta.key] = meta.uid
         return life
+
+    async def _refused(self, pod: Pod, whole: PodToRun) -> bool:
+        """Whether its node does not take the Pod, which then has failed."""
+        why = self._acceptance.refusal(pod)
+        if why is None:
+            return False
+        now = self._clock.time()
+        if now < (due := self._acceptance.due(pod.metadata.uid, now)):
+            raise Again(due - now)
+        await pod_writes.write(self._cluster, pod, rejected(pod, why, now).status)
+        self._hosting.tell(whole, "Warning", why.reason, why.message)
+        return True
 
     async def _read(self, pod: Pod) -> PodToRun | None:
         """All of a Pod, unless it is gone."""
@@ -206,6 +221,7 @@ class RunningKubelets(Controller):
         uid = self._uids.get(key)
         if uid is not None and (pod is None or pod.metadata.uid != uid):
             del self._uids[key]
+            self._acceptance.forget(uid)
             if (life := self._lives.pop(uid, None)) is not None:
                 member = self._roster.get(life.pod.spec.node_name)
                 if member is not None:

@@ -30,6 +30,7 @@ _BRIDGE = "fabric"
 _NEXT_HOP = {4: "169.254.1.1", 6: "fe80::1"}  # the node's end of every Pod's cable
 _EVERYTHING = {4: "0.0.0.0/0", 6: "::/0"}
 _FORWARDS = {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv6/conf/default/accept_dad": "0"}
+_FORWARDS |= {"ipv4/conf/all/route_localnet": "1"}  # host ports at 127.0.0.1 lead to Pods
 # As container runtimes set it: any user of a Pod may listen on port 80, and ping.
 _POD = {"ipv6/conf/default/accept_dad": "0", "ipv4/ip_unprivileged_port_start": "0", "ipv4/ping_group_range": "0 0"}
 

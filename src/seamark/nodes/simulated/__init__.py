@@ -12,7 +12,7 @@
 - ``evictions``: deletes Pods that do not tolerate a taint of their node
 - ``orphans``: deletes Pods of nodes that no longer exist
 - ``kubelet``: writes the status of Pods, and gives them addresses
-- ``acceptance``: whether a node takes a Pod that was bound to it (pure)
+- ``acceptance``: whether a node takes a Pod that was bound to it
 - ``addresses``: the Pod addresses of one node, taken and free
 - ``pod_life``: what the status of a Pod should be now, and when it changes next (pure)
 - ``orders``: annotations that tell the simulated kubelet what to do with a Pod, for example to fail (pure)

@@ -1,20 +1,68 @@
-"""Whether a node takes a Pod that was bound to it: what a kubelet checks once, before it starts a Pod.  Pure.
+"""Whether a node takes a Pod that was bound to it: what a kubelet checks once, before it starts a Pod.
 
 The scheduler checks the same things, but a Pod may name its node itself, or come from another scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
+from seamark.access.informer import Informer
 from seamark.kinds.values import times
 from seamark.nodes.scheduling import requests
-from seamark.nodes.scheduling.occupancy import Occupant, Room
+from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room
 from seamark.nodes.simulated.pod_life import Moments, Note, Step
 from seamark.rules import placement
 from seamark.rules.objects.pod import Pod
+
+# A controller replaces a refused Pod at once: this keeps the two from chasing each other.
+REFUSE_SECONDS = 1.0
+
+
+class Acceptance:
+    """Which Pods the nodes of this process have taken.  ``occupancy`` is the scheduler's."""
+
+    def __init__(self, pods: Informer[Pod], occupancy: Callable[[], Occupancy]) -> None:
+        self._pods = pods
+        self._occupancy = occupancy
+        self._refused: dict[str, float] = {}  # by uid: when a Pod that does not fit is refused
+        self._accepted: set[str] = set()  # by uid: Pods whose first status is being written
+
+    def forget(self, uid: str) -> None:
+        self._accepted.discard(uid)
+        self._refused.pop(uid, None)
+
+    def clear(self) -> None:
+        self._accepted.clear()
+        self._refused.clear()
+
+    def refusal(self, pod: Pod) -> Note | None:
+        """Why the node does not take a new Pod; what it takes counts against those that come later."""
+        if pod.status.start_time is not None or pod.terminating:
+            return None
+        occupancy, uid = self._occupancy(), pod.metadata.uid
+        occupant, room = occupancy.get(pod.metadata.key), occupancy.rooms.get(pod.spec.node_name)
+        if occupant is None or room is None or occupant.uid != uid or uid in self._accepted:
+            return None
+        if not content(pod, occupant, room):
+            others = (each for each in occupancy.on(room.name) if each.uid != uid and self._has_taken(each))
+            if (why := refusal(pod, occupant, room, others)) is not None:
+                return why
+        self._accepted.add(uid)
+        return None
+
+    def due(self, uid: str, now: float) -> float:
+        """When a Pod that does not fit is to be refused."""
+        return self._refused.setdefault(uid, now + REFUSE_SECONDS)
+
+    def _has_taken(self, occupant: Occupant) -> bool:
+        other = self._pods.by_key(occupant.key)
+        return occupant.uid in self._accepted or (other is not None and other.status.start_time is not None)
+
+
+# --- what is checked (pure) --------------------------------------------------------------------------
 
 
 def content(pod: Pod, occupant: Occupant, room: Room) -> bool:

@@ -6,7 +6,6 @@ for a delay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 
 from seamark.access.cluster import Cluster
@@ -14,10 +13,10 @@ from seamark.access.events import Reference
 from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import PODS
 from seamark.nodes import pod_writes
-from seamark.nodes.scheduling.occupancy import Occupancy, Occupant
-from seamark.nodes.simulated import acceptance, orders, pod_life
+from seamark.nodes.simulated import orders, pod_life
+from seamark.nodes.simulated.acceptance import Acceptance, rejected
 from seamark.nodes.simulated.orders import Orders
-from seamark.nodes.simulated.pod_life import Moments, Note, PodAddresses, Rules, Step
+from seamark.nodes.simulated.pod_life import Moments, PodAddresses, Rules, Step
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.pod import Pod
@@ -27,8 +26,6 @@ from seamark.runtime.queue import Key, Retry
 
 # During an outage of the server the writes of all Pods fail at once; each key is retried separately.
 RETRY = Retry(base=0.05, cap=30.0, rate=1000.0, burst=1000)
-# A controller replaces a refused Pod at once: this keeps the two from chasing each other.
-REFUSE_SECONDS = 1.0
 
 
 def node_of(pod: Pod) -> tuple[str, ...]:
@@ -47,16 +44,14 @@ class Kubelets(Controller):
         pods: Informer[Pod],
         roster: Roster,
         settings: NodeSettings,
-        occupancy: Callable[[], Occupancy],
+        acceptance: Acceptance,
     ) -> None:
         super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
         self._pods = self.watch(pods, self._changed)
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._roster = roster
-        self._occupancy = occupancy
-        self._refused: dict[str, float] = {}  # by uid: when a Pod that does not fit is refused
-        self._accepted: set[str] = set()  # by uid: Pods whose first status is being written
+        self._acceptance = acceptance
         self._events = manager.recorder(cluster, "kubelet")
         self._clock = manager.clock
         self._rules = Rules(
@@ -81,8 +76,7 @@ class Kubelets(Controller):
         self._orders.clear()
         self._settled.clear()
         self._thirsty.clear()
-        self._accepted.clear()
-        self._refused.clear()
+        self._acceptance.clear()
 
     # --- following ---------------------------------------------------------------------------------
 
@@ -117,8 +111,7 @@ class Kubelets(Controller):
 
     def _let_go(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
-        self._accepted.discard(uid)
-        self._refused.pop(uid, None)
+        self._acceptance.forget(uid)
         self._moments.pop(uid, None)
         self._orders.pop(uid, None)
         self._settled.pop(uid, None)
@@ -143,10 +136,10 @@ class Kubelets(Controller):
             if until is not None:
                 raise Again(until - now)
             return
-        if pod.status.start_time is None and not pod.terminating and (why := self._refusal(pod)) is not None:
-            if now < (due := self._refused.setdefault(uid, now + REFUSE_SECONDS)):
+        if (why := self._acceptance.refusal(pod)) is not None:
+            if now < (due := self._acceptance.due(uid, now)):
                 raise Again(due - now)
-            await self._carry_out(pod, acceptance.rejected(pod, why, now))
+            await self._carry_out(pod, rejected(pod, why, now))
             return
         moments = self._moments.get(uid) or pod_life.recover(pod, now)
         step = pod_life.next_status(
@@ -165,23 +158,6 @@ class Kubelets(Controller):
             self._settled[uid] = (written, step.again)
         if step.again is not None:
             raise Again(step.again - self._clock.time())
-
-    def _refusal(self, pod: Pod) -> Note | None:
-        """Why the node does not take a new Pod; what it takes counts against those that come later."""
-        occupancy, uid = self._occupancy(), pod.metadata.uid
-        occupant, room = occupancy.get(pod.metadata.key), occupancy.rooms.get(pod.spec.node_name)
-        if occupant is None or room is None or occupant.uid != uid or uid in self._accepted:
-            return None
-        if not acceptance.content(pod, occupant, room):
-            others = (each for each in occupancy.on(room.name) if each.uid != uid and self._has_taken(each))
-            if (why := acceptance.refusal(pod, occupant, room, others)) is not None:
-                return why
-        self._accepted.add(uid)
-        return None
-
-    def _has_taken(self, occupant: Occupant) -> bool:
-        other = self._pods.by_key(occupant.key)
-        return occupant.uid in self._accepted or (other is not None and other.status.start_time is not None)
 
     def _addresses_of(self, member: Member, pod: Pod) -> PodAddresses:
         if pod.spec.host_network:

@@ -33,6 +33,7 @@ from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.kubelet import RunningKubelets
 from seamark.nodes.scheduling.scheduler import Scheduler
 from seamark.nodes.simulated import registration
+from seamark.nodes.simulated.acceptance import Acceptance
 from seamark.nodes.simulated.evictions import Evictions
 from seamark.nodes.simulated.heartbeats import Heartbeats
 from seamark.nodes.simulated.kubelet import Kubelets
@@ -88,6 +89,7 @@ class Simulation(Derived):
         self.roster = Roster()
         self._registrations = Registrations(manager, cluster, settings)
         self._hosting = hosting(manager) if hosting is not None else None
+        acceptance = Acceptance(pods, lambda: self.scheduler.occupancy)
         self.kubelets: Kubelets | RunningKubelets
         if self._hosting is None:
             self.kubelets = Kubelets(
@@ -96,11 +98,17 @@ class Simulation(Derived):
                 pods=pods,
                 roster=self.roster,
                 settings=settings,
-                occupancy=lambda: self.scheduler.occupancy,
+                acceptance=acceptance,
             )
         else:
             self.kubelets = RunningKubelets(
-                manager, cluster, pods=pods, roster=self.roster, hosting=self._hosting, settings=settings
+                manager,
+                cluster,
+                pods=pods,
+                roster=self.roster,
+                hosting=self._hosting,
+                acceptance=acceptance,
+                settings=settings,
             )
             manager.beside("machine", self._hosting.run)
         self._heartbeats = Heartbeats(manager, cluster, roster=self.roster, settings=settings)

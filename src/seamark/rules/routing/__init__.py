@@ -10,6 +10,7 @@ Reading order:
 - ``endpoints``: the endpoints of a Service port in all slices: each once, and in which state
 - ``selection``: which of them get the connections: readiness, traffic policies, hints
 - ``frontends``: the addresses and ports a Service asks for, and which Service gets one that several ask for
+- ``host_ports``: the ports of the node that Pods ask for by ``hostPort``
 - ``decision``: one connection from one place: admitted or not, by which choice, with whose address
 - ``table``: all routes, kept change by change; a change costs as much as the Service it is about
 - ``surroundings``: this node, and on which of its addresses node ports answer

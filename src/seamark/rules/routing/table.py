@@ -9,10 +9,12 @@ import msgspec
 from seamark.kinds.service.types import LOAD_BALANCER
 from seamark.kinds.values.addresses import Family
 from seamark.rules.objects.endpointslice import EndpointSlice
+from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
 from seamark.rules.routing.endpoints import backends_of, left_alone
 from seamark.rules.routing.frontends import (
     FAMILIES,
+    Place,
     PlaceClaims,
     affinity_seconds,
     families_of,
@@ -21,6 +23,7 @@ from seamark.rules.routing.frontends import (
     place_of,
     source_ranges,
 )
+from seamark.rules.routing.host_ports import HOST_PORTS, asks, routes_of
 from seamark.rules.routing.model import Backend, Frontend, HealthCheck, Policy, Route, ServiceRoutes, Shadowed
 from seamark.rules.routing.selection import for_cluster, for_node
 from seamark.rules.routing.surroundings import Surroundings, within
@@ -45,19 +48,37 @@ class RouteTable:
         self._slices: dict[str, dict[str, EndpointSlice]] = {}  # by Service, then by name
         self._service_of: dict[str, str] = {}  # slice -> its Service
         self._claims = PlaceClaims()
+        self._host_pods: dict[str, Pod] = {}  # those with host ports, in the order in which they came
 
     # --- changes -------------------------------------------------------------------------------------
 
     def put_service(self, service: Service) -> Touched:
         key = service.metadata.key
         self._services[key] = service
-        return {key} | self._claims.put(service)
+        return {key} | self._claims.put(service) | self._beside(service)
 
     def remove_service(self, namespace: str, name: str) -> Touched:
         key = f"{namespace}/{name}"
-        if self._services.pop(key, None) is None:
+        service = self._services.pop(key, None)
+        if service is None:
             return set()
-        return {key} | self._claims.remove(key)
+        return {key} | self._claims.remove(key) | self._beside(service)
+
+    def _beside(self, service: Service) -> Touched:
+        """Host ports are touched by a Service with addresses that may be the node's own: it comes first there."""
+        return {HOST_PORTS} if self._host_pods and service.spec.external_ips else set()
+
+    def put_pod(self, pod: Pod) -> Touched:
+        """A Pod, for the host ports that it asks for."""
+        key, node = pod.metadata.key, self.surroundings.node
+        if not asks(pod, node):
+            return self.remove_pod(key)
+        before = self._host_pods.get(key)
+        self._host_pods[key] = pod
+        return set() if before is not None and routes_of(before, node) == routes_of(pod, node) else {HOST_PORTS}
+
+    def remove_pod(self, key: str) -> Touched:
+        return set() if self._host_pods.pop(key, None) is None else {HOST_PORTS}
 
     def put_slice(self, slice: EndpointSlice) -> Touched:
         key = slice.metadata.key
@@ -79,7 +100,7 @@ class RouteTable:
             return set()
         before, self.surroundings = self.surroundings, surroundings
         routing = msgspec.structs.replace(surroundings, service_cidrs=before.service_cidrs)
-        return set() if routing == before else set(self._services)
+        return set() if routing == before else set(self)
 
     def _forget(self, key: str) -> Touched:
         owner = self._service_of.pop(key, "")
@@ -97,7 +118,8 @@ class RouteTable:
         return key in self._services
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._services)
+        """The Services, and what stands for the host ports if there are any."""
+        return iter((*self._services, HOST_PORTS) if self._host_pods else self._services)
 
     def __len__(self) -> int:
         return len(self._services)
@@ -115,7 +137,9 @@ class RouteTable:
         return next(filter(None, found), "")
 
     def routes(self, key: str) -> ServiceRoutes | None:
-        """The routes of a Service; None if there is no such Service."""
+        """The routes of a Service, or the host ports; None if there is no such Service."""
+        if key == HOST_PORTS:
+            return self._routes_of_pods()
         service = self._services.get(key)
         if service is None:
             return None
@@ -160,6 +184,19 @@ class RouteTable:
             if checked:
                 checks.append(HealthCheck(spec.health_check_node_port, family, len(healthy)))
         return ServiceRoutes(key, tuple(routes), service.cluster_addresses, tuple(checks))
+
+    def _routes_of_pods(self) -> ServiceRoutes | None:
+        """Host ports that no Service has; of two Pods with the same, the first has it."""
+        taken: set[Place] = set()
+        found: list[Route] = []
+        node = self.surroundings.node
+        for route in (each for pod in self._host_pods.values() for each in routes_of(pod, node)):
+            places = {place_of(each, route.family): each for each in route.frontends}
+            won = [each for place, each in places.items() if place not in taken and not self._claims.winner(place)]
+            taken |= places.keys()
+            if won:
+                found.append(msgspec.structs.replace(route, frontends=tuple(won)))
+        return ServiceRoutes(HOST_PORTS, tuple(found)) if found else None
 
     def _allowed(self, service: Service, family: Family) -> tuple[str, ...]:
         """Who may use its load-balancer addresses.
