@@ -2,5 +2,6 @@
 
 - ``netlink``: messages and attributes to bytes and back, and the socket they are sent over
 - ``links``: network interfaces, their addresses, and routes
+- ``cgroups``: control groups, which limit what processes use
 - ``calls``: system calls that Python's standard library lacks: namespaces, mounts
 """

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from functools import cache
+from itertools import takewhile
 from typing import Any
 
 NEW_MOUNTS = 0x00020000
@@ -31,6 +33,14 @@ def _call(name: str, *arguments: Any) -> None:
     if getattr(_libc, name)(*arguments) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+@cache
+def kernel() -> tuple[int, int]:
+    """The version of the kernel."""
+    major, _, rest = platform.release().partition(".")
+    minor = "".join(takewhile(str.isdecimal, rest))
+    return int(major), int(minor or 0)
 
 
 def unshare(kinds: int) -> None:

@@ -10,8 +10,9 @@ import socket
 import pytest
 from talking import talking
 
+from seamark.linux import calls
 from seamark.nodes.running.machine.machine import FABRIC, Machine
-from seamark.nodes.running.machine.messages import Start
+from seamark.nodes.running.machine.messages import MACHINE, Start
 from seamark.nodes.running.machine.roots import Bind, Folder, Layer, Link, Memory, Processes
 
 SYSTEM = tuple(
@@ -161,9 +162,10 @@ async def test_what_a_process_uses_is_told(machine):
         machine, "one", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo; sleep 1000"
     )
     await asyncio.to_thread(os.read, said.reading, 1)
-    seconds, memory = (await machine.usage())["one"]
-    assert seconds > 0
-    assert memory > 100_000
+    spent = (await machine.usage())["one"]
+    assert spent.seconds > 0
+    assert spent.memory > 100_000
+    assert spent.threads >= 1
 
 
 async def test_everything_ends_with_the_machine(machine):
@@ -197,3 +199,77 @@ async def test_a_machine_that_cannot_be_is_one_line(monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(Exception, match="did not start"):
         await Machine.start()
+
+
+async def test_processes_share_the_namespace_that_is_held(machine):
+    """As ``shareProcessNamespace`` needs it: they see each other, and none of them is the first."""
+    await machine.hold("pause")
+    first = await talking(machine, "one", "sleep", "1000", beside="pause", root=(*SYSTEM, Processes()), scratch="/mnt")
+    said = await talking(
+        machine, "two", "sh", "-c", "cat /proc/[0-9]*/comm", beside="pause", root=(*SYSTEM, Processes()), scratch="/mnt"
+    )
+    found = (await said.output()).split()
+    assert found[0] == "pause"
+    assert "sleep" in found
+    await machine.signal("one", signal.SIGTERM)
+    assert (
+        await first.process.ended
+    ).signal == signal.SIGTERM  # not process 1, so that signals have their usual effect
+    await machine.signal("pause", signal.SIGKILL)
+
+
+async def test_what_a_process_leaves_in_a_shared_namespace_ends_with_it(machine):
+    await machine.hold("pause")
+    said = await talking(machine, "one", "sh", "-c", "setsid sleep 1000 & echo started; exit 3", beside="pause")
+    assert await said.output() == "started\n"  # the output ends when the last who holds it is gone
+    stays = await talking(machine, "two", "sleep", "1000", beside="pause")
+    assert not stays.process.ended.done()
+    await machine.signal("pause", signal.SIGKILL)
+    assert (await stays.process.ended).signal == signal.SIGKILL
+
+
+async def test_a_process_sees_those_of_the_machine(machine):
+    said = await talking(machine, "one", "sh", "-c", "readlink /proc/1/ns/pid /proc/self/ns/pid", beside=MACHINE)
+    first, own = (await said.output()).split()
+    assert first == own
+
+
+async def test_a_process_that_is_not_there_cannot_be_joined(machine):
+    with pytest.raises(FileNotFoundError, match="nobody is not there"):
+        await talking(machine, "one", "true", beside="nobody")
+
+
+async def test_how_many_processes_there_may_be(machine):
+    if calls.kernel() < (6, 14):
+        pytest.skip("the kernel has one limit for all")
+    bomb = "n=0; while sleep 1000 & [ $n -lt 400 ]; do n=$((n+1)); done; echo all"
+    said = await talking(machine, "one", "sh", "-c", bomb, processes=350)
+    assert "all" not in await said.output()
+    assert (await said.process.ended).code != 0
+
+
+async def test_a_volume_in_memory_is_shared_and_has_a_size(machine, tmp_path):
+    await machine.mount(str(tmp_path), size=1 << 20, group=0, mode=0o777)
+    volume = (*SYSTEM, Bind(str(tmp_path), "/data"), Processes(), Memory("/dev"), Bind("/dev/zero", "/dev/zero"))
+    write = "echo hello > /data/one; stat -f -c %T /data; stat -c %a /data; head -c 2000000 /dev/zero > /data/two"
+    said = await talking(machine, "one", "sh", "-c", write, root=volume, scratch="/mnt")
+    words = await said.output()
+    assert words.split()[:2] == ["tmpfs", "777"]
+    assert "No space left" in words
+    said = await talking(machine, "two", "cat", "/data/one", root=volume, scratch="/mnt")
+    assert await said.output() == "hello\n"
+    assert list(tmp_path.iterdir()) == []  # it is in memory, and not on the machine's disk
+    await machine.unmount(str(tmp_path))
+
+
+async def test_settings_and_shared_memory_of_namespaces(machine):
+    os.close(await machine.namespace("node"))
+    os.close(await machine.namespace("own", settings={"kernel/shm_rmid_forced": "1", "net/ipv4/tcp_rmem": "1 2 3"}))
+    os.close(await machine.namespace("shares", shared_memory_of="node"))
+    show = "cat /proc/sys/kernel/shm_rmid_forced; readlink /proc/self/ns/ipc"
+    found = {}
+    for name in ("node", "own", "shares"):
+        said = await talking(machine, name, "sh", "-c", show, namespace=name)
+        found[name] = (await said.output()).split()
+    assert [found[name][0] for name in found] == ["0", "1", "0"]
+    assert found["shares"][1] == found["node"][1] != found["own"][1]

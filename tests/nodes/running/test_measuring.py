@@ -8,6 +8,7 @@ import pytest
 
 from seamark.kinds.autoscaling.usage import Measurement, Used
 from seamark.nodes.running.decisions import Record
+from seamark.nodes.running.machine.messages import Spent
 from seamark.nodes.running.streaming.measuring import PERIOD, Meter
 
 
@@ -37,14 +38,14 @@ async def test_cpu_is_what_was_used_since_the_last_measurement():
     )
     clock = Ticking()
     meter = Meter({"uid": life}, clock)
-    meter.take({"uid/main": (5.0, 1000), "other": (9.0, 9)})
+    meter.take({"uid/main": Spent(5.0, 1000), "other": Spent(9.0, 9)})
     assert meter.last == Measurement(100.0, PERIOD, {"uid": {"main": Used(0.5, 1000)}})
     clock.now = 110.0
-    meter.take({"uid/main": (7.0, 2000)})
+    meter.take({"uid/main": Spent(7.0, 2000)})
     assert meter.last == Measurement(110.0, 10.0, {"uid": {"main": Used(0.2, 2000)}})
     life.records["main"] = Record("running", started=118.0)
     clock.now = 120.0
-    meter.take({"uid/main": (1.0, 10)})
+    meter.take({"uid/main": Spent(1.0, 10)})
     assert meter.last.pods == {"uid": {"main": Used(0.5, 10)}}
 
 
@@ -55,7 +56,7 @@ async def test_new_containers_are_measured_soon():
 
     class Machine:
         async def usage(self):
-            return {"uid/main": (1.0, 1)}
+            return {"uid/main": Spent(1.0, 1)}
 
     async def run():
         with pytest.raises(Over):

@@ -6,12 +6,7 @@
 - ``spec``: what a kubelet reads of a Pod
 - ``decisions``: which containers to start and to stop next, and when a Pod is over (pure)
 - ``pod_status``: the status of a Pod from the records of its containers (pure)
-- ``environment``: the variables and the command line of a container (pure)
-- ``security``: what a container may do, and what this machine cannot honour (pure)
-- ``images``: what an image name stands for on this machine
-- ``unpacking``: unpacks images that are on disk as a layout or an archive
-- ``file_systems``: the plan of a container's file system
-- ``volumes``: the volumes of a Pod as directories
+- ``preparing``: what a container is given: image, variables, rights, file system, volumes
 - ``network_files``: ``resolv.conf`` and ``hosts`` of a Pod (pure)
 - ``streaming``: what goes into containers and comes out: input, output, logs, commands, connections
 - ``probes``: when the probes of a container are asked, and what their answers mean for it

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -16,25 +18,39 @@ from seamark.access.cluster import Cluster
 from seamark.access.events import EventRecorder, Reference
 from seamark.access.informer import Informer
 from seamark.clock import Clock
-from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
-from seamark.nodes.running import images, network_files, unpacking, volumes
-from seamark.nodes.running.environment import Around, Unmakeable, linked_services, secret_content
-from seamark.nodes.running.file_systems import Volume
-from seamark.nodes.running.images import HOST, Image
+from seamark.kinds.resource import (
+    CONFIGMAPS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from seamark.linux import cgroups
+from seamark.linux.cgroups import Cgroups, NotDelegated
+from seamark.nodes.running import network_files
 from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.running.network import Network, NodeNetwork
 from seamark.nodes.running.pod_status import Sandbox
+from seamark.nodes.running.preparing import images, resources, unpacking, volumes
+from seamark.nodes.running.preparing.environment import Around, Unmakeable, linked_services, secret_content
+from seamark.nodes.running.preparing.file_systems import Volume
+from seamark.nodes.running.preparing.images import HOST, Image
+from seamark.nodes.running.preparing.volumes import Sources, TokenWanted
 from seamark.nodes.running.settings import PodSettings
-from seamark.nodes.running.spec import PodToRun
+from seamark.nodes.running.spec import Container, PodToRun
 from seamark.nodes.running.streaming.measuring import Meter
-from seamark.nodes.running.volumes import Sources, TokenWanted
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.service import Service
 
 if TYPE_CHECKING:
     from seamark.nodes.running.life import PodLife
 
+log = logging.getLogger(__name__)
+
 _LONGEST_HOST_NAME = 64
+_REMEDY = "systemd delegates a group by: systemd-run --user --scope -p Delegate=yes seamark up …"
 _RENEWED, _LONGEST_TOKEN = 0.8, 86400.0  # a token is renewed after this part of its life, or after a day
 
 
@@ -83,10 +99,18 @@ class Hosting:
         self._tokens: dict[str, dict[TokenWanted, tuple[str, float]]] = {}  # by Pod, with when to renew them
         self.ready = asyncio.Event()
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
-        self.meter = Meter(self.lives, clock)
+        self.processes = settings.processes
+        self.meter = Meter(self.lives, clock, processes=settings.processes)
+        self._groups: Cgroups | None = None
+        self._unlimited = ""  # why there are no groups
 
     async def run(self) -> None:
         """Start the machine, and stay until it is gone or this is cancelled; then every process of every Pod ends."""
+        try:
+            self._groups = await asyncio.to_thread(Cgroups.take)
+        except (NotDelegated, OSError) as error:
+            self._unlimited = f"limits of CPU and memory have no effect on Pods: {error}; {_REMEDY}"
+            log.warning("%s", self._unlimited)
         self.machine = await Machine.start()
         try:
             self.network = await Network.create(self.machine, self._nodes.node_ranges)
@@ -108,8 +132,23 @@ class Hosting:
     async def add_node(self, node: NodeNetwork) -> None:
         await self.network.add_node(node)
         await self._attached.enter_async_context(self._attach.node(self.machine, node))
+        if self._unlimited:
+            about = Reference(NODES.kind, node.name, uid=node.name, api_version=NODES.api_version)
+            self._events.record(about, "Warning", reason="LimitsNotEnforced", message=self._unlimited)
 
     # --- what a Pod's life asks for ----------------------------------------------------------------
+
+    def limited(self, pod: PodToRun, container: Container) -> str:
+        if self._groups is None:
+            return ""
+        wanted = resources.limits(container.resources, processes=self.processes)
+        return self._groups.make(pod.metadata.uid, container.name, wanted)
+
+    def ran_out_of_memory(self, group: str) -> bool:
+        killed = cgroups.events(group, "memory.events").get("oom_kill", 0)
+        with suppress(OSError):
+            os.rmdir(group)
+        return killed > 0
 
     async def image(self, name: str) -> Image:
         place = images.place_of(name, self._rules)
@@ -200,6 +239,8 @@ class Hosting:
 
     def forget(self, pod: PodToRun) -> None:
         self._tokens.pop(pod.metadata.uid, None)
+        if self._groups is not None:
+            self._groups.remove(pod.metadata.uid)
 
     def _claim(self, namespace: str, name: str, uid: str) -> Path:
         return self.folder / "claims" / namespace / f"{name}-{uid}"

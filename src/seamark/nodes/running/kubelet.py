@@ -13,15 +13,17 @@ from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS
 from seamark.kinds.values import times
 from seamark.nodes import pod_writes
-from seamark.nodes.running import decisions, volumes
+from seamark.nodes.running import decisions
 from seamark.nodes.running.decisions import Ended, Record
 from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.life import PodLife
 from seamark.nodes.running.network import NodeNetwork
 from seamark.nodes.running.pod_status import Sandbox, status_of
+from seamark.nodes.running.preparing import security, volumes
 from seamark.nodes.running.spec import PodToRun
 from seamark.nodes.simulated.acceptance import Acceptance, rejected
 from seamark.nodes.simulated.kubelet import RETRY, node_of
+from seamark.nodes.simulated.pod_life import Note
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.metadata import Metadata, ObjectView
@@ -171,6 +173,11 @@ class RunningKubelets(Controller):
             if pod.status.pod_ips:
                 member.addresses.adopt(meta.uid, [each.ip for each in pod.status.pod_ips])
             addresses = member.addresses.take(meta.uid)
+        if name := security.forbidden_setting(whole.spec.security_context):
+            why = Note("SysctlForbidden", f'forbidden sysctl: "{name}" not allowlisted')
+            self._hosting.tell(whole, "Warning", why.reason, why.message)
+            await pod_writes.write(self._cluster, pod, rejected(pod, why, self._clock.time()).status)
+            return None
         if addresses is None:
             self._hosting.tell(whole, "Warning", "FailedCreatePodSandBox", "no address is free in the node's Pod range")
             raise Again(10.0)

@@ -20,16 +20,18 @@ from msgspec.structs import replace
 
 from seamark import errors
 from seamark.clock import Clock, doubling
-from seamark.nodes.running import decisions, file_systems, security, volumes
+from seamark.nodes.running import decisions
 from seamark.nodes.running.checks import Checks
 from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
-from seamark.nodes.running.environment import Around, Unmakeable, command_line, environment, expanded
-from seamark.nodes.running.file_systems import Volume
-from seamark.nodes.running.images import Image, NoImage
 from seamark.nodes.running.machine.machine import Machine, Process
 from seamark.nodes.running.machine.messages import Start
 from seamark.nodes.running.network import Network
 from seamark.nodes.running.pod_status import Sandbox
+from seamark.nodes.running.preparing import security
+from seamark.nodes.running.preparing.environment import Around, Unmakeable
+from seamark.nodes.running.preparing.file_systems import Volume
+from seamark.nodes.running.preparing.images import Image, NoImage
+from seamark.nodes.running.preparing.starting import MESSAGE, Home, holder, start_of
 from seamark.nodes.running.probes import Answer, Errored, Prober
 from seamark.nodes.running.spec import Action, Container, PodToRun, Probe
 from seamark.nodes.running.streaming.consoles import Console
@@ -40,8 +42,6 @@ log = logging.getLogger(__name__)
 CANNOT_START = 128
 _LEAST_PATIENCE = 2.0  # seconds between the signal and the end, if a preStop hook took the rest
 _LONGEST_MESSAGE = 4096
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-MOST_PROCESSES = 4096  # of all Pods together, if an ordinary user runs them: a fork bomb ends there
 IMAGE_BACK_OFF = 10.0
 _SHOWN = 2.0  # seconds for which it is shown that an image could not be pulled, before it waits for the next try
 _RETRY, _LONGEST_RETRY = 1.0, 300.0  # seconds after which a start that failed is tried again
@@ -53,6 +53,13 @@ class Host(Protocol):
     machine: Machine
     network: Network
     clock: Clock
+    processes: int  # how many a container may have; 0 for any number
+
+    def limited(self, pod: PodToRun, container: Container) -> str:
+        """The path of the control group in which the container is limited, newly made; "" if there are none."""
+
+    def ran_out_of_memory(self, group: str) -> bool:
+        """Whether the kernel ended what ran in this group; the group is removed."""
 
     async def image(self, name: str) -> Image:
         """Raises ``NoImage``."""
@@ -106,13 +113,14 @@ class PodLife:
         self._tasks: dict[str, asyncio.Task[None]] = {}  # starts, watches and stops under way, by what they do
         self._tries: dict[str, tuple[int, float]] = {}  # starts that failed: how many, and when the next one may be
         self._told: dict[str, str] = {}  # runs of containers whose back-off was told
+        self._crowds: dict[str, str] = {}  # runs of containers that have too many processes, which was told
         self._deadline: float | None = None  # when what is being stopped must have ended
         self._instead: dict[str, int] = {}  # signals in whose place containers were killed
         self._starting = asyncio.Lock()  # containers start one after the other, each with its hook
         self._settled = asyncio.Lock()
-        self._volumes: Mapping[str, str] | None = None
-        self._own: list[Volume] = []
+        self._home: Home | None = None  # once its network and its volumes are there
         self._connected = False
+        self._held = ""  # the process that holds the PID namespace of all its containers
         self._checks = Checks(host.machine, pod.spec.node_name, (*sandbox.pod_ips, "")[0])
 
     @property
@@ -129,7 +137,7 @@ class PodLife:
         """
         again = decision.again
         now = self._host.clock.time()
-        if self._volumes is not None and (due := self._host.renewal(self.pod)) is not None:
+        if self._home is not None and (due := self._host.renewal(self.pod)) is not None:
             if now >= due:
                 self.refresh()
             else:
@@ -192,7 +200,7 @@ class PodLife:
 
     def refresh(self) -> None:
         """Bring the content of its volumes up to date."""
-        if self._volumes is not None:
+        if self._home is not None:
             self._begin("refresh", self._refresh())
 
     async def _refresh(self) -> None:
@@ -209,6 +217,8 @@ class PodLife:
         self.pod = pod
         for container in (*pod.spec.containers, *pod.spec.init_containers):
             record = self.records.get(container.name, NEVER)
+            if (opened := self.open.get(container.name)) is not None and opened.start.cgroup:
+                self._host.limited(pod, container)
             if before.get(container.name, container.image) != container.image:
                 self._tries.pop(container.name, None)
                 if record.running:
@@ -229,7 +239,7 @@ class PodLife:
             image = await self._host.image(container.image)
             words = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
             self._host.tell(self.pod, "Normal", "Pulled", words, container.name)
-            start = await self._prepared(container, image, record)
+            start = await self._prepared(container, image)
         except NoImage as error:
             self._no_image(container, error)
             return
@@ -249,15 +259,39 @@ class PodLife:
         """The Pod's network and volumes, once for all of its containers."""
         async with self._settled:
             if not self._connected and not self.pod.spec.host_network:
+                spec = self.pod.spec
                 await self._host.network.add_pod(
-                    self.pod.metadata.uid, self.pod.spec.node_name, self.sandbox.pod_ips, self._host.host_name(self.pod)
+                    self.pod.metadata.uid,
+                    spec.node_name,
+                    self.sandbox.pod_ips,
+                    self._host.host_name(self.pod),
+                    settings=security.settings(spec.security_context),
+                    shares_memory=spec.host_ipc,
                 )
             self._connected = True
-            if self._volumes is None:
+            if (process := holder(self.pod)) and not self._held:
+                await self._host.machine.hold(process, self._host.processes)
+                self._held = process
+            if self._home is None:
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._own = await self._host.own_files(self.pod, self.folder, self.sandbox)
                 self._tell_limits()
-                self._volumes = await self._host.volumes(self.pod, self.folder, self.sandbox)
+                self._home = Home(
+                    self.folder,
+                    self.namespace,
+                    self._host.host_name(self.pod),
+                    await self._host.own_files(self.pod, self.folder, self.sandbox),
+                    await self._host.volumes(self.pod, self.folder, self.sandbox),
+                    self._host.machine.all_users,
+                    self._host.processes,
+                )
+
+    def crowded(self, name: str, processes: int) -> None:
+        """A container has about as many processes as it may; told once for each of its runs."""
+        identity = self.records[name].identity
+        if self._crowds.get(name) != identity:
+            self._crowds[name] = identity
+            words = f"Container {name} has {processes} processes and threads of the {self._host.processes} it may have"
+            self._host.tell(self.pod, "Warning", "TooManyProcesses", words, name)
 
     def _tell_limits(self) -> None:
         """One Event about all that the Pod asks for and does not get."""
@@ -265,59 +299,11 @@ class PodLife:
             words = f"Not honoured by a node that runs Pods as processes: {', '.join(ignored)}"
             self._host.tell(self.pod, "Warning", "NotHonoured", words)
 
-    async def _prepared(self, container: Container, image: Image, record: Record) -> Start:
-        pod = self.pod
-        given = environment(pod, container, await self._host.around(pod, self.sandbox))
-        of_image = dict(each.partition("=")[::2] for each in image.config.env or ())
-        who = await asyncio.to_thread(_identity, pod, container, image, ordinary=not self._host.machine.all_users)
-        ours = {"PATH": PATH, "HOSTNAME": self._host.host_name(pod), "HOME": who.home}
-        if not self._host.machine.all_users:
-            ours["TAR_OPTIONS"] = "--no-same-owner"  # there is one user only: `kubectl cp` could not set another owner
-        variables = {**ours, **of_image, **given}
-        words = command_line(container, variables)
-        if not container.command:
-            words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
-        if not words:
-            raise Unmakeable("no command specified")
-        folder = self._folder_of(container)
-        await asyncio.to_thread(_make_folders, folder)
-        message = Volume(str(folder / "termination-log"), container.termination_message_path)
-        mounts = [*self._own, message, *self._mounts(container, variables)]
-        if image.root is None:
-            shared = any(word.startswith("/tmp/") for word in (*words, container.working_dir))
-            root = file_systems.of_host("/tmp" if shared else str(folder / "tmp"), mounts)
-        else:
-            root = file_systems.of_directory(image.root, str(folder / "upper"), str(folder / "work"), mounts)
-        own = container.security_context
-        if own.read_only_root_filesystem:
-            root = file_systems.read_only(root, mounts)
-        everyone = self._host.machine.all_users
-        return Start(
-            f"{pod.metadata.uid}/{container.name}",
-            words,
-            variables,
-            folder=container.working_dir or image.config.working_dir or "/",
-            namespace=self.namespace,
-            root=root,
-            scratch=str(folder / "root"),
-            user=who.user if everyone else 0,
-            group=who.group if everyone else 0,
-            groups=who.groups if everyone else (),
-            terminal=container.tty,
-            gains_privileges=own.allow_privilege_escalation is not False,
-            capabilities=security.capabilities(own),
-            processes=0 if everyone else MOST_PROCESSES,
-        )
-
-    def _mounts(self, container: Container, variables: Mapping[str, str]) -> list[Volume]:
-        assert self._volumes is not None
-        found, fixed = [], volumes.read_only(self.pod)
-        for mount in container.volume_mounts:
-            source = self._volumes[mount.name]
-            if below := mount.sub_path or expanded(mount.sub_path_expr, variables):
-                source = volumes.below(source, below)
-            found.append(Volume(source, mount.mount_path, mount.read_only or mount.name in fixed))
-        return found
+    async def _prepared(self, container: Container, image: Image) -> Start:
+        assert self._home is not None
+        around = await self._host.around(self.pod, self.sandbox)
+        start = await start_of(self.pod, container, image, around, self._home)
+        return replace(start, cgroup=self._host.limited(self.pod, container))
 
     async def _run(self, container: Container, start: Start, record: Record, image: Image) -> None:
         name, now = container.name, self._host.clock.time()
@@ -343,7 +329,7 @@ class PodLife:
         hook = container.lifecycle.post_start
         self._put(name, replace(begun, held=hook is not None))
         self._host.tell(self.pod, "Normal", "Started", "Container started", name)
-        self._begin(f"watch {name} {number}", self._watch(container, process, console, file))
+        self._begin(f"watch {name} {number}", self._watch(container, process, console, file, start.cgroup))
         if hook is not None and not await self._hook(hook, "PostStart", self.open[name], container, None):
             self._change(name, partial(decisions.condemned, why="FailedPostStartHook"))
             return
@@ -408,7 +394,7 @@ class PodLife:
             return str(error)
         return "" if answer.passed else answer.said or "it failed"
 
-    async def _watch(self, container: Container, process: Process, console: Console, file: LogFile) -> None:
+    async def _watch(self, container: Container, process: Process, console: Console, file: LogFile, group: str) -> None:
         """Until the container has ended, and all it wrote is in its log."""
         told = await process.ended
         self._cancel(_probing(container.name))
@@ -419,6 +405,8 @@ class PodLife:
         if (instead := self._instead.pop(container.name, None)) is not None and told.signal == signal.SIGKILL:
             told = replace(told, code=128 + instead, signal=instead)
         reason = "Completed" if told.code == 0 else "Error"
+        if group and self._host.ran_out_of_memory(group) and told.signal == signal.SIGKILL:
+            reason = "OOMKilled"
         message = self._last_words(container, file) if told.code else self._message(container)
         now = self._host.clock.time()
         how = Ended(told.code, record.started, now, reason, message, told.signal, record.identity)
@@ -427,7 +415,7 @@ class PodLife:
     def _message(self, container: Container) -> str:
         """What the container left as its message."""
         try:
-            with open(self._folder_of(container) / "termination-log", "rb") as opened:
+            with open(self.folder / "containers" / container.name / MESSAGE, "rb") as opened:
                 return opened.read(_LONGEST_MESSAGE).decode(errors="replace")
         except OSError:
             return ""
@@ -437,9 +425,6 @@ class PodLife:
         if message or container.termination_message_policy != "FallbackToLogsOnError":
             return message
         return file.end()
-
-    def _folder_of(self, container: Container) -> Path:
-        return self.folder / "containers" / container.name
 
     def _no_image(self, container: Container, error: NoImage) -> None:
         image, name = container.image, container.name
@@ -523,6 +508,9 @@ class PodLife:
             if not task.get_name().rpartition(": ")[2].startswith("watch"):
                 task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if self._held:
+            await self._host.machine.signal(self._held, signal.SIGKILL)
+            self._held = ""
         if self._connected and not self.pod.spec.host_network:
             self._connected = False
             await self._host.network.remove_pod(self.pod.metadata.uid, self.pod.spec.node_name)
@@ -538,15 +526,6 @@ def _probing(container: str) -> str:
     return f"probe {container}"
 
 
-def _make_folders(folder: Path) -> None:
-    for name in ("root", "upper", "work", "tmp"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "tmp").chmod(0o1777)
-    message = folder / "termination-log"
-    message.write_bytes(b"")
-    message.chmod(0o666)
-
-
 def _stop_signal(name: str) -> int:
     """``SIGUSR1``, ``USR1``, ``SIGRTMIN+3`` or a number; SIGTERM if nothing is said."""
     word, plus, more = name.upper().removeprefix("SIG").partition("+")
@@ -554,17 +533,6 @@ def _stop_signal(name: str) -> int:
         return int(word)
     number = getattr(signal, f"SIG{word}", signal.SIGTERM) if word else signal.SIGTERM
     return int(number) + (int(more) if plus and more.isdecimal() else 0)
-
-
-def _identity(pod: PodToRun, container: Container, image: Image, *, ordinary: bool) -> security.Identity:
-    files = {}
-    for name in ("passwd", "group"):
-        try:
-            files[name] = Path(image.root or "/", "etc", name).read_text(errors="replace")
-        except OSError:
-            files[name] = ""
-    harmless = ordinary and image.root is None
-    return security.identity(pod, container, image_user=image.config.user, harmless=harmless, **files)
 
 
 def _start_error(start: Start, error: OSError) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 
 import msgspec
@@ -29,10 +29,18 @@ from seamark.nodes.running.machine.machine import FABRIC, Machine
 _BRIDGE = "fabric"
 _NEXT_HOP = {4: "169.254.1.1", 6: "fe80::1"}  # the node's end of every Pod's cable
 _EVERYTHING = {4: "0.0.0.0/0", 6: "::/0"}
-_FORWARDS = {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv6/conf/default/accept_dad": "0"}
-_FORWARDS |= {"ipv4/conf/all/route_localnet": "1"}  # host ports at 127.0.0.1 lead to Pods
+_FORWARDS = {
+    "net/ipv4/ip_forward": "1",
+    "net/ipv6/conf/all/forwarding": "1",
+    "net/ipv6/conf/default/accept_dad": "0",
+    "net/ipv4/conf/all/route_localnet": "1",  # host ports at 127.0.0.1 lead to Pods
+}
 # As container runtimes set it: any user of a Pod may listen on port 80, and ping.
-_POD = {"ipv6/conf/default/accept_dad": "0", "ipv4/ip_unprivileged_port_start": "0", "ipv4/ping_group_range": "0 0"}
+_POD = {
+    "net/ipv6/conf/default/accept_dad": "0",
+    "net/ipv4/ip_unprivileged_port_start": "0",
+    "net/ipv4/ping_group_range": "0 0",
+}
 
 
 class NodeNetwork(msgspec.Struct, frozen=True):
@@ -143,12 +151,26 @@ class Network:
 
     # --- Pods --------------------------------------------------------------------------------------
 
-    async def add_pod(self, pod: str, node: str, addresses: Iterable[str], hostname: str) -> None:
-        """A namespace for a Pod, named as the Pod is, with these addresses."""
+    async def add_pod(
+        self,
+        pod: str,
+        node: str,
+        addresses: Iterable[str],
+        hostname: str,
+        *,
+        settings: Mapping[str, str] = {},
+        shares_memory: bool = False,
+    ) -> None:
+        """A namespace for a Pod, named as the Pod is, with these addresses; it may share the IPC of its node."""
         home = self._nodes[node]
         home.count += 1
         cable = f"pod{home.count}"
-        namespace = await self._machine.namespace(pod, hostname, _POD)
+        namespace = await self._machine.namespace(
+            pod,
+            hostname,
+            {**_POD, **settings},
+            shared_memory_of=home.network.namespace if shares_memory else "",
+        )
         inside = await self._machine.links(pod)
         home.pods[pod] = cable
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from seamark.nodes.running import images
+from seamark.nodes.running.preparing import images
 from seamark.settings import Section, setting
+
+LEAST_PROCESSES = 301
 
 
 class PodSettings(Section, frozen=True):
@@ -24,5 +26,11 @@ class PodSettings(Section, frozen=True):
         ),
     ] = ()
 
+    processes: Annotated[
+        int, setting("How many processes and threads a container may have, so that a fork bomb ends; 0 for any number.")
+    ] = 2048
+
     def __post_init__(self) -> None:
         images.parse(self.images)
+        if self.processes < 0 or 0 < self.processes < LEAST_PROCESSES:
+            raise ValueError(f"processes must be 0 or at least {LEAST_PROCESSES}, which the kernel needs")

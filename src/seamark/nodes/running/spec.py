@@ -120,6 +120,13 @@ class Lifecycle(View, frozen=True):
 # --- security --------------------------------------------------------------------------------------
 
 
+class Setting(View, frozen=True):
+    """A setting of the kernel (a sysctl)."""
+
+    name: str = ""
+    value: str = ""
+
+
 class Security(View, frozen=True):
     """The ``securityContext`` of a container or a Pod; fields are None where nothing is said."""
 
@@ -135,7 +142,7 @@ class Security(View, frozen=True):
     se_linux_options: Any = None
     seccomp_profile: Any = None
     app_armor_profile: Any = None
-    sysctls: tuple[Any, ...] = ()
+    sysctls: tuple[Setting, ...] = ()
 
 
 # --- containers ------------------------------------------------------------------------------------
@@ -167,6 +174,7 @@ class Container(View, frozen=True):
     resources: Amounts = Amounts()
     volume_mounts: tuple[Mount, ...] = ()
     restart_policy: str | None = None
+    target_container_name: str = ""  # of an ephemeral container: the one whose processes it sees
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None

@@ -19,7 +19,7 @@ from seamark.nodes.running.machine.channel import Channel
 from seamark.nodes.running.machine.helper import Helper, write_settings
 from seamark.nodes.running.machine.messages import Ready, Refused
 
-FORWARDING = {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1"}
+FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
 
 
 def main(descriptor: int) -> NoReturn:

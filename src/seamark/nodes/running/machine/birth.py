@@ -12,6 +12,7 @@ import resource
 import signal
 import stat
 import termios
+from contextlib import suppress
 from typing import NoReturn
 
 from seamark.linux import calls
@@ -22,6 +23,7 @@ _OLD_ROOT = ".old-root"
 _KEPT = calls.READ_ONLY | calls.NO_SUID | calls.NO_DEVICES | calls.NO_EXEC | 0x0400 | 0x0800 | 0x200000
 CANNOT_START = 128
 _MOST_CAPABILITIES = 63
+_OWN_NUMBERS = (6, 14)  # in kernels before this one there is one limit for the whole machine, which must not change
 
 
 def become(request: Start, files: list[int], namespaces: dict[int, int], inside: int | None, telling: int) -> NoReturn:
@@ -39,14 +41,18 @@ def become(request: Start, files: list[int], namespaces: dict[int, int], inside:
         else:
             for kind, opened in namespaces.items():
                 calls.enter(opened, kind)
+            if request.processes and not request.beside:
+                _limit_processes(request.processes)
             calls.unshare(calls.NEW_MOUNTS)
+            if request.beside:
+                os.write(telling, b"%d@" % os.stat("/proc/thread-self/ns/mnt").st_ino)
             if request.root:
                 _build(request.root, request.scratch)
         _standard_files(files, terminal=request.terminal)
         if request.open_files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (request.open_files, request.open_files))
-        if request.processes:
-            most = _allowed(resource.RLIMIT_NPROC, request.processes)
+        if request.user_processes:
+            most = _allowed(resource.RLIMIT_NPROC, request.user_processes)
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
         if request.capabilities is not None:
             _keep_only(request.capabilities)
@@ -64,6 +70,26 @@ def become(request: Start, files: list[int], namespaces: dict[int, int], inside:
         os.write(telling, f"{number} {_explained(error)}".encode()[:4000])
     finally:
         os._exit(CANNOT_START)
+
+
+def hold(processes: int) -> NoReturn:
+    """Do nothing but take note of the children that this process inherits, as the first of its PID namespace."""
+    if processes:
+        _limit_processes(processes)
+    os.closerange(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that the kernel removes them by itself
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    with suppress(OSError), open("/proc/thread-self/comm", "w") as name:
+        name.write("pause")
+    while True:
+        signal.pause()
+
+
+def _limit_processes(most: int) -> None:
+    """Limit the numbers of processes, and by that how many there are, in the PID namespace of this process."""
+    if calls.kernel() >= _OWN_NUMBERS:
+        with suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
+            file.write(str(most))
 
 
 def _explained(error: BaseException) -> str:

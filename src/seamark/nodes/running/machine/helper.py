@@ -6,21 +6,27 @@ import os
 import selectors
 import signal
 import socket
+from contextlib import suppress
 
 import msgspec
 
 from seamark.linux import calls
-from seamark.nodes.running.machine.birth import become
+from seamark.nodes.running.machine.birth import become, hold
 from seamark.nodes.running.machine.channel import Channel
 from seamark.nodes.running.machine.messages import (
+    MACHINE,
     Answer,
     Ended,
     Forget,
+    Hold,
+    Mount,
     Namespace,
     Request,
     Signal,
     Socket,
+    Spent,
     Start,
+    Unmount,
     Usage,
     requests,
 )
@@ -28,6 +34,7 @@ from seamark.nodes.running.machine.messages import (
 _KINDS = {"net": calls.NEW_NETWORK, "uts": calls.NEW_HOSTNAME, "ipc": calls.NEW_IPC}
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_NOTHING = Spent()
 
 
 class Birth(msgspec.Struct, frozen=True):
@@ -49,6 +56,8 @@ class Helper:
         self._namespaces: dict[str, dict[int, int]] = {"": self._own}
         self._pids: dict[str, int] = {}
         self._names: dict[int, str] = {}
+        # The mount namespaces of processes that do not have a PID namespace for themselves: what they start is in it.
+        self._shared: dict[str, int] = {}
         self._births: dict[int, Birth] = {}  # by the pipe that tells
         self._selector = selectors.DefaultSelector()
 
@@ -98,6 +107,16 @@ class Helper:
             case Socket() as asked:
                 with self._opened(asked) as found:
                     self._channel.send(Answer(request.number), [found.fileno()])
+            case Hold(process=process, processes=most):
+                self._hold(process, most)
+                self._channel.send(Answer(request.number))
+            case Mount() as asked:
+                options = f"mode={asked.mode:o},gid={asked.group}" + (f",size={asked.size}" if asked.size else "")
+                calls.mount("memory", asked.path, "tmpfs", calls.NO_SUID | calls.NO_DEVICES, options)
+                self._channel.send(Answer(request.number))
+            case Unmount(path=path):
+                calls.unmount(path)
+                self._channel.send(Answer(request.number))
             case Start() as asked:
                 self._start(request.number, asked, files)
             case Signal(process=process, number=number):
@@ -114,6 +133,8 @@ class Helper:
     def _create(self, asked: Namespace) -> int:
         try:
             calls.unshare(calls.NEW_NETWORK | calls.NEW_HOSTNAME | calls.NEW_IPC)
+            if asked.shared_memory_of:
+                calls.enter(self._namespaces[asked.shared_memory_of][calls.NEW_IPC], calls.NEW_IPC)
             if asked.hostname:
                 socket.sethostname(asked.hostname)
             write_settings(asked.settings)
@@ -132,6 +153,16 @@ class Helper:
 
     # --- processes ---------------------------------------------------------------------------------
 
+    def _hold(self, process: str, most: int) -> None:
+        calls.unshare(calls.NEW_PID)
+        try:
+            pid = os.fork()
+            if not pid:
+                hold(most)
+        finally:
+            calls.enter(self._own_pids, calls.NEW_PID)
+        self._pids[process], self._names[pid] = pid, process
+
     def _start(self, number: int, asked: Start, files: list[int]) -> None:
         """A process in a PID namespace of its own, or in that of the process it joins."""
         namespaces = self._namespaces[asked.namespace]
@@ -140,6 +171,8 @@ class Helper:
         try:
             if inside is not None:
                 calls.enter(inside, calls.NEW_PID)
+            elif asked.beside:
+                self._enter_processes(asked.beside)
             else:
                 calls.unshare(calls.NEW_PID)
             try:
@@ -160,6 +193,14 @@ class Helper:
         self._births[hearing] = Birth(number, asked.process, pid, [])
         self._selector.register(hearing, selectors.EVENT_READ)
 
+    def _enter_processes(self, process: str) -> None:
+        if process != MACHINE:
+            opened = os.pidfd_open(self._pids[process])
+            try:
+                calls.enter(opened, calls.NEW_PID)
+            finally:
+                os.close(opened)
+
     def _hear(self, hearing: int) -> None:
         """What a new process tells: nothing and the end of the pipe if its program started, or what went wrong."""
         birth = self._births[hearing]
@@ -170,10 +211,13 @@ class Helper:
         self._selector.unregister(hearing)
         os.close(hearing)
         del self._births[hearing]
-        if not birth.explanation:
+        *mounts, said = b"".join(birth.explanation).rsplit(b"@", 1)
+        if mounts:
+            self._shared[birth.process] = int(mounts[0])
+        if not said:
             self._channel.send(Answer(birth.number))
             return
-        error, _, explanation = b"".join(birth.explanation).decode(errors="replace").partition(" ")
+        error, _, explanation = said.decode(errors="replace").partition(" ")
         self._names.pop(birth.pid, None)
         self._pids.pop(birth.process, None)
         self._channel.send(Answer(birth.number, int(error), explanation))
@@ -192,33 +236,36 @@ class Helper:
             process = self._names.pop(pid, None)
             if process is not None:
                 del self._pids[process]
+                self._sweep(process)
                 code = os.waitstatus_to_exitcode(status)
                 self._channel.send(Ended(process, code) if code >= 0 else Ended(process, 128 - code, -code))
+
+    def _sweep(self, process: str) -> None:
+        """End what a process has left in a PID namespace that is not its own: it is in the mount namespace it had."""
+        mounts = self._shared.pop(process, None)  # none: the kernel ends a PID namespace with its first process
+        killed: set[int] = set()
+        while left := {pid for pid, number in _processes() if number == mounts} - killed:
+            killed |= left
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _hear_out(self, hearing: int) -> None:
         while hearing in self._births:
             self._hear(hearing)
 
-    def _usage(self) -> dict[str, tuple[float, int]]:
-        """CPU seconds and resident bytes of each process that has a PID namespace of its own, with its children."""
-        found: dict[str, tuple[float, int]] = {}
-        first = self._by_namespace()
-        for pid, namespace in _processes():
-            process = first.get(namespace)
-            if process is not None:
-                seconds, memory = found.get(process, (0.0, 0))
-                more_seconds, more_memory = _used(pid)
-                found[process] = (seconds + more_seconds, memory + more_memory)
-        return found
-
-    def _by_namespace(self) -> dict[int, str]:
-        """The processes by the number of their PID namespace; the one that came first has it."""
-        found: dict[int, str] = {}
+    def _usage(self) -> dict[str, Spent]:
+        """What each process and those in its mount namespace use, which are its children and what joined it."""
+        found: dict[str, Spent] = {}
+        everyone = _processes()
+        numbers = dict(everyone)
+        first: dict[int, str] = {}
         for process, pid in self._pids.items():
-            try:
-                found.setdefault(os.stat(f"/proc/{pid}/ns/pid").st_ino, process)
-            except OSError:
-                continue
+            if pid in numbers:
+                first.setdefault(numbers[pid], process)
+        for pid, number in everyone:
+            if (process := first.get(number, "")) and (used := _used(pid)) is not None:
+                found[process] = found.get(process, _NOTHING) + used
         return found
 
 
@@ -236,9 +283,9 @@ def _hears(pid: int, number: int) -> bool:
 
 
 def write_settings(settings: dict[str, str]) -> None:
-    """Settings of the network of the namespace that this process is in."""
+    """Settings of the namespaces that this process is in."""
     for path, value in settings.items():
-        with open(f"/proc/sys/net/{path}", "w") as file:
+        with open(f"/proc/sys/{path}", "w") as file:
             file.write(value)
 
 
@@ -247,22 +294,22 @@ def _open_namespaces() -> dict[int, int]:
 
 
 def _processes() -> list[tuple[int, int]]:
-    """Each process of the machine, and the number of its PID namespace."""
+    """Each process of the machine, and the number of its mount namespace."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
-                found.append((int(name), os.stat(f"/proc/{name}/ns/pid").st_ino))
+                found.append((int(name), os.stat(f"/proc/{name}/ns/mnt").st_ino))
             except OSError:  # it ended meanwhile
                 continue
     return found
 
 
-def _used(pid: int) -> tuple[float, int]:
+def _used(pid: int) -> Spent | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
-        return 0.0, 0
+        return None
     ticks = sum(int(each) for each in fields[11:15])  # its own and those of children that ended
-    return ticks / _TICK, int(fields[21]) * _PAGE
+    return Spent(ticks / _TICK, int(fields[21]) * _PAGE, int(fields[17]))

@@ -18,13 +18,17 @@ from seamark.nodes.running.machine.messages import (
     Asked,
     Ended,
     Forget,
+    Hold,
+    Mount,
     Namespace,
     Ready,
     Refused,
     Request,
     Signal,
     Socket,
+    Spent,
     Start,
+    Unmount,
     Usage,
     tidings,
 )
@@ -100,9 +104,11 @@ class Machine:
 
     # --- asking ------------------------------------------------------------------------------------
 
-    async def namespace(self, name: str, hostname: str = "", settings: dict[str, str] | None = None) -> int:
+    async def namespace(
+        self, name: str, hostname: str = "", settings: dict[str, str] | None = None, *, shared_memory_of: str = ""
+    ) -> int:
         """Create a namespace; returns its network namespace as an open file, which the caller closes."""
-        (found,) = await self._ask(Namespace(name, hostname, settings or {}))
+        (found,) = await self._ask(Namespace(name, hostname, settings or {}, shared_memory_of))
         return found
 
     async def forget(self, name: str) -> None:
@@ -127,6 +133,17 @@ class Machine:
         (found,) = await self._ask(Socket(namespace, AF_NETLINK, SOCK_RAW, family))
         return socket(fileno=found)
 
+    async def hold(self, process: str, processes: int = 0) -> None:
+        """A PID namespace that others join, with at most so many processes, until this one is sent SIGKILL."""
+        await self._ask(Hold(process, processes))
+
+    async def mount(self, path: str, *, size: int, group: int, mode: int) -> None:
+        """A file system in memory at this directory, for processes that are started from now on."""
+        await self._ask(Mount(path, size, mode, group))
+
+    async def unmount(self, path: str) -> None:
+        await self._ask(Unmount(path))
+
     async def run(self, start: Start, files: Sequence[int]) -> Process:
         """Start a process; raises ``OSError`` if its program does not start."""
         process = self._processes[start.process] = Process(start.process)
@@ -142,8 +159,8 @@ class Machine:
         answer, _ = await self._answer(Signal(process, number))
         return answer.heard
 
-    async def usage(self) -> dict[str, tuple[float, int]]:
-        """CPU seconds and bytes of memory of each process, with what it started."""
+    async def usage(self) -> dict[str, Spent]:
+        """What each process uses, with what it started."""
         answer, _ = await self._answer(Usage())
         return answer.usage
 

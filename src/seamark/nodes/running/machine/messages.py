@@ -6,6 +6,8 @@ import msgspec
 
 from seamark.nodes.running.machine.roots import Step
 
+MACHINE = "machine"  # in the place of a process: the machine's own PID namespace
+
 # --- asked -----------------------------------------------------------------------------------------
 
 
@@ -14,7 +16,8 @@ class Namespace(msgspec.Struct, frozen=True, tag="namespace"):
 
     name: str
     hostname: str = ""
-    settings: dict[str, str] = {}  # of the network, by their path below /proc/sys/net
+    settings: dict[str, str] = {}  # by their path below /proc/sys
+    shared_memory_of: str = ""  # the name of a namespace whose IPC it uses, instead of an own one
 
 
 class Forget(msgspec.Struct, frozen=True, tag="forget"):
@@ -32,6 +35,26 @@ class Socket(msgspec.Struct, frozen=True, tag="socket"):
     protocol: int = 0
 
 
+class Hold(msgspec.Struct, frozen=True, tag="hold"):
+    """Start a process that does nothing but hold a PID namespace, for others that join it."""
+
+    process: str
+    processes: int = 0  # how many it may have, if not 0
+
+
+class Mount(msgspec.Struct, frozen=True, tag="mount"):
+    """Mount an empty file system in memory at a directory of the machine; what is started from now on sees it."""
+
+    path: str
+    size: int = 0  # in bytes; 0 for what the kernel allows
+    mode: int = 0o777
+    group: int = 0
+
+
+class Unmount(msgspec.Struct, frozen=True, tag="unmount"):
+    path: str
+
+
 class Start(msgspec.Struct, frozen=True, tag="start"):
     """Start a process; comes with its standard input, output and error, or with one terminal for all three."""
 
@@ -43,13 +66,15 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
     root: tuple[Step, ...] = ()  # none: it sees the machine's file system as the helper does
     scratch: str = ""  # an empty directory of the machine, where the new root is put together
     inside: str = ""  # the name of a process that it joins, in all its namespaces
+    beside: str = ""  # the name of a process whose PID namespace it joins; ``MACHINE`` for the helper's own
     user: int = 0
     group: int = 0
     groups: tuple[int, ...] = ()
     terminal: bool = False
     gains_privileges: bool = True
     capabilities: tuple[int, ...] | None = None  # those it keeps; None for all
-    processes: int = 0  # how many processes its user may have in the machine, if not 0
+    processes: int = 0  # how many processes and threads its PID namespace may have, if not 0
+    user_processes: int = 0  # and how many its user, in the whole machine
     cgroup: str = ""
     open_files: int = 0  # the limit, if not 0
 
@@ -68,7 +93,7 @@ class Usage(msgspec.Struct, frozen=True, tag="usage"):
     """Answered with what each process used, together with what it started."""
 
 
-Asked = Namespace | Forget | Socket | Start | Signal | Usage
+Asked = Namespace | Forget | Socket | Hold | Mount | Unmount | Start | Signal | Usage
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -93,6 +118,17 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     number: int
 
 
+class Spent(msgspec.Struct, frozen=True, array_like=True):
+    """What a process used, together with what it started."""
+
+    seconds: float = 0.0  # of CPU
+    memory: int = 0  # bytes
+    threads: int = 0  # of all its processes
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.seconds + other.seconds, self.memory + other.memory, self.threads + other.threads)
+
+
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
     """Done, or why not; open files may come with it."""
 
@@ -100,7 +136,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     error: int = 0
     explanation: str = ""
     heard: bool = True  # whether the process that was sent a signal takes note of it
-    usage: dict[str, tuple[float, int]] = {}  # by process: CPU seconds, bytes of memory
+    usage: dict[str, Spent] = {}  # by process
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):

@@ -27,7 +27,7 @@ from uuid import uuid4
 
 import msgspec
 
-from seamark.nodes.running.images import ImageConfig, NoImage
+from seamark.nodes.running.preparing.images import ImageConfig, NoImage
 
 LARGEST = 16 << 30  # bytes of all files of an image
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
-from seamark.nodes.running.environment import Around, Unmakeable, field, resource
+from seamark.nodes.running.preparing.environment import Around, Unmakeable, field, resource
 from seamark.nodes.running.spec import FieldRef, PodToRun, ResourceFieldRef
 from seamark.rules.objects.metadata import View
 

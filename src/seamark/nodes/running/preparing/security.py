@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from seamark.nodes.running.environment import Unmakeable
+from seamark.nodes.running.preparing.environment import Unmakeable
 from seamark.nodes.running.spec import Container, PodToRun, Security
 
 # By their numbers in the kernel.
@@ -71,6 +71,24 @@ USUAL = frozenset(
         "SYS_CHROOT",
         "KILL",
         "AUDIT_WRITE",
+    ]
+)
+
+# Settings of the kernel that are a Pod's own, and can harm no other.
+_SAFE = frozenset(
+    [
+        "kernel/shm_rmid_forced",
+        "net/ipv4/ip_local_port_range",
+        "net/ipv4/ip_local_reserved_ports",
+        "net/ipv4/ip_unprivileged_port_start",
+        "net/ipv4/ping_group_range",
+        "net/ipv4/tcp_fin_timeout",
+        "net/ipv4/tcp_keepalive_intvl",
+        "net/ipv4/tcp_keepalive_probes",
+        "net/ipv4/tcp_keepalive_time",
+        "net/ipv4/tcp_rmem",
+        "net/ipv4/tcp_syncookies",
+        "net/ipv4/tcp_wmem",
     ]
 )
 
@@ -154,21 +172,29 @@ def capabilities(security: Security) -> tuple[int, ...]:
     return tuple(number for number, name in enumerate(CAPABILITIES) if name in kept)
 
 
+def settings(security: Security) -> dict[str, str]:
+    """The kernel's settings for a Pod, by their path below ``/proc/sys``."""
+    return {_path(each.name): each.value for each in security.sysctls}
+
+
+def forbidden_setting(security: Security) -> str:
+    """The first of a Pod's kernel settings that could harm others, if there is one."""
+    return next((each.name for each in security.sysctls if _path(each.name) not in _SAFE), "")
+
+
+def _path(name: str) -> str:
+    """``net.ipv4.tcp_rmem`` and ``net/ipv4/tcp_rmem`` are the same; what separates first is what separates."""
+    first = next((character for character in name if character in "./"), ".")
+    return name if first == "/" else name.translate(str.maketrans("./", "/."))
+
+
 def not_honoured(pod: PodToRun, *, all_users: bool) -> list[str]:
     """What a Pod asks for that this machine cannot give it, for one Event."""
-    spec, found = pod.spec, []
-    wide = {
-        "hostPID": spec.host_pid,
-        "hostIPC": spec.host_ipc,
-        "shareProcessNamespace": spec.share_process_namespace,
-    }
-    found += [field for field, asked in wide.items() if asked]
-    found += [f"spec.securityContext.{each}" for each in _ignored(spec.security_context, all_users=all_users)]
+    ignored = _ignored(pod.spec.security_context, all_users=all_users)
+    found = [f"spec.securityContext.{each}" for each in ignored]
     for container in _containers(pod):
         ignored = _ignored(container.security_context, all_users=all_users)
         found += [f"securityContext.{each} of container {container.name}" for each in ignored]
-        if limited := sorted(set(container.resources.limits) & {"cpu", "memory"}):
-            found.append(f"limits of {' and '.join(limited)} of container {container.name}")
     return found
 
 
@@ -178,7 +204,6 @@ def _ignored(security: Security, *, all_users: bool) -> Iterable[str]:
         "seLinuxOptions": security.se_linux_options,
         "seccompProfile": (security.seccomp_profile or {}).get("type") not in (None, "Unconfined"),
         "appArmorProfile": (security.app_armor_profile or {}).get("type") not in (None, "Unconfined"),
-        "sysctls": security.sysctls,
     }
     if not all_users:
         asked |= {

@@ -7,8 +7,8 @@ import os
 import pytest
 from talking import talking
 
-from seamark.nodes.running import file_systems
-from seamark.nodes.running.file_systems import Volume
+from seamark.nodes.running.preparing import file_systems
+from seamark.nodes.running.preparing.file_systems import Volume
 
 
 @pytest.fixture

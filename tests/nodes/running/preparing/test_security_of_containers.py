@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from talking import talking
 
-from seamark.nodes.running import file_systems, security
-from seamark.nodes.running.environment import Unmakeable
-from seamark.nodes.running.file_systems import Volume
-from seamark.nodes.running.security import Identity
-from seamark.nodes.running.spec import Amounts, Container, PodToRun, Security, Spec
+from seamark.nodes.running.preparing import file_systems, security
+from seamark.nodes.running.preparing.environment import Unmakeable
+from seamark.nodes.running.preparing.file_systems import Volume
+from seamark.nodes.running.preparing.security import Identity
+from seamark.nodes.running.spec import Container, PodToRun, Security, Setting, Spec
 from seamark.rules.objects.metadata import Metadata
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nweb:x:33:44:web:/srv:/bin/sh\n"
@@ -81,15 +81,26 @@ def test_capabilities(asked, kept):
 
 
 def test_what_is_not_honoured():
-    made = pod({"run_as_user": 5}, {"privileged": True, "seccomp_profile": {"type": "RuntimeDefault"}}, host_pid=True)
+    made = pod({"run_as_user": 5}, {"privileged": True, "seccomp_profile": {"type": "RuntimeDefault"}})
     container = ["securityContext.privileged of container main", "securityContext.seccompProfile of container main"]
-    assert security.not_honoured(made, all_users=True) == ["hostPID", *container]
-    assert security.not_honoured(made, all_users=False) == ["hostPID", "spec.securityContext.runAsUser", *container]
+    assert security.not_honoured(made, all_users=True) == container
+    assert security.not_honoured(made, all_users=False) == ["spec.securityContext.runAsUser", *container]
     assert security.not_honoured(pod(), all_users=False) == []
-    limited = Container(name="main", resources=Amounts(limits={"memory": "1Gi", "cpu": 1, "pods": 1}))
-    made = PodToRun(Metadata(), Spec(containers=(limited,), share_process_namespace=True))
-    told = ["shareProcessNamespace", "limits of cpu and memory of container main"]
-    assert security.not_honoured(made, all_users=True) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "forbidden"),
+    [
+        ("kernel.shm_rmid_forced", "kernel/shm_rmid_forced", ""),
+        ("net/ipv4/tcp_rmem", "net/ipv4/tcp_rmem", ""),
+        ("kernel.msgmax", "kernel/msgmax", "kernel.msgmax"),
+        ("net.ipv4.conf.eth0/1.rp_filter", "net/ipv4/conf/eth0.1/rp_filter", "net.ipv4.conf.eth0/1.rp_filter"),
+    ],
+)
+def test_settings_of_the_kernel(name, path, forbidden):
+    asked = Security(sysctls=(Setting(name, "1"),))
+    assert security.settings(asked) == {path: "1"}
+    assert security.forbidden_setting(asked) == forbidden
 
 
 async def test_a_process_keeps_only_its_capabilities(machine):
@@ -111,5 +122,5 @@ async def test_an_ordinary_user_has_only_so_many_processes(machine):
     if machine.all_users:
         pytest.skip("the kernel bounds no processes of root")
     script = "for i in $(seq 60); do sleep 1000 & done; echo all"
-    said = await talking(machine, "one", "sh", "-c", script, processes=40)
+    said = await talking(machine, "one", "sh", "-c", script, user_processes=40)
     assert "all" not in (await said.output()).split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from seamark.nodes.running.environment import (
+from seamark.nodes.running.preparing.environment import (
     Around,
     Unmakeable,
     command_line,

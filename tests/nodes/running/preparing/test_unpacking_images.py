@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from packed_images import CONFIG, docker_archive, entry, folder, layer, layout
 
-from seamark.nodes.running.images import NoImage
-from seamark.nodes.running.unpacking import unpack
+from seamark.nodes.running.preparing.images import NoImage
+from seamark.nodes.running.preparing.unpacking import unpack
 
 
 def files(root):

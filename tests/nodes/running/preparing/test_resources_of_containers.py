@@ -1,0 +1,31 @@
+"""The limits of a container's control group."""
+
+from __future__ import annotations
+
+import pytest
+
+from seamark.nodes.running.preparing.resources import limits
+from seamark.nodes.running.spec import Amounts
+
+FREE = {"cpu.max": "max 100000", "cpu.weight": "1", "memory.max": "max", "memory.oom.group": "1", "pids.max": "2048"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, {}),
+        ({"limits": {"memory": "128Mi"}}, {"memory.max": "134217728"}),
+        ({"limits": {"cpu": "500m"}}, {"cpu.max": "50000 100000", "cpu.weight": "20"}),
+        ({"limits": {"cpu": "1m"}}, {"cpu.max": "1000 100000"}),
+        ({"requests": {"cpu": "1"}}, {"cpu.weight": "39"}),
+        ({"requests": {"cpu": "1000"}}, {"cpu.weight": "10000"}),
+        ({"requests": {"cpu": "250m"}, "limits": {"cpu": 2}}, {"cpu.max": "200000 100000", "cpu.weight": "10"}),
+        ({"limits": {"memory": "1e2147483647"}}, {"memory.max": str(2**63 - 1)}),
+    ],
+)
+def test_limits(asked, found):
+    assert limits(Amounts(**asked), processes=2048) == FREE | found
+
+
+def test_any_number_of_processes():
+    assert limits(Amounts(), processes=0)["pids.max"] == "max"
