@@ -11,8 +11,9 @@ import os
 import signal
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from seamark.access import grpc_health
 from seamark.rules.probing import Probe, Result, Target
 
 if TYPE_CHECKING:
@@ -20,24 +21,13 @@ if TYPE_CHECKING:
 
 AGENT = "seamark-probe"
 LONGEST_WORDS = 200  # characters of an answer that are repeated in an Event
-_SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse with status SERVING
-_STATES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
 
 
 def impossible(probe: Probe, *, commands: bool) -> str:
     """Why such a probe cannot be carried out here at all; "" if it can."""
     if probe.scheme == "exec" and not commands:
         return "exec probes are switched off; `--probe-commands`, or `commands` in `[discovery.probes]`, allows them"
-    if probe.scheme == "grpc" and not _grpc_installed():
-        return "grpc probes need grpcio: install 'seamark[etcd]'"
     return ""
-
-
-@cache
-def _grpc_installed() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("grpc") is not None
 
 
 async def check(probe: Probe, target: Target) -> Result:
@@ -116,24 +106,15 @@ def _tls() -> SSLContext:
 
 
 async def _grpc(probe: Probe, target: Target, what: str) -> Result:
-    import grpc
-    import grpc.aio
-
-    from seamark.kinds.language.protobuf_writing import member
-
-    name = probe.path.removeprefix("/").encode()
-    request = member(1, name) if name else b""
-    authority = (("grpc.default_authority", probe.host),) if probe.host else ()
-    async with grpc.aio.insecure_channel(str(target), options=authority) as channel:
-        try:
-            ask: Any = channel.unary_unary("/grpc.health.v1.Health/Check")  # takes and gives bytes
-            answer: bytes = await ask(request)
-        except grpc.aio.AioRpcError as error:
-            return Result(False, f"{what}: {error.code().name}: {(error.details() or '')[:LONGEST_WORDS]}")
-    if answer[:2] == _SERVING:
-        return Result(True, f"{what}: SERVING")
-    state = answer[1] if answer[:1] == b"\x08" and len(answer) > 1 else 0
-    return Result(False, f"{what}: {_STATES[state] if state < len(_STATES) else state}")
+    reader, writer = await asyncio.open_connection(target.address, target.port)
+    try:
+        service = probe.path.removeprefix("/")
+        state = await grpc_health.ask(reader, writer, authority=probe.host or str(target), service=service)
+    except grpc_health.NoAnswer as error:
+        return Result(False, f"{what}: {error}")
+    finally:
+        writer.close()
+    return Result(state == grpc_health.SERVING, f"{what}: {state}")
 
 
 async def _exec(probe: Probe, target: Target, what: str) -> Result:
