@@ -8,6 +8,7 @@ from __future__ import annotations
 import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
+from socket import socket
 from typing import Literal, Protocol
 
 import msgspec
@@ -90,3 +91,6 @@ class PodStreams(Protocol):
 
     async def reach(self, address: str, port: int, *, tls: bool = False) -> Connection | None:
         """Connect to an address of the Pods' network; None for other addresses; raises ``OSError``."""
+
+    async def socket(self, address: str) -> socket | None:
+        """A socket that can be connected to an address of the Pods' network; None for other addresses."""

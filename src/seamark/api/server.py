@@ -120,7 +120,7 @@ class ApiServer:
             COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),
         }
         reader = self._reader = Reader(self.cache, store, components)
-        self.outgoing = Outgoing(Others(self.cache))
+        self.outgoing = Outgoing(Others(self.cache), lambda: self.connecting.pods)
         self._metrics = metrics
         webhooks = Webhooks(self.cache, self.kinds, Asking(self.outgoing, metrics), authorizer)
         policies = ValidatingPolicies(self.cache, self.kinds, authorizer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,51 @@ async def test_an_answer_can_be_read_as_it_comes(outgoing: Outgoing, trusted: Tr
         async with outgoing.open(client, "GET", path="/apis/x", query="watch=1") as response:
             assert await response.read() == b"/apis/x"
         assert server.requests[0].query == {"watch": "1"}
+
+
+class Pods:
+    """Pods that run, as far as connections to them go: all of 127.0.0.1 is theirs."""
+
+    def __init__(self) -> None:
+        self.opened: list[socket.socket] = []
+
+    async def socket(self, address: str) -> socket.socket | None:
+        if address != "127.0.0.1":
+            return None
+        self.opened.append(socket.socket())
+        self.opened[-1].setblocking(False)
+        return self.opened[-1]
+
+
+async def test_pods_are_called_with_sockets_of_their_network(objects: Objects, trusted: Trusted) -> None:
+    pods = Pods()
+    outgoing = Outgoing(objects, lambda: pods)  # type: ignore[arg-type,return-value]
+    client = Client(service=HOOK, authority=trusted.pem)
+    async with trusted.server(echo) as server:
+        objects.slices = [endpoint_slice(server.port)]
+        for _ in range(3):
+            assert (await post(outgoing, client)).status == 200
+        assert [each.getpeername()[1] for each in pods.opened] == [server.port]  # one connection, which was kept
+        reader, writer = await outgoing.connect(client)
+        assert writer.get_extra_info("sockname") == pods.opened[1].getsockname()
+        writer.write(b"GET / HTTP/1.1\r\nHost: hook\r\nConnection: close\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
+        await writer.wait_closed()
+    await outgoing.close()
+    with pytest.raises(OSError):
+        await outgoing.connect(client)
+    assert pods.opened[-1].fileno() == -1
+
+
+async def test_what_is_no_pod_is_called_from_this_machine(objects: Objects, trusted: Trusted) -> None:
+    pods = Pods()
+    outgoing = Outgoing(objects, lambda: pods)  # type: ignore[arg-type,return-value]
+    async with trusted.server(echo, "127.0.0.2") as server:
+        objects.slices = [endpoint_slice(server.port, address="127.0.0.2")]
+        client = Client(service=HOOK, authority=trusted.pem)
+        assert (await post(outgoing, client)).status == 200
+        _, writer = await outgoing.connect(client)
+        writer.close()
+        assert pods.opened == []
+    await outgoing.close()

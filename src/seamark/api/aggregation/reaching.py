@@ -75,11 +75,9 @@ class Servers:
 
     async def tunnel(self, client: Client, head: bytes) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
         """Send the head of a request that asks for another protocol; the head of the answer and the connection."""
-        host, port = self._outgoing.resolve(client) or ("", 0)
-        tls = self._outgoing.tls(client)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(host, port, ssl=tls, server_hostname=client.server_name)
+                reader, writer = await self._outgoing.connect(client)
             writer.write(head)
             return await reader.readuntil(b"\r\n\r\n"), reader, writer
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:

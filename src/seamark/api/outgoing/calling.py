@@ -1,7 +1,8 @@
 """Sends requests to what a :class:`~seamark.api.outgoing.targets.Client` names, over pooled TLS connections.
 
 Nothing is set up before the first request: a server without webhooks does not even import the HTTP library.  The pool
-has no limit, so a server that hangs keeps only those waiting who asked it.
+has no limit, so a server that hangs keeps only those waiting who asked it.  Pods that run have a network of their own:
+a connection to an address there is made with a socket of that network.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +28,8 @@ from seamark.kinds.wellknown import SERVICE_NAME_LABEL
 if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
+
+    from seamark.access.pod_streams import PodStreams
 
 AGENT = "kube-apiserver-admission"
 KEPT_CONTEXTS = 256
@@ -47,16 +52,27 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Outgoing:
-    """The connections of one API server to those it calls; ``others`` is where Services are looked up."""
+    """The connections of one API server to those it calls.
 
-    def __init__(self, others: Others) -> None:
+    ``others`` is where Services are looked up; ``pods`` are those that run in this process, None if none do.
+    """
+
+    def __init__(self, others: Others, pods: Callable[[], PodStreams | None] = lambda: None) -> None:
         self._others = others
+        self._pods = pods
+        self._opened: dict[
+            Address, list[socket.socket]
+        ] = {}  # in the network of the Pods, each for its next connection
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[tuple[str, bytes, bool, object], ssl.SSLContext] = {}
         self._turn = count()
 
     async def close(self) -> None:
         """Close every connection; requests under way fail."""
+        for each in self._opened.values():
+            for unused in each:
+                unused.close()
+        self._opened = {}
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -79,7 +95,7 @@ class Outgoing:
         """An answer whose body is read as it comes.  ``path`` is added to the client's own; nothing limits the time."""
         import aiohttp
 
-        url, host = self._url(client, path, query)
+        url, host, address = self._url(client, path, query)
         session = self._connections()
         response: aiohttp.ClientResponse | None = None
         for attempt in range(2):
@@ -93,6 +109,7 @@ class Outgoing:
                         allow_redirects=False,
                         ssl=self.tls(client),
                         server_hostname=client.server_name,
+                        trace_request_ctx=address,
                     )
                 break
             except (aiohttp.ServerDisconnectedError, ConnectionResetError) as error:
@@ -140,29 +157,72 @@ class Outgoing:
                 raise CallFailed("unable to load root certificates: unable to parse bytes as PEM block") from error
         return context
 
-    def _url(self, client: Client, path: str, query: str) -> tuple[URL, str]:
-        """The URL to connect to, and the host that the request names."""
+    async def connect(self, client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection of its own, for another protocol than HTTP; raises ``OSError``."""
+        address = self.resolve(client) or ("", 0)
+        tls, name = self.tls(client), client.server_name
+        opened = await self._socket_to(address)
+        if opened is None:
+            return await asyncio.open_connection(*address, ssl=tls, server_hostname=name)
+        try:
+            await asyncio.get_running_loop().sock_connect(opened, address)
+            return await asyncio.open_connection(sock=opened, ssl=tls, server_hostname=name)
+        except BaseException:
+            opened.close()
+            raise
+
+    async def _socket_to(self, address: Address) -> socket.socket | None:
+        """A socket of the Pods' network, if the address belongs to it."""
+        pods = self._pods()
+        return None if pods is None else await pods.socket(address[0])
+
+    def _url(self, client: Client, path: str, query: str) -> tuple[URL, str, Address | None]:
+        """The URL to connect to, the host that the request names, and the address of an endpoint."""
         from yarl import URL
 
         where = client.address.rstrip("/") + path if path else client.address
         shown = URL(f"{where}?{query}" if query else where, encoded=True)
         address = self.resolve(client)
         if address is None:
-            return shown, shown.raw_authority
-        return shown.with_host(address[0]).with_port(address[1]), shown.raw_authority
+            return shown, shown.raw_authority, None
+        return shown.with_host(address[0]).with_port(address[1]), shown.raw_authority, address
 
     def _connections(self) -> aiohttp.ClientSession:
         """The pool of connections, created on first use because it needs a running event loop."""
         import aiohttp
 
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=10, keepalive_timeout=KEEPALIVE_SECONDS)
+            connector = aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=10, keepalive_timeout=KEEPALIVE_SECONDS, socket_factory=self._socket_for
+            )
+            tracing = aiohttp.TraceConfig()
+            tracing.on_connection_create_start.append(self._before_connecting)
             # Whoever calls says how long it may take; an answer may be streamed for hours.
             unlimited = aiohttp.ClientTimeout(total=None)
             self._session = aiohttp.ClientSession(
-                connector=connector, timeout=unlimited, cookie_jar=aiohttp.DummyCookieJar()
+                connector=connector,
+                timeout=unlimited,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trace_configs=[tracing],
             )
         return self._session
+
+    async def _before_connecting(self, session: object, context: SimpleNamespace, parameters: object) -> None:
+        """Open the socket ahead, since the connector wants it at once."""
+        address: Address | None = context.trace_request_ctx
+        opened = None if address is None else await self._socket_to(address)
+        if address is not None and opened is not None:
+            self._opened.setdefault(address, []).append(opened)
+
+    def _socket_for(self, found: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, where = found
+        opened = self._opened.get(where[:2])
+        if not opened:
+            return socket.socket(family, kind, protocol)
+        taken = opened.pop()
+        if not opened:
+            del self._opened[where[:2]]
+        return taken
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

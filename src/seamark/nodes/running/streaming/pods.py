@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from errno import ECONNREFUSED
 from ipaddress import ip_address, ip_network
 from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
@@ -70,9 +71,17 @@ class RunningPods:
                 raise error from None
 
     async def reach(self, address: str, port: int, *, tls: bool = False) -> Connection | None:
-        if not any(ip_address(address) in each for each in self._ranges):
+        return await self._connect(FABRIC, address, port, tls=tls) if self._is_inside(address) else None
+
+    async def socket(self, address: str) -> socket | None:
+        if not self._is_inside(address):
             return None
-        return await self._connect(FABRIC, address, port, tls=tls)
+        if not hasattr(self._hosting, "machine"):  # it is still being started, and the address is of an earlier run
+            raise ConnectionRefusedError(ECONNREFUSED, f"no Pod runs at {address} yet")
+        return await self._hosting.machine.open(FABRIC, AF_INET6 if ":" in address else AF_INET, SOCK_STREAM)
+
+    def _is_inside(self, address: str) -> bool:
+        return any(ip_address(address) in each for each in self._ranges)
 
     async def _connect(self, namespace: str, address: str, port: int, *, tls: bool = False) -> Connection:
         family = AF_INET6 if ":" in address else AF_INET
