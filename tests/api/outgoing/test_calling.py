@@ -196,7 +196,7 @@ async def test_pods_are_called_with_sockets_of_their_network(objects: Objects, t
         writer.close()
         await writer.wait_closed()
     await outgoing.close()
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionRefusedError):
         await outgoing.connect(client)
     assert pods.opened[-1].fileno() == -1
 
