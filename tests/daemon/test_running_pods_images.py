@@ -33,6 +33,18 @@ async def test_an_image_on_disk(daemon, tmp_path, monkeypatch):  # noqa: F811
     assert found.status.container_statuses[0].image_id.startswith("sha256:")
 
 
+async def test_a_program_as_an_image(daemon, tmp_path):  # noqa: F811
+    """Containers find it directly below the root, and its arguments are theirs."""
+    program = tmp_path / "packed"
+    program.write_text('#!/bin/sh\necho "$0" "$@"\n')
+    program.chmod(0o755)
+    made = container(pod("program", "", restartPolicy="Never"), image="packed", args=["netexec", "--port=80"])
+    del made["spec"]["containers"][0]["command"]
+    await create(daemon, made)
+    found = await until(daemon, "program", ended)
+    assert log_of(daemon, found) == ["/packed netexec --port=80"]
+
+
 async def test_an_image_that_is_not_there(daemon):  # noqa: F811
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "BackOff") as messages, events(cluster, "Failed") as failures:

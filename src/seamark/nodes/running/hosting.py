@@ -151,10 +151,12 @@ class Hosting:
         return killed > 0
 
     async def image(self, name: str) -> Image:
-        place = images.place_of(name, self._rules)
-        kind = images.kind_of(place)
+        rule = images.rule_of(name, self._rules)
+        place, kind = rule.place, images.kind_of(rule.place)
         if kind == HOST:
             return Image(name, None)
+        if kind == "program":
+            return Image.of_program(name, place, rule.words)
         if kind == "directory":
             return Image(name, place)
         async with self._unpacking:

@@ -20,8 +20,8 @@ class PodSettings(Section, frozen=True):
     images: Annotated[
         tuple[str, ...],
         setting(
-            "What images are, as `PATTERN=WHAT`: `host` for this machine's own file system, a directory used as root, "
-            "an OCI layout or archive on disk.",
+            "What images are, as `PATTERN=WHAT`: `host` for this machine's own file system, a program of it (`/bin/x "
+            "ARGUMENTS`), a directory used as root, an OCI layout or archive on disk.",
             "--image PATTERN=WHAT",
         ),
     ] = ()

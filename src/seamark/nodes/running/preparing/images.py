@@ -1,12 +1,13 @@
 """What an image name stands for on this machine.  No registry is ever asked.  Pure but for reading what is on disk.
 
-The settings map patterns of image names to what runs: ``host`` is this machine's own file system, a directory is used
-as a root file system, an OCI layout or archive on disk is unpacked once.
+The settings map patterns of image names to what runs: ``host`` is this machine's own file system, a program of it is an
+image with an entry point, a directory is used as a root file system, an OCI layout or archive on disk is unpacked once.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -36,6 +37,18 @@ class Image(msgspec.Struct, frozen=True):
     root: str | None
     config: ImageConfig = ImageConfig()
     digest: str = ""
+    program: str = ""  # of this machine, which containers have directly below /
+
+    @property
+    def entry(self) -> str:
+        """Where containers have the program: at the top, as in images that are made for it."""
+        return f"/{os.path.basename(self.program)}"
+
+    @classmethod
+    def of_program(cls, name: str, program: str, words: tuple[str, ...]) -> Image:
+        """This machine's own file system with a program as its entry point."""
+        image = cls(name, None, program=program)
+        return msgspec.structs.replace(image, config=ImageConfig(entrypoint=(image.entry,), cmd=words))
 
 
 class NoImage(Exception):
@@ -47,16 +60,25 @@ class NoImage(Exception):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """Images whose name matches the pattern are what stands at the place."""
+    """Images whose name matches the pattern are what stands at the place; ``words`` are a program's usual arguments."""
 
     pattern: str
     place: str
+    words: tuple[str, ...] = ()
 
 
 def parse(rules: Mapping[str, str] | Iterable[str]) -> tuple[Rule, ...]:
     """``PATTERN=WHAT`` each, or a table; raises ``ValueError`` for what cannot be meant."""
     pairs = rules.items() if isinstance(rules, Mapping) else [_split(each) for each in rules]
-    return tuple(Rule(pattern, place if place == HOST else os.path.abspath(place)) for pattern, place in pairs)
+    return tuple(_rule(pattern, place) for pattern, place in pairs)
+
+
+def _rule(pattern: str, place: str) -> Rule:
+    if place == HOST:
+        return Rule(pattern, HOST)
+    if not os.path.exists(place) and len(words := shlex.split(place)) > 1:
+        return Rule(pattern, os.path.abspath(words[0]), tuple(words[1:]))
+    return Rule(pattern, os.path.abspath(place))
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -66,13 +88,13 @@ def _split(text: str) -> tuple[str, str]:
     return pattern, place
 
 
-def place_of(image: str, rules: Iterable[Rule]) -> str:
-    """Where the image is; raises ``NoImage``.  The first pattern that matches decides."""
+def rule_of(image: str, rules: Iterable[Rule]) -> Rule:
+    """What the image is; raises ``NoImage``.  The first pattern that matches decides."""
     if image == THIS_MACHINE:
-        return HOST
+        return Rule(image, HOST)
     for rule in rules:
         if any(fnmatchcase(name, rule.pattern) for name in names(image)):
-            return rule.place
+            return rule
     raise NoImage(
         "ErrImagePull",
         f'no rule says what image "{image}" is on this machine; start seamark with '
@@ -90,12 +112,12 @@ def names(image: str) -> tuple[str, ...]:
 
 
 def kind_of(place: str) -> str:
-    """``host``, ``directory``, ``layout`` or ``archive``; raises ``NoImage`` for what is not there."""
+    """``host``, ``directory``, ``layout``, ``program`` or ``archive``; raises ``NoImage`` for what is not there."""
     if place == HOST:
         return HOST
     path = Path(place)
     if path.is_dir():
         return "layout" if (path / "oci-layout").is_file() else "directory"
     if path.is_file():
-        return "archive"
+        return "program" if os.access(path, os.X_OK) else "archive"
     raise NoImage("ErrImagePull", f"{place} is neither a directory nor a file on this machine")

@@ -49,6 +49,8 @@ async def start_of(pod: PodToRun, container: Container, image: Image, around: Ar
     await asyncio.to_thread(_make_folders, folder)
     message = Volume(str(folder / MESSAGE), container.termination_message_path)
     mounts = [*home.own_files, message, *_mounts(pod, container, variables, home)]
+    if image.program:
+        mounts.insert(0, Volume(image.program, image.entry, read_only=True))
     if image.root is None:
         shared = any(word.startswith("/tmp/") for word in (*words, container.working_dir))
         root = file_systems.of_host("/tmp" if shared else str(folder / "tmp"), mounts)

@@ -1,0 +1,30 @@
+"""What image names stand for."""
+
+from __future__ import annotations
+
+import pytest
+
+from seamark.nodes.running.preparing import images
+from seamark.nodes.running.preparing.images import Image, NoImage
+
+
+def test_a_program_as_an_image(tmp_path):
+    program = tmp_path / "agnhost"
+    program.touch(0o755)
+    rules = images.parse([f"*/agnhost={program} pause --now", f"plain={program}", "*=host"])
+    rule = images.rule_of("registry.k8s.io/e2e-test-images/agnhost:2.53", rules)
+    assert (rule.place, rule.words, images.kind_of(rule.place)) == (str(program), ("pause", "--now"), "program")
+    assert images.rule_of("plain:1", rules).words == ()
+    assert images.rule_of("other", rules).place == images.HOST
+    made = Image.of_program("agnhost", str(program), rule.words)
+    assert (made.root, made.config.entrypoint, made.config.cmd) == (None, ("/agnhost",), ("pause", "--now"))
+
+
+def test_files_and_directories(tmp_path):
+    (tmp_path / "image.tar").touch(0o644)
+    (tmp_path / "a root").mkdir()
+    assert images.kind_of(str(tmp_path / "image.tar")) == "archive"
+    (rule,) = images.parse([f"web={tmp_path}/a root"])
+    assert (images.kind_of(rule.place), rule.words) == ("directory", ())
+    with pytest.raises(NoImage, match="neither a directory nor a file"):
+        images.kind_of(str(tmp_path / "nothing"))
