@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -36,6 +36,15 @@ def doubling(first: float, longest: float, doubled: int) -> float:
     return min(longest, first * 2.0 ** min(doubled, 64))
 
 
+def in_event_loop() -> bool:
+    """Whether an event loop runs this code; if asyncio was never imported, none can."""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return asyncio is not None and asyncio.get_running_loop() is not None
+    except RuntimeError:
+        return False
+
+
 class SystemClock:
     """The clocks of the machine and of the event loop."""
 
@@ -44,10 +53,17 @@ class SystemClock:
     time = staticmethod(time.time)
 
     def call_later(self, delay: float, call: Callable[[], None]) -> Cancellable:
+        import asyncio
+
         return asyncio.get_running_loop().call_later(delay, call)
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        if in_event_loop():
+            import asyncio
+
+            await asyncio.sleep(seconds)
+        else:
+            time.sleep(seconds)  # noqa: ASYNC251  # there is no event loop that it could stop
 
 
 SYSTEM_CLOCK = SystemClock()

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from seamark.access.blocking import run
 from seamark.access.credentials import Certificate, Exec, Files, Identity, Plugin
 from seamark.errors import Unauthorized
 from virtual_time import VirtualClock
@@ -186,3 +187,13 @@ async def test_a_plugin_that_is_not_installed():
     )
     with pytest.raises(Unauthorized, match=complaint):
         await Exec(described).current()
+
+
+def test_a_plugin_without_an_event_loop(plugin):
+    credentials = Exec(plugin(credential(token="t")), terminal=no_terminal)
+    assert run(credentials.current()) == Identity("Bearer t")
+    assert run(credentials.current()) == Identity("Bearer t")
+    assert len(plugin.calls()) == 1
+    missing = Exec(Plugin("/does/not/exist", V1, install_hint="get it"), terminal=no_terminal)
+    with pytest.raises(Unauthorized, match=r"cannot run the credential plugin .*: No such file or directory; get it"):
+        run(missing.current())

@@ -15,9 +15,10 @@ from cryptography.x509.oid import NameOID
 from http_server import HttpServer
 
 from seamark import errors
+from seamark.access.blocking import BlockingTransport, run
 from seamark.access.credentials import Certificate, Fixed, Identity
 from seamark.access.kubeconfig import Connection
-from seamark.access.remote import RemoteCluster
+from seamark.access.remote import HttpCluster, RemoteCluster
 from seamark.kinds.resource import PODS
 
 
@@ -81,26 +82,45 @@ async def answer(exchange):
     await exchange.answer(200, {"metadata": {"name": "a"}})
 
 
-async def get(connection):
+async def get_in_event_loop(connection):
     async with RemoteCluster(connection) as cluster:
         return (await cluster.get(PODS, "a", namespace="default"))["metadata"]["name"]
 
 
-async def test_an_authority_is_trusted(tmp_path):
+async def get_without(connection):
+    """The same as a short command does it, in a thread that has no event loop."""
+
+    async def get():
+        transport = BlockingTransport(connection)
+        try:
+            found = await HttpCluster(transport, connection.server).get(PODS, "a", namespace="default")
+        finally:
+            await transport.close()
+        return found["metadata"]["name"]
+
+    return await asyncio.to_thread(lambda: run(get()))
+
+
+@pytest.fixture(params=[get_in_event_loop, get_without])
+def get(request):
+    return request.param
+
+
+async def test_an_authority_is_trusted(tmp_path, get):
     async with HttpServer(answer, server_side(tmp_path, AUTHORITY.issue("api", LOOPBACK))) as server:
         assert await get(Connection(server.url, Fixed(Identity()), authority=AUTHORITY.pem)) == "a"
         assert server.connections == 1
 
 
 @pytest.mark.parametrize("authority", [None, Authority("another").pem])
-async def test_another_is_not(tmp_path, authority):
+async def test_another_is_not(tmp_path, authority, get):
     async with HttpServer(answer, server_side(tmp_path, AUTHORITY.issue("api", LOOPBACK))) as server:
         with pytest.raises(errors.ServiceUnavailable, match=r"certificate of https://.* cannot be trusted: .*verify"):
             await get(Connection(server.url, Fixed(Identity()), authority=authority))
         assert await get(Connection(server.url, Fixed(Identity()), authority=authority, insecure=True)) == "a"
 
 
-async def test_the_server_may_go_by_another_name(tmp_path):
+async def test_the_server_may_go_by_another_name(tmp_path, get):
     certificate = AUTHORITY.issue("api", x509.DNSName("kubernetes.default"))
     async with HttpServer(answer, server_side(tmp_path, certificate)) as server:
         with pytest.raises(errors.ServiceUnavailable, match="cannot be trusted"):
@@ -154,7 +174,7 @@ async def test_client_certificates_are_shown_and_renewed_without_losing_what_is_
     assert set(os.listdir(tmp_path)) == before
 
 
-async def test_certificates_that_cannot_be_used(tmp_path):
+async def test_certificates_that_cannot_be_used(tmp_path, get):
     async with HttpServer(answer, server_side(tmp_path, AUTHORITY.issue("api", LOOPBACK))) as server:
         nonsense = Fixed(Identity(certificate=Certificate(b"CERT", b"KEY")))
         with pytest.raises(errors.Unauthorized, match="the client certificate or its key cannot be used"):
@@ -202,5 +222,5 @@ async def test_through_a_proxy(tmp_path):
     context = server_side(tmp_path, AUTHORITY.issue("api", LOOPBACK))
     async with forwarding_proxy() as (proxy, asked), HttpServer(answer, context) as server:
         connection = Connection(server.url, Fixed(Identity()), authority=AUTHORITY.pem, proxy=proxy)
-        assert await get(connection) == "a"
+        assert await get_in_event_loop(connection) == "a"
         assert asked == [f"127.0.0.1:{server.port}"]

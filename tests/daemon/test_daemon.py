@@ -19,7 +19,8 @@ from seamark.access.informers import Informers
 from seamark.access.kubeconfig import load
 from seamark.access.leader import LeaderElection
 from seamark.access.remote import RemoteCluster
-from seamark.access.transport import Request, Transport
+from seamark.access.sending import Request
+from seamark.access.transport import Transport
 from seamark.api import bootstrap
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.certificates import Authority

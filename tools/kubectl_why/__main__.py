@@ -4,10 +4,7 @@ Extension modules cannot be loaded from a zip file, so the first start unpacks i
 """
 
 import os
-import shutil
 import sys
-import tempfile
-import zipfile
 from pathlib import Path
 
 
@@ -17,6 +14,10 @@ def unpacked(archive: Path) -> Path:
     state = archive.stat()
     target = cache / f"{state.st_mtime_ns:x}-{state.st_size:x}"
     if not target.exists():
+        import shutil
+        import tempfile
+        import zipfile
+
         cache.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=cache))
         with zipfile.ZipFile(archive) as content:

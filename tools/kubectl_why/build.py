@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import compileall
 import hashlib
 import platform
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -53,6 +55,8 @@ def main() -> None:
         subprocess.run([*pip, *wanted], check=True)
         subprocess.run([*pip, "--no-deps", str(ROOT)], check=True)
         shutil.rmtree(content / "bin", ignore_errors=True)
+        # Compiled here, so that no start has to, also where Python may not write what it compiles.
+        compileall.compile_dir(folder, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
         shutil.copy(ROOT / "tools" / "kubectl_why" / "__main__.py", content)
         zipapp.create_archive(content, dist / "kubectl-why", interpreter="/usr/bin/env python3", compressed=True)
     os, arch = platform.system().lower(), {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "arm64")

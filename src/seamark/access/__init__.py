@@ -2,7 +2,9 @@
 
 - ``cluster``: the ``Cluster`` protocol: Kubernetes' verbs as async Python
 - ``remote``: implements it over HTTPS, against any Kubernetes API server
-- ``transport``: sends the HTTP requests of ``remote``, with identity, retries and error translation
+- ``sending``: who asks, how often a request is sent again, and what a refusal means
+- ``transport``: sends the requests of ``remote`` in an event loop, watches and WebSockets included
+- ``blocking``: sends those of a command that asks a few questions, without an event loop
 - ``kubeconfig``: finds the server and the credentials as kubectl does
 - ``kubeconfig_file``: the format of kubeconfig files
 - ``credentials``: tokens, certificates and exec plugins, renewed when they expire

@@ -6,22 +6,21 @@ Before every request the transport asks :class:`Credentials` for the current :cl
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.clock import SYSTEM_CLOCK, Clock, in_event_loop
 from seamark.errors import Unauthorized
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -104,7 +103,9 @@ class Files:
             except Unauthorized as error:
                 if self._identity is None:
                     raise
-                log.warning("%s; using what it said before", error)
+                import logging  # here, because most commands end before they need it
+
+                logging.getLogger(__name__).warning("%s; using what it said before", error)
         return self._identity
 
     def refused(self, identity: Identity) -> bool:
@@ -169,16 +170,25 @@ class Exec:
         self._certificate = certificate
         self._clock = clock
         self._terminal = terminal
-        self._lock = asyncio.Lock()
+        self._lock: asyncio.Lock | None = None
         self._identity: Identity | None = None
         self._expires: float | None = None
 
     async def current(self) -> Identity:
+        if not in_event_loop():
+            return await self._valid()
         # Concurrent requests that find the identity expired share one run of the plugin.
+        if self._lock is None:
+            import asyncio
+
+            self._lock = asyncio.Lock()
         async with self._lock:
-            if self._identity is None or (self._expires is not None and self._clock.time() >= self._expires):
-                self._identity, self._expires = await self._run()
-            return self._identity
+            return await self._valid()
+
+    async def _valid(self) -> Identity:
+        if self._identity is None or (self._expires is not None and self._clock.time() >= self._expires):
+            self._identity, self._expires = await self._run()
+        return self._identity
 
     def refused(self, identity: Identity) -> bool:
         if self._identity == identity:
@@ -192,29 +202,17 @@ class Exec:
             raise Unauthorized(
                 f"the credential plugin {plugin.command} has interactiveMode Always and there is no terminal to ask on"
             )
+        env = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._question(interactive)}
+        output_of = _output_in_loop if in_event_loop() else _output_of
         try:
-            process = await asyncio.create_subprocess_exec(
-                plugin.command,
-                *plugin.args,
-                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._question(interactive)},
-                stdin=None if interactive else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=None if interactive else asyncio.subprocess.PIPE,
-            )
+            code, output, complaint = await output_of([plugin.command, *plugin.args], env, interactive)
         except OSError as error:
             hint = f"; {plugin.install_hint.strip()}" if plugin.install_hint else ""
             raise Unauthorized(f"cannot run the credential plugin {plugin.command}: {error.strerror}{hint}") from error
-        try:
-            output, complaint = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
-            raise
-        if process.returncode:
+        if code:
             said = (complaint or b"").decode(errors="replace").strip()
             raise Unauthorized(
-                f"the credential plugin {plugin.command} failed with exit status {process.returncode}"
-                + (f": {said}" if said else "")
+                f"the credential plugin {plugin.command} failed with exit status {code}" + (f": {said}" if said else "")
             )
         return self._understood(output)
 
@@ -249,3 +247,43 @@ class Exec:
             expires = expires.replace(tzinfo=UTC)
         identity = Identity(bearer(status.token) if status.token else "", certificate)
         return identity, expires.timestamp() if expires is not None else None
+
+
+async def _output_of(
+    command: Sequence[str], env: Mapping[str, str], interactive: bool
+) -> tuple[int | None, bytes, bytes | None]:
+    """The exit status of a program, and what it wrote to stdout and stderr."""
+    import subprocess
+
+    done = subprocess.run(  # noqa: ASYNC221  # there is no event loop that it could stop
+        command,
+        env=env,
+        stdin=None if interactive else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=None if interactive else subprocess.PIPE,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+async def _output_in_loop(
+    command: Sequence[str], env: Mapping[str, str], interactive: bool
+) -> tuple[int | None, bytes, bytes | None]:
+    """The same, while the event loop goes on."""
+    import asyncio
+    from subprocess import DEVNULL, PIPE
+
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=env,
+        stdin=None if interactive else DEVNULL,
+        stdout=PIPE,
+        stderr=None if interactive else PIPE,
+    )
+    try:
+        output, complaint = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    return process.returncode, output, complaint

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from seamark.kinds.values.plain_yaml import NotPlain, plain
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -142,6 +144,13 @@ def parse(text: str, path: Path) -> Config:
 
 
 def _yaml(text: str) -> Any:
+    try:
+        return plain(text)
+    except NotPlain:
+        return _any_yaml(text)
+
+
+def _any_yaml(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):

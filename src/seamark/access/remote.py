@@ -8,7 +8,6 @@ between two pages, the list is read again in one piece.  All failures, also of c
 from __future__ import annotations
 
 import builtins
-import random as _random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
@@ -16,11 +15,12 @@ from typing import Any, Generic, Self, TypeVar
 import msgspec
 
 from seamark import errors
-from seamark.access.backoff import Random
+from seamark.access.backoff import Random, at_random
 from seamark.access.cluster import Change, Listing, PatchType, Propagation, Unreadable
 from seamark.access.kubeconfig import Connection
 from seamark.access.ratelimit import RateLimit
-from seamark.access.transport import Request, Sender, Transport
+from seamark.access.sending import Request, Sender
+from seamark.access.transport import Transport
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
@@ -77,7 +77,7 @@ _raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])
 class HttpCluster:
     """A cluster whose API server is asked through a ``Sender``; ``server`` names it in sentences."""
 
-    def __init__(self, sender: Sender, server: str, random: Random = _random.random) -> None:
+    def __init__(self, sender: Sender, server: str, random: Random = at_random) -> None:
         self._sender = sender
         self._server = server
         self._random = random
@@ -288,7 +288,7 @@ class RemoteCluster(HttpCluster):
         agent: str = "seamark",
         limit: RateLimit | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        random: Random = _random.random,
+        random: Random = at_random,
     ) -> None:
         self.connection = connection
         self._transport = Transport(connection, agent=agent, limit=limit, clock=clock, random=random)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seamark.access.transport import Request, Transport
+from seamark.access.sending import Request
+from seamark.access.transport import Transport
 from seamark.kinds.resource import PODS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ Shared by the verbs:
 - ``parsing``: what all parsers have in common
 - ``settings``: from flags to a configuration
 - ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
-- ``http_client``: loads the HTTP client at less cost
+- ``light_imports``: imports some libraries at less cost
 - ``failure``: an expected failure
 - ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """
@@ -28,6 +28,8 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+
+from seamark.cli.light_imports import import_msgspec, uncollected
 
 # heading → verb → (module, one line for the list of commands)
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -128,7 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return guarded(_tell, [help_text()])
     verb = arguments[0]
     if verb in VERBS:
-        module = importlib.import_module(VERBS[verb][0])
+        with uncollected():
+            import_msgspec()
+            module = importlib.import_module(VERBS[verb][0])
         return guarded(module.main, arguments[1:])
     if verb == "--version":
         from seamark import __version__

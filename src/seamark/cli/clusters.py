@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seamark.cli.data_dir import data_dir_of
 from seamark.cli.failure import Failure, ServerFailure
-from seamark.cli.http_client import import_http_client
+from seamark.cli.light_imports import import_http_client
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection

@@ -16,11 +16,14 @@ EXIT_CODES: Mapping[int, str] = {
 }
 
 
+_PIPE = 78  # columns of help in a pipe
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Keeps line breaks and words whole; headings are bold on a terminal."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=columns(sys.stdout))
+        super().__init__(prog, max_help_position=30, width=columns(sys.stdout) or _PIPE)
         self._colour = colourful(sys.stdout)
 
     def _split_lines(self, text: str, width: int) -> list[str]:

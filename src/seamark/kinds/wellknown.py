@@ -10,6 +10,7 @@ from __future__ import annotations
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"  # on an EndpointSlice: the Service it belongs to
 SLICE_MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
 SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror"
+ADDRESS_MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
 ENDPOINTS_MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 HEADLESS_LABEL = "service.kubernetes.io/headless"
 PROXY_NAME_LABEL = "service.kubernetes.io/service-proxy-name"  # the one proxy that should serve a Service
@@ -32,6 +33,7 @@ REVISION_HASH_LABEL = "controller-revision-hash"
 SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
 MIRROR_CONTROLLER = "endpointslicemirroring-controller.k8s.io"
 ENDPOINTS_CONTROLLER = "endpoint-controller"
+ADDRESS_ALLOCATOR = "ipallocator.k8s.io"
 
 # --- annotations -----------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ of :mod:`seamark.rules`, by the same functions that the controllers run.  Readin
 - ``explain_pod``: the report on a Pod
 - ``explain_name``: the report on a DNS name
 - ``audit``: Endpoints and EndpointSlices that should be deleted or repaired
-- ``look``: reads a cluster and reports, once or whenever something changes
+- ``look``: reads a cluster and reports
 - ``doctor``: whether the machinery itself is well
-- ``telling``: causes as Events and as metrics
+- ``telling``: reports whenever something changes, causes as Events and as metrics
 - ``render``: reports as text for people
 - ``recall``: reads the past versions of objects from a server
 - ``history``: when addresses came and went, and why

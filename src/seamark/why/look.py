@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
-from seamark.rules.objects.namespace import Namespace
+from seamark.kinds.resource import PODS
 from seamark.rules.routing.decision import Origin
 from seamark.why.audit import Problem, audit
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain, unhealthy
-from seamark.why.explain_pod import explain_pod
-from seamark.why.explain_way import Client, Place, explain_way
 from seamark.why.observe import CannotLook, observe, observe_namespace, observe_pod, observe_service
 from seamark.why.render import worst_first
 from seamark.why.report import Report
 from seamark.why.views import Key, Pod
 from seamark.why.world import World
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from seamark.why.explain_way import Client, Place
 
 # Lists are not read at one instant, and controllers need a moment: a difference counts only if it lasts this long.
 PATIENCE = 1.5
 # Up to this many Services are read again, one by one.  If more are behind, the cause is a fault and not a delay.
 _LOOKED_AT_AGAIN = 20
-
-WATCHED = (SERVICES, PODS, NODES, ENDPOINTS, ENDPOINT_SLICES)
-PACE = 5.0  # seconds: a survey reads whole lists
-SAFETY_NET = 60.0  # seconds after which a survey is made whatever changed: the clock makes causes, too
-_PAUSE = 2.0  # between two looks where watching is not allowed, and before a broken watch is begun again
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -67,11 +58,15 @@ async def look_at_way(
     cluster: Cluster, key: Key, place: Place, port: int | None = None, *, clock: Clock = SYSTEM_CLOCK
 ) -> Report:
     """Where connections from that place to a Service go."""
+    from seamark.why.explain_way import explain_way
+
     world = await observe_service(cluster, key, clock=clock)
     return explain_way(world, key, await _client(cluster, world, key, place), port)
 
 
 async def _client(cluster: Cluster, world: World, key: Key, place: Place) -> Client:
+    from seamark.why.explain_way import Client
+
     if place.origin == "outside":
         return Client("outside", place.address or "outside", address=place.address)
     if place.origin == "node":
@@ -92,6 +87,8 @@ async def _client(cluster: Cluster, world: World, key: Key, place: Place) -> Cli
 
 
 async def look_at_pod(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> Report:
+    from seamark.why.explain_pod import explain_pod
+
     return explain_pod(await observe_pod(cluster, key, clock=clock), key)
 
 
@@ -131,50 +128,3 @@ def unsettled(report: Report) -> bool:
         finding.code.family is Family.BOOKKEEPING or finding.code in (Code.ENDPOINTS_NOT_MIRRORED, Code.HINTS_MISSING)
         for finding in report.findings
     )
-
-
-# --- following -------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def following(cluster: Cluster, namespace: str) -> AsyncIterator[asyncio.Event]:
-    """An event that is set whenever a list that ``why`` reads changes in the namespace (``""``: anywhere).
-
-    Where watching is not allowed, it is set every two seconds instead.
-    """
-    changed = asyncio.Event()
-    tasks = [asyncio.create_task(_follow(cluster, resource, namespace, changed)) for resource in WATCHED]
-    try:
-        yield changed
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def surveys(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK) -> AsyncIterator[Survey]:
-    """A survey at once, and another whenever something has changed, but no more often than every ``PACE`` seconds."""
-    async with following(cluster, namespace) as changed:
-        while True:
-            changed.clear()
-            yield await look_at_all(cluster, namespace, clock=clock)
-            await clock.sleep(PACE)
-            try:
-                await asyncio.wait_for(changed.wait(), SAFETY_NET)
-            except TimeoutError:
-                continue
-
-
-async def _follow(cluster: Cluster, resource: Resource, namespace: str, changed: asyncio.Event) -> None:
-    where = namespace if resource.namespaced else ""
-    while True:
-        try:
-            # Only the versions matter, so the objects are decoded into the smallest view.
-            since = (await cluster.list(resource, namespace=where, fields="metadata.name=", as_=Namespace)).version
-            async for change in cluster.watch(resource, since=since, namespace=where, as_=Namespace):
-                if change.type != "BOOKMARK":
-                    changed.set()
-        except errors.ApiError as error:
-            log.debug("not following %s: %s", resource.qualified, error)
-            changed.set()
-        await asyncio.sleep(_PAUSE)

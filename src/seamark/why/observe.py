@@ -6,13 +6,13 @@ A list that may not be read is noted, and the report goes without it.  Services 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from seamark import errors
+from seamark.access.blocking import together
 from seamark.access.cluster import Cluster, Listing
 from seamark.clock import Clock
 from seamark.kinds.resource import (
@@ -140,8 +140,8 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Clock, only: Key |
     """Everything in a namespace (``""``: in all of them), each list read once; for one Service if ``only`` names it."""
     reader = _Reader(cluster)
     namespaces = await reader.namespace(namespace)
-    (services, pods, nodes, endpoints, slices, cidrs), (ingresses, policies) = await asyncio.gather(
-        asyncio.gather(
+    (services, pods, nodes, endpoints, slices, cidrs), (ingresses, policies) = await together(
+        together(
             reader.required(SERVICES, Service, namespace),
             reader.required(PODS, Pod, namespace),
             reader.optional(NODES, Node),
@@ -149,7 +149,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Clock, only: Key |
             reader.optional(ENDPOINT_SLICES, EndpointSlice, namespace),
             reader.optional(SERVICE_CIDRS, ServiceCIDR),
         ),
-        asyncio.gather(
+        together(
             reader.optional(INGRESSES, Ingress, namespace),
             reader.optional(NETWORK_POLICIES, NetworkPolicy, namespace),
         ),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seamark import errors
-from seamark.access.transport import Request
+from seamark.access.sending import Request
 from seamark.cli.objects import get
 from seamark.cli.objects.kinds import ServerKind, Target
 from seamark.cli.objects.server import Server

@@ -16,8 +16,8 @@ from seamark.cli.running.controllers import _keep_events
 from seamark.controllers.discovery.process import ControllerProcess
 from seamark.errors import Forbidden
 from seamark.kinds.resource import EVENTS, SERVICES
-from seamark.why import look
-from seamark.why.look import Survey, look_at_all, surveys
+from seamark.why.look import Survey, look_at_all
+from seamark.why.telling.following import surveys
 from seamark.why.telling.gauges import metrics_text
 from seamark.why.telling.notices import REFRESH, plan, tell
 
@@ -108,7 +108,7 @@ async def test_surveys_follow_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     second = await anext(following)
     assert "SelectorValueTypo" not in {f.code.value for each in second.reports for f in each.findings}
     await following.aclose()
-    monkeypatch.setattr(look, "SAFETY_NET", 0.0)
+    monkeypatch.setattr("seamark.why.telling.following.SAFETY_NET", 0.0)
     following = surveys(cluster, "", clock=clock())
     for _ in range(3):
         assert await anext(following)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from seamark import errors
 from seamark.access.portforward.tunnel import PodConnection, Tunnel
-from seamark.access.transport import Request, Transport
+from seamark.access.sending import Request
+from seamark.access.transport import Transport
 from seamark.kinds.resource import PODS
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"

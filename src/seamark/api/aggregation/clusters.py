@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.access.transport import READ_TIMEOUT, Request, lines_of, status_of
+from seamark.access.sending import READ_TIMEOUT, Request, status_of
+from seamark.access.transport import lines_of
 from seamark.api import authorization
 from seamark.api.aggregation.backends import Backend
 from seamark.api.aggregation.reaching import Servers, identity

@@ -141,7 +141,7 @@ class Outgoing:
         """The TLS settings for a client.  Each server name has its own, by which the pool keeps connections apart."""
         from seamark.access.credentials import ANONYMOUS, Fixed
         from seamark.access.kubeconfig import Connection
-        from seamark.access.transport import tls_context
+        from seamark.access.sending import tls_context
 
         key = (client.server_name, client.authority, client.insecure, client.certificate)
         context = self._contexts.get(key)

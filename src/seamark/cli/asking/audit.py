@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from seamark.cli.asking.why import add_scope_options, style_of, with_cluster
+from seamark.cli.asking.why import add_scope_options, asked, style_of
 from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER, tell_writes
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
@@ -51,13 +50,7 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     if options.fix and not options.yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Failure("--fix deletes, and there is no terminal to ask on: add --yes, or leave --fix out to look", 2)
-
-    from seamark.why.observe import CannotLook
-
-    try:
-        return asyncio.run(with_cluster(options, lambda *where: _audit(options, *where)))
-    except CannotLook as problem:
-        raise Failure(str(problem), 2) from problem
+    return asked(options, lambda *where: _audit(options, *where))
 
 
 async def _audit(options: argparse.Namespace, cluster: Cluster, connection: Connection) -> int:

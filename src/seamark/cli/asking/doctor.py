@@ -7,10 +7,9 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
-from seamark.cli.asking.why import with_cluster
+from seamark.cli.asking.why import asked
 from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER, add_cluster_options
 from seamark.cli.data_dir import data_dir_of, running_in
-from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import colourful, columns, styled
 from seamark.clock import SYSTEM_CLOCK, Clock
@@ -56,13 +55,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
-
-    from seamark.why.observe import CannotLook
-
-    try:
-        return asyncio.run(with_cluster(options, lambda *where: _tell(options, *where)))
-    except CannotLook as problem:
-        raise Failure(str(problem), 2) from problem
+    return asked(options, lambda *where: _tell(options, *where), event_loop=True)
 
 
 async def _tell(options: argparse.Namespace, cluster: Cluster, connection: Connection) -> int:

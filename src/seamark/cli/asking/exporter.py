@@ -64,8 +64,8 @@ class Exporter:
     async def keep_looking(self) -> None:
         """Look until cancelled; while the cluster cannot be read, it is not ready and keeps what it knew."""
         from seamark.errors import ApiError
-        from seamark.why.look import PACE, surveys
         from seamark.why.observe import CannotLook
+        from seamark.why.telling.following import PACE, surveys
         from seamark.why.telling.gauges import metrics_text
 
         while True:

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from seamark.cli.asking.why import told, with_cluster
+from seamark.cli.asking.why import asked, told
 from seamark.cli.failure import Failure
 from seamark.clock import SYSTEM_CLOCK, Clock
 
@@ -22,14 +22,9 @@ _PATIENCE = 30.0  # seconds to read the Services of a whole cluster
 
 
 def explain_name(options: argparse.Namespace, name: str) -> int:
-    from seamark.why.observe import CannotLook
-
     if options.watch or options.since is not None:
         raise Failure("--watch and --since are for Services", 2)
-    try:
-        return asyncio.run(with_cluster(options, lambda *where: _explain(options, name, *where)))
-    except CannotLook as problem:
-        raise Failure(str(problem), 2) from problem
+    return asked(options, lambda *where: _explain(options, name, *where), event_loop=True)
 
 
 async def _explain(options: argparse.Namespace, name: str, cluster: Cluster, connection: Connection) -> int:

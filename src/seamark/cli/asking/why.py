@@ -7,11 +7,10 @@ manifests (``-f``).  ``why dns NAME`` is in ``names``.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,7 +23,7 @@ from seamark.cli.clusters import (
     default_kubeconfig,
 )
 from seamark.cli.failure import Failure
-from seamark.cli.http_client import import_http_client
+from seamark.cli.light_imports import uncollected
 from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.terminal import colourful, columns
 from seamark.clock import SYSTEM_CLOCK
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from seamark.why.render import Style
     from seamark.why.report import Report
 
+    Work = Callable[[Cluster, Connection], Coroutine[Any, Any, int]]
+
 EXAMPLES = """\
 seamark why svc/web                  # the cause, the fix and the evidence; also: kubectl why svc/web
 seamark why -A                       # every Service that needs attention
@@ -48,6 +49,7 @@ helm template . | seamark why -f -   # before anything is deployed
 seamark why -A --serve :9464         # metrics for Prometheus, for alerts that name the cause
 """
 
+_AGENT = "seamark-why"
 _SETTLE = 0.3  # seconds: changes come in bursts
 _SAFETY_NET = 30.0  # seconds after which --watch looks again, whatever changed
 
@@ -112,7 +114,8 @@ def main(arguments: list[str]) -> int:
         from seamark.cli.asking.names import explain_name
 
         return explain_name(options, name)
-    return _run(options, kind, name)
+    follows = bool(options.serve or options.watch or options.since is not None)
+    return asked(options, lambda *where: _look(options, kind, name, *where), event_loop=follows)
 
 
 def _target(options: argparse.Namespace) -> tuple[str, str]:
@@ -136,12 +139,13 @@ def _target(options: argparse.Namespace) -> tuple[str, str]:
 
 def _place(options: argparse.Namespace, kind: str, name: str) -> Place | None:
     """Where the client is, if --from says so."""
-    from seamark.why.explain_way import parse_place
-
     if options.client is None:
         if options.port is not None:
             raise Failure("--port goes with --from", 2)
         return None
+
+    from seamark.why.explain_way import parse_place
+
     if kind != "service" or not name or options.since is not None:
         raise Failure("--from is for connections to one Service, now: svc/NAME", 2)
     try:
@@ -153,32 +157,44 @@ def _place(options: argparse.Namespace, kind: str, name: str) -> Place | None:
 # --- looking ---------------------------------------------------------------------------------------
 
 
-def _run(options: argparse.Namespace, kind: str, name: str) -> int:
-    from seamark.why.observe import CannotLook
-
-    try:
-        return asyncio.run(
-            with_cluster(options, lambda cluster, connection: _look(options, kind, name, cluster, connection))
-        )
-    except CannotLook as problem:
-        raise Failure(str(problem), 2) from problem
-
-
-async def with_cluster(options: argparse.Namespace, work: Callable[[Cluster, Connection], Awaitable[int]]) -> int:
-    """Connect as kubectl would, and run ``work`` with the connection."""
-    from seamark.access.remote import RemoteCluster
-    from seamark.errors import ApiError
+def asked(options: argparse.Namespace, work: Work, *, event_loop: bool = False) -> int:
+    """Connect as kubectl would, and run ``work`` with the connection; what watches or calls others needs a loop."""
+    with uncollected():
+        from seamark.errors import ApiError
+        from seamark.why.observe import CannotLook
 
     try:
         connection = connection_of(options)
-        import_http_client()
-    except Failure as failure:
-        raise Failure(str(failure), 2) from failure
-    async with RemoteCluster(connection, agent="seamark-why") as cluster:
-        try:
+        if event_loop or connection.proxy:
+            return _in_event_loop(connection, work)
+
+        with uncollected():
+            return _without_event_loop(connection, work)
+    except (Failure, CannotLook) as problem:
+        raise Failure(str(problem), 2) from problem
+    except ApiError as error:
+        raise Failure(error.message, 2) from error
+
+
+def _without_event_loop(connection: Connection, work: Work) -> int:
+    from seamark.access.blocking import BlockingTransport, run
+    from seamark.access.remote import HttpCluster
+
+    return run(work(HttpCluster(BlockingTransport(connection, agent=_AGENT), connection.server), connection))
+
+
+def _in_event_loop(connection: Connection, work: Work) -> int:
+    import asyncio
+
+    from seamark.access.remote import RemoteCluster
+    from seamark.cli.light_imports import import_http_client
+
+    async def connected() -> int:
+        async with RemoteCluster(connection, agent=_AGENT) as cluster:
             return await work(cluster, connection)
-        except ApiError as error:
-            raise Failure(error.message, 2) from error
+
+    import_http_client()
+    return asyncio.run(connected())
 
 
 async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Cluster, connection: Connection) -> int:
@@ -215,7 +231,9 @@ async def _look(options: argparse.Namespace, kind: str, name: str, cluster: Clus
 
 async def _print_changes(cluster: Cluster, namespace: str, look: Callable[[], Awaitable[tuple[str, int]]]) -> NoReturn:
     """Look again whenever something changes, and print each new answer under the time of day; until interrupted."""
-    from seamark.why.look import following
+    import asyncio
+
+    from seamark.why.telling.following import following
 
     before = ""
     async with following(cluster, namespace) as changed:

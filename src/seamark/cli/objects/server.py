@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from seamark import errors
-from seamark.access.transport import Request, Transport
+from seamark.access.sending import Request
+from seamark.access.transport import Transport
 from seamark.cli.objects.kinds import ServerKinds, discovered
 from seamark.errors import Object
 from seamark.kinds.resource import Resource

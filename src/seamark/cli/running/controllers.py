@@ -102,8 +102,8 @@ async def _run(connection: Connection, config: Config) -> None:
 async def _keep_events(cluster: RemoteCluster) -> None:
     """Keep Events about the Services that need attention, until cancelled."""
     from seamark.errors import ApiError
-    from seamark.why.look import PACE, surveys
     from seamark.why.observe import CannotLook
+    from seamark.why.telling.following import PACE, surveys
     from seamark.why.telling.notices import tell
 
     while True:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import connection_of
 from seamark.cli.failure import Failure
-from seamark.cli.http_client import import_http_client
+from seamark.cli.light_imports import import_http_client
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.running.serving import collect_less, given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of

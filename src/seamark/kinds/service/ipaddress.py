@@ -13,10 +13,9 @@ from seamark.kinds.values.addresses import canonical_ip_mistakes, family
 from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_subdomain, path_segment
 from seamark.kinds.values.times import age
+from seamark.kinds.wellknown import ADDRESS_ALLOCATOR, ADDRESS_MANAGED_BY_LABEL
 
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
-MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
-MANAGER = "ipallocator.k8s.io"
 
 _PARENT = "spec.parentRef"
 
@@ -76,7 +75,7 @@ def ip_address_object(address: str, namespace: str, name: str, *, now: str) -> O
             "name": address,
             "uid": str(uuid4()),
             "creationTimestamp": now,
-            "labels": {FAMILY_LABEL: family(address) or "", MANAGED_BY_LABEL: MANAGER},
+            "labels": {FAMILY_LABEL: family(address) or "", ADDRESS_MANAGED_BY_LABEL: ADDRESS_ALLOCATOR},
         },
         "spec": {"parentRef": parent_of(namespace, name)},
     }

@@ -13,4 +13,5 @@
 - ``ports``: port numbers, port names and protocols
 - ``quantity``: resource quantities such as ``100m`` and ``1Gi``
 - ``times``: timestamps and durations
+- ``plain_yaml``: plain YAML, such as that of kubeconfig files, without a YAML library
 """

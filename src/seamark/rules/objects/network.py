@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
 
-from seamark.kinds.service.ipaddress import MANAGED_BY_LABEL, MANAGER
 from seamark.kinds.values.addresses import parse, parse_network
+from seamark.kinds.wellknown import ADDRESS_ALLOCATOR, ADDRESS_MANAGED_BY_LABEL
 from seamark.rules.objects.conditions import Condition
 from seamark.rules.objects.metadata import ObjectView, View
 
@@ -40,7 +40,7 @@ class IPAddress(ObjectView, frozen=True):
     @property
     def managed(self) -> bool:
         """Whether the API server's allocator made it; the controllers leave all others alone."""
-        return self.metadata.labels.get(MANAGED_BY_LABEL) == MANAGER
+        return self.metadata.labels.get(ADDRESS_MANAGED_BY_LABEL) == ADDRESS_ALLOCATOR
 
 
 # --- ServiceCIDR -----------------------------------------------------------------------------------
