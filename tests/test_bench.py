@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
 from bench import compare
 from bench._load import Server, drive
+from bench._plot import Curve, growth, plot
 from bench._report import Line, Report, Results
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -60,3 +62,26 @@ def test_a_saved_run_can_be_read_again(tmp_path, capsys):
     for name in ("bad.json", "absent.json"):
         with pytest.raises(SystemExit, match=name):
             compare.read(str(tmp_path / name))
+
+
+def test_growth_is_that_of_the_second_half_without_peaks():
+    minutes = [float(n) for n in range(61)]
+    settling = Curve("memory", minutes, [100 * min(1, n / 10) for n in minutes])
+    assert growth(settling) == 0
+    peaks = Curve("memory", minutes, [100 + 80 * (n % 13 == 0) for n in minutes])
+    assert growth(peaks) == 0
+    leaking = Curve("memory", minutes, [100 + n / 10 for n in minutes])
+    assert growth(leaking) == pytest.approx(6 / 104.5 * 100, rel=0.01)
+
+
+def test_curves_are_a_picture_from_zero():
+    picture = plot(
+        [Curve("a < b", [0.0, 30.0, 60.0], [5.0, 10.0, 5.0]), Curve("empty", [0.0, 60.0], [0, 0])], "minutes"
+    )
+    root = ElementTree.fromstring(picture)
+    lines = root.findall("{http://www.w3.org/2000/svg}polyline")
+    assert len(lines) == 2
+    first, middle, _ = [tuple(map(float, point.split(","))) for point in lines[0].get("points", "").split()]
+    bottom = float(lines[1].get("points", "").split(",")[1].split()[0]) - 154  # of the second curve, one curve below
+    assert bottom - middle[1] == pytest.approx(2 * (bottom - first[1]))
+    assert "a &lt; b" in picture

@@ -1,10 +1,12 @@
 """Metrics, as Prometheus reads them."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.metrics import Distribution, Registry
+from seamark.metrics import Distribution, Registry, measure_process
 
 
 def test_the_text_of_everything():
@@ -51,3 +53,15 @@ def test_numbers_as_prometheus_writes_them(value, shown):
     registry = Registry()
     registry.gauge("x", "X.").set(value)
     assert registry.text().endswith(f"\nx {shown}\n")
+
+
+async def test_what_this_process_takes():
+    registry = Registry()
+    measure_process(registry)
+    shown = dict(line.split() for line in registry.text().splitlines() if not line.startswith("#"))
+    assert int(shown["seamark_tasks"]) >= 1
+    if Path("/proc/self/statm").exists():
+        before = int(shown["process_open_fds"])
+        assert int(shown["process_resident_memory_bytes"]) > 1e6
+        with Path("/dev/null").open():
+            assert f"process_open_fds {before + 1}\n" in registry.text()
