@@ -1,4 +1,4 @@
-"""A serving certificate that grows old while the server runs."""
+"""Certificates that grow old, or are replaced, while the server runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 from cryptography import x509
 
-from seamark.api.certificates import DAY, RENEWAL_CHECK_SECONDS, Authority
+from seamark.api.certificates import DAY, Authority, write_private
+from seamark.api.identity.keys import LOOK_SECONDS
+from seamark.api.renewal import Renewal
 from virtual_time import VirtualClock
 
 NAMES = ["localhost", "127.0.0.1"]
@@ -29,6 +31,10 @@ async def seen(port: int, authority: Authority) -> int:
     return x509.load_der_x509_certificate(der).serial_number
 
 
+async def nothing() -> None:
+    pass
+
+
 async def test_new_connections_see_the_renewed_one(tmp_path: Path) -> None:
     now = time.time()
     clock = VirtualClock(now - 340 * DAY)  # the certificate to renew was made almost a year ago
@@ -38,12 +44,49 @@ async def test_new_connections_see_the_renewed_one(tmp_path: Path) -> None:
     server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     assert await seen(port, authority) == old
-    keeping = asyncio.create_task(authority.keep_fresh(context, NAMES))
-    await clock.advance(RENEWAL_CHECK_SECONDS)
+    keeping = asyncio.create_task(Renewal(authority, context, NAMES, nothing, clock=clock).follow())
+    await clock.advance(LOOK_SECONDS)
     assert serial(authority) == old, "it is good for another month"
-    clock.now = now - RENEWAL_CHECK_SECONDS
-    await clock.advance(RENEWAL_CHECK_SECONDS)
+    clock.now = now - LOOK_SECONDS
+    await clock.advance(LOOK_SECONDS)
     assert await seen(port, authority) == serial(authority) != old
     keeping.cancel()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_certificate_without_its_key_changes_nothing(tmp_path: Path) -> None:
+    authority, other = Authority(tmp_path / "pki"), Authority(tmp_path / "other")
+    authority.prepare(NAMES)
+    other.prepare(NAMES)
+    context = authority.tls()
+    old, key = serial(authority), authority.server_key_path.read_bytes()
+    renewal = Renewal(authority, context, NAMES, nothing)
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    write_private(authority.server_key_path, other.server_key_path.read_bytes())  # its certificate would come next
+    await renewal.look()
+    assert await seen(port, authority) == old
+    write_private(authority.server_key_path, key)
+    await renewal.look()
+    assert await seen(port, authority) == old
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_certificate_from_elsewhere_is_read_again_but_never_renewed(tmp_path: Path) -> None:
+    authority, given = Authority(tmp_path / "pki"), Authority(tmp_path / "given")
+    authority.prepare(NAMES)
+    given.prepare(NAMES)
+    files = (str(given.server_path), str(given.server_key_path))
+    context = authority.tls(files)
+    renewal = Renewal(authority, context, ["a.name.that.it.lacks"], nothing, given=files)
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    own = serial(authority)
+    given.renew(["127.0.0.1", "localhost", "another"])
+    await renewal.look()
+    assert await seen(port, given) == serial(given)
+    assert serial(authority) == own
     server.close()
     await server.wait_closed()

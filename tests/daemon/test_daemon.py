@@ -23,8 +23,8 @@ from seamark.access.sending import Request
 from seamark.access.transport import Transport
 from seamark.api import bootstrap
 from seamark.api.allocation.repair import PortRepair
-from seamark.api.certificates import Authority
 from seamark.api.http.listener import Listener
+from seamark.api.renewal import Renewal
 from seamark.clock import SystemClock
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
@@ -148,7 +148,7 @@ def runs(controller: str) -> Callable[[Manager], bool]:
 
 
 BREAKING: dict[str, tuple[Any, ...]] = {
-    "certificate": (Authority, "keep_fresh"),
+    "certificate": (Renewal, "follow"),
     "connections": (Listener, "sweep"),
     "own-services": (bootstrap, "keep_own_services"),
     "informers": (Informers, "run"),

@@ -25,6 +25,6 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``state`` is everything current, in memory, which reads and watches are served from
 
 ``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` makes the server's
-identity, ``settings`` are those of the server, of tokens and of Services.  What differs from kind to kind
-(subresources, allocation, reviews) are hooks of ``seamark.kinds.kind.Kind``.
+identity, ``renewal`` follows its files while the server runs, ``settings`` are those of the server, of tokens and of
+Services.  What differs from kind to kind (subresources, allocation, reviews) are hooks of ``seamark.kinds.kind.Kind``.
 """

@@ -54,6 +54,22 @@ def _of_certificate(der: bytes) -> User | None:
     return User(names[-1], (*groups, AUTHENTICATED), extra=(credential,))
 
 
+@lru_cache(maxsize=1024)
+def _signed_by_one_of(authorities: tuple[bytes, ...], der: bytes) -> bool:
+    """Whether one of these authorities (PEM) signed the certificate itself."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    certificate = x509.load_der_x509_certificate(der)
+    for pem in authorities:
+        try:
+            certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(pem))
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return True
+    return False
+
+
 def subprotocols(headers: Mapping[str, str]) -> list[str]:
     """What a client that asks for a WebSocket offers to speak."""
     return [name for part in headers.get("sec-websocket-protocol", "").split(",") if (name := part.strip())]
@@ -120,6 +136,7 @@ class Authenticator:
     def __init__(self, tokens: FixedTokens, accounts: ServiceAccountTokens) -> None:
         self._tokens = tokens
         self.accounts = accounts
+        self.dropped: tuple[bytes, ...] = ()  # authorities (PEM) that TLS may still know, but nobody should believe
 
     def user_of_token(self, token: str) -> User | None:
         if (found := self.accounts.known(token)) is not None:
@@ -155,4 +172,8 @@ class Authenticator:
             if user is None:
                 raise errors.Unauthorized
             return user
-        return (certificate is not None and _of_certificate(certificate)) or ANONYMOUS
+        if certificate is None:
+            return ANONYMOUS
+        if self.dropped and _signed_by_one_of(self.dropped, certificate):
+            raise errors.Unauthorized
+        return _of_certificate(certificate) or ANONYMOUS

@@ -15,6 +15,7 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.api.aggregation.front_proxy import NAME as FRONT_PROXY
+from seamark.api.certificates import single
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.flowcontrol import defaults
@@ -70,19 +71,21 @@ async def make_api_services(cluster: Cluster, kinds: Iterable[Kind]) -> None:
     await _ensure_all(cluster, API_SERVICES, local_services(sorted(served)))
 
 
-async def publish_authorities(cluster: Cluster, clients: str, front_proxy: str) -> None:
+async def publish_authorities(
+    cluster: Cluster, clients: bytes, front_proxy: bytes, *, shared: bool, dropped: Sequence[bytes] = ()
+) -> None:
     """Tell aggregated servers by which certificates they know users, and this server (PEM).
 
-    Servers that share a store may have authorities of their own: all of them are told.
+    Servers that share a store may have authorities of their own: all of them are told, but those that were dropped.
     """
     name = "extension-apiserver-authentication"
     try:
-        found = (await cluster.get(CONFIGMAPS, name, namespace="kube-system")).get("data") or {}
+        found = (await cluster.get(CONFIGMAPS, name, namespace="kube-system")).get("data") or {} if shared else {}
     except errors.NotFound:
         found = {}
     data = {
-        "client-ca-file": _joined(found.get("client-ca-file", ""), clients),
-        "requestheader-client-ca-file": _joined(found.get("requestheader-client-ca-file", ""), front_proxy),
+        "client-ca-file": _joined(found.get("client-ca-file", ""), clients, dropped),
+        "requestheader-client-ca-file": _joined(found.get("requestheader-client-ca-file", ""), front_proxy, ()),
         "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
         "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
         "requestheader-group-headers": '["X-Remote-Group"]',
@@ -93,8 +96,9 @@ async def publish_authorities(cluster: Cluster, clients: str, front_proxy: str) 
     await _ensure(cluster, CONFIGMAPS, wanted, compare="data")
 
 
-def _joined(bundle: str, certificate: str) -> str:
-    return bundle if certificate in bundle else bundle + certificate
+def _joined(bundle: str, more: bytes, dropped: Sequence[bytes]) -> str:
+    certificates = dict.fromkeys((*single(bundle.encode()), *single(more)))
+    return b"".join(each for each in certificates if each not in dropped).decode()
 
 
 async def make_storage_class(cluster: Cluster, name: str, provisioner: str) -> None:

@@ -1,6 +1,7 @@
 """The server's own authority: a CA, a serving certificate and the admin's credentials, made at first start and kept.
 
-    DIR/ca.crt  DIR/ca.key       signs the others; valid for ten years
+    DIR/ca.crt  DIR/ca.key       signs the others; valid for ten years.  Earlier authorities may follow in ca.crt: they
+                                 are believed, but sign no more
     DIR/server.crt  server.key   what clients see; valid for one year, renewed in its last month or for a new address
     DIR/admin.token              the bearer token of the admin
     DIR/sa.key  DIR/sa.pub       the key that signs the tokens of ServiceAccounts, and all keys that verify them
@@ -14,6 +15,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import os
+import re
 import secrets
 import ssl
 import tempfile
@@ -34,10 +36,10 @@ if TYPE_CHECKING:
 
 CA_DAYS, SERVER_DAYS, RENEW_DAYS = 3650, 365, 30
 SHORTEST_SECONDS = 600  # of a certificate that was asked for
-RENEWAL_CHECK_SECONDS = 6 * 3600.0
 DAY = 86400.0
 # A clock that is a little behind must not find a fresh certificate in its future.
 BACKDATED = timedelta(minutes=5)
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 class Issued(msgspec.Struct):
@@ -77,8 +79,7 @@ class Authority:
             self.new_signing_key()
         if self.prepare_ca():
             self._issued_path.unlink(missing_ok=True)
-        if not self._still_good(names):
-            self._make_server(names)
+        self.renew(names)
 
     def prepare_ca(self) -> bool:
         """Make the CA if there is none; returns whether that was so."""
@@ -105,19 +106,42 @@ class Authority:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*(serving or (self.server_path, self.server_key_path)))
+        context.load_cert_chain(*(serving or self.serving))
         context.load_verify_locations(self.ca_path)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    async def keep_fresh(self, context: ssl.SSLContext, names: Sequence[str]) -> None:
-        """Renew the serving certificate of a server that runs for a year, until cancelled; new connections see it."""
-        while True:
-            await self._clock.sleep(RENEWAL_CHECK_SECONDS)
-            if not self._still_good(names):
-                self._make_server(names)
-                context.load_cert_chain(self.server_path, self.server_key_path)
+    @property
+    def serving(self) -> tuple[Path, Path]:
+        """The files of the certificate that clients see, and of its key."""
+        return self.server_path, self.server_key_path
+
+    def renew(self, names: Sequence[str]) -> None:
+        """Make a new serving certificate if that of now is in its last month, or does not cover these names."""
+        if not self._still_good(names):
+            self._make_server(names)
+
+    # --- another authority ---------------------------------------------------------------------------
+
+    def new_ca(self) -> None:
+        """Sign with a new authority from now on; earlier ones stay believed.
+
+        The server goes on with its certificate, so that clients that know only the earlier authority still trust it.
+        """
+        self._make_ca(earlier=self.ca_pem)
+
+    def drop_earlier_cas(self) -> int:
+        """Believe only the authority that signs; returns how many were dropped.  The server gets a new certificate."""
+        from cryptography import x509
+
+        key = self._ca()[1].public_key()
+        found = single(self.ca_pem)
+        kept = [each for each in found if x509.load_pem_x509_certificate(each).public_key() == key]
+        issued = msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
+        self._make_server(issued.names)
+        write_private(self.ca_path, b"".join(kept))
+        return len(found) - len(kept)
 
     # --- making ------------------------------------------------------------------------------------
 
@@ -130,7 +154,7 @@ class Authority:
             return False
         return set(names) <= set(issued.names) and issued.until - self._clock.time() > RENEW_DAYS * DAY
 
-    def _make_ca(self) -> None:
+    def _make_ca(self, earlier: bytes = b"") -> None:
         from cryptography import x509
 
         key = _new_key()
@@ -139,8 +163,9 @@ class Authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         builder = builder.add_extension(_usage("digital_signature", "key_cert_sign", "crl_sign"), critical=True)
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        # First, so that nothing is signed with a key that is not believed yet.
+        self._write_certificate(self.ca_path, builder, key, earlier)
         write_private(self._ca_key_path, _key_pem(key))
-        self._write_certificate(self.ca_path, builder, key)
 
     def new_admin_token(self) -> None:
         """Let the admin be known by a new token; the earlier one ends."""
@@ -242,11 +267,18 @@ class Authority:
         )
 
     @staticmethod
-    def _write_certificate(path: Path, builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> None:
+    def _write_certificate(
+        path: Path, builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey, more: bytes = b""
+    ) -> None:
         from cryptography.hazmat.primitives import hashes, serialization
 
         certificate = builder.sign(key, hashes.SHA256())
-        write_private(path, certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(path, certificate.public_bytes(serialization.Encoding.PEM) + more)
+
+
+def single(bundle: bytes) -> list[bytes]:
+    """The certificates of a bundle one by one, PEM."""
+    return [each + b"\n" for each in _CERTIFICATE.findall(bundle)]
 
 
 def _new_key() -> EllipticCurvePrivateKey:

@@ -114,7 +114,7 @@ class ApiServer:
             plugins = (*plugins, NoEscalation(self._rbac))
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
-        authenticator = Authenticator(fixed, self.accounts)
+        authenticator = self.authenticator = Authenticator(fixed, self.accounts)
         self.connecting = Connecting(Others(self.cache), clock)
         components = {
             COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),

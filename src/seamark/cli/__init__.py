@@ -69,7 +69,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("seamark.cli.keeping.restore", "make a data directory from a backup"),
         "export": ("seamark.cli.keeping.export", "what people wrote, as manifests that any cluster can apply"),
         "fsck": ("seamark.cli.keeping.fsck", "check the store"),
-        "rotate": ("seamark.cli.keeping.rotate", "replace the admin's token, or the key that signs tokens"),
+        "rotate": ("seamark.cli.keeping.rotate", "replace the admin's token, the key that signs tokens, or the CA"),
     },
     "set it up": {
         "envtest-assets": ("seamark.cli.envtest.assets", "programs for envtest, so that tests of Go operators use it"),

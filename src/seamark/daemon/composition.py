@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from seamark.api.admission import PLAIN, PLUGINS, without
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.rbac.keeping import make_roles
+from seamark.api.renewal import Renewal
 from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config
@@ -43,7 +45,7 @@ from seamark.daemon.requirements import (
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.values import times
 from seamark.kinds.values.hosts import bracketed
-from seamark.metrics import Registry
+from seamark.metrics import Registry, measure_process
 from seamark.presence import Presence, hold
 from seamark.rules.volumes import PROVISIONER
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_name
@@ -69,10 +71,12 @@ class Daemon:
         self.config = config
         self.components = frozenset(components)
         self.metrics = Registry()
+        measure_process(self.metrics)
         self.supervisor = Supervisor(metrics=self.metrics)
         self.data_dir = Path(config.data_dir)
         self.api: ApiServer
         self.informers: Informers  # shared by all parts of this process
+        self.renewal: Renewal
         self.url = ""
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns_addresses: list[tuple[str, int]] = []
@@ -142,7 +146,10 @@ class Daemon:
         await bootstrap.make_priority_classes(cluster)
         await bootstrap.make_priority_levels(cluster)
         await bootstrap.make_api_services(cluster, self.api.kinds)
-        await bootstrap.publish_authorities(cluster, authority.ca_pem.decode(), front_proxy.ca)
+        publish = partial(
+            bootstrap.publish_authorities, cluster, front_proxy=front_proxy.ca.encode(), shared=store.shared
+        )
+        await publish(authority.ca_pem)
         if "surroundings" in self.components and (storage_class := self.config.surroundings.storage_class):
             await bootstrap.make_storage_class(cluster, storage_class, PROVISIONER)
         if fresh:
@@ -150,7 +157,8 @@ class Daemon:
             await store.compact(self.api.cache.revision)
             self.api.cache.settle()
         await self.api.definitions.caught_up.wait()  # so that no client finds custom resources missing
-        background += await self._listen(authority)
+        tls = await self._listen(authority)
+        background.append(self._keep(self._follow_certificates(authority, tls, publish)))
         background.append(self._keep(informing(self.supervisor, INFORMERS, self.informers)))
         if "dns" in self.components:
             background.append(self._keep(self._answer_names()))  # first, because its port may be taken
@@ -172,6 +180,7 @@ class Daemon:
             self.components,
             api=self.api,
             authority=authority,
+            renewal=self.renewal,
             supervisor=self.supervisor,
             metrics=self.metrics,
             attach=self._attach(),
@@ -267,7 +276,22 @@ class Daemon:
 
         return self.supervisor.part("proxy", forward)
 
-    async def _listen(self, authority: Authority) -> list[asyncio.Task[None]]:
+    def _follow_certificates(
+        self, authority: Authority, tls: ssl.SSLContext | None, publish: Callable[..., Coroutine[Any, Any, None]]
+    ) -> Part:
+        """Renews the serving certificate, and lets files that were replaced take effect (``seamark rotate``)."""
+        settings = self.config.api
+        given = (settings.tls_certificate, settings.tls_key) if settings.tls_certificate else None
+
+        async def tell() -> None:
+            self.api.authenticator.dropped = self.renewal.dropped
+            self._write_kubeconfig(authority)
+            await publish(authority.ca_pem, dropped=self.renewal.dropped)
+
+        self.renewal = Renewal(authority, tls, server_names(self.config), tell, given=given)
+        return self.supervisor.part("certificate", at_once(self.renewal.follow))
+
+    async def _listen(self, authority: Authority) -> ssl.SSLContext | None:
         host, port = self.config.api.host, self.config.api.port
         plain = self.config.api.plain_http
         with own_files(self.data_dir):
@@ -282,14 +306,14 @@ class Daemon:
                 f"cannot listen on {where}: {reason}; choose another with {flag_for(error, 'api')}"
             ) from error
         self.url = listener.url
-        ca = None if plain else trusted(authority, self.config.api)
-        text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
         with own_files(self.data_dir):
-            write_private(self.kubeconfig_path, text.encode())
-        if tls is None or self.config.api.tls_certificate:
-            return []
-        renew = partial(authority.keep_fresh, tls, server_names(self.config))
-        return [self._keep(self.supervisor.part("certificate", at_once(renew)))]
+            self._write_kubeconfig(authority)
+        return tls
+
+    def _write_kubeconfig(self, authority: Authority) -> None:
+        ca = None if self.config.api.plain_http else trusted(authority, self.config.api)
+        text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
+        write_private(self.kubeconfig_path, text.encode())
 
     def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
         listener = self.api.listener

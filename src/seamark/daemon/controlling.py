@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Set
+from collections.abc import Awaitable, Callable, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from seamark.access.events import EventRecorder
 from seamark.access.informers import Informers
 from seamark.access.leader import LeaderElection
 from seamark.api.certificates import Authority
+from seamark.api.renewal import Renewal
 from seamark.api.server import ApiServer
 from seamark.config import Config
 from seamark.controllers.housekeeping.standalone import add_cleaning, add_housekeeping
@@ -41,6 +42,10 @@ def informing(supervisor: Supervisor, name: str, informers: Informers) -> Part:
     return supervisor.part(name, at_once(informers.run), lambda: informers.problem)
 
 
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
 class Controlling:
     """Makes the parts that control one cluster: discovery, workloads, identities, simulated nodes and cleaning."""
 
@@ -51,6 +56,7 @@ class Controlling:
         *,
         api: ApiServer,
         authority: Authority,
+        renewal: Renewal,
         supervisor: Supervisor,
         metrics: Registry,
         attach: Attach | None = None,
@@ -59,6 +65,7 @@ class Controlling:
         self._components = components
         self._api = api
         self._authority = authority
+        self._renewal = renewal
         self._supervisor = supervisor
         self._metrics = metrics
         self._attach = attach  # given if Pods run as processes
@@ -92,22 +99,10 @@ class Controlling:
 
     def parts(self, informers: Informers) -> list[Part]:
         parts: list[Part] = []
-        certificate = self._authority.ca_pem.decode()
         if "controllers" in self._components:
-            around = self._config.surroundings
-            if "surroundings" not in self._components:
-                around = around.bare()
-            add = partial(add_housekeeping, cluster_for=self._api.cluster, settings=around, authority=certificate)
-            parts.append(self._managed("controllers", informers, add))
+            parts.append(self._managed("controllers", informers, self._add_housekeeping, self._renewal.replaced))
             if self._config.profile == "full":
-                identity = partial(
-                    add_identity,
-                    cluster_for=self._api.cluster,
-                    issue=self._api.accounts.issue_legacy,
-                    sign=self._authority.sign,
-                    authority=certificate,
-                )
-                parts.append(self._managed("identity", informers, identity))
+                parts.append(self._managed("identity", informers, self._add_identity, self._renewal.replaced))
             parts.append(self._supervisor.part("node-ports", at_once(self._repair_ports)))
         if "discovery" in self._components:
             from seamark.controllers.discovery.discovery import add_discovery
@@ -126,18 +121,45 @@ class Controlling:
             parts.append(self._managed("cleaning", informers, clean))
         return parts
 
-    def _managed(self, name: str, informers: Informers, add: Callable[[Manager], asyncio.Event | None]) -> Part:
-        """A part that runs controllers.  ``add`` adds them to a manager, and may return when they are ready."""
+    def _managed(
+        self,
+        name: str,
+        informers: Informers,
+        add: Callable[[Manager], asyncio.Event | None],
+        until: Callable[[], Awaitable[object]] = _never,
+    ) -> Part:
+        """A part that runs controllers.  ``add`` adds them to a manager, and may return when they are ready.
+
+        When ``until`` returns, something has changed that they were made with, and they are made anew.
+        """
 
         async def manage(started: Started) -> None:
-            manager = Manager(informers, metrics=self._metrics)
-            ready = add(manager) or manager.ready
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(manager.work(), name=name)
-                await ready.wait()
-                started()
+            while True:
+                manager = Manager(informers, metrics=self._metrics)
+                ready = add(manager) or manager.ready
+                async with asyncio.TaskGroup() as tasks:
+                    working = tasks.create_task(manager.work(), name=name)
+                    await ready.wait()
+                    started()
+                    await until()
+                    working.cancel()
 
         return self._supervisor.part(name, manage)
+
+    def _add_housekeeping(self, manager: Manager) -> None:
+        around = self._config.surroundings
+        if "surroundings" not in self._components:
+            around = around.bare()
+        add_housekeeping(manager, self._api.cluster, around, authority=self._authority.ca_pem.decode())
+
+    def _add_identity(self, manager: Manager) -> None:
+        add_identity(
+            manager,
+            self._api.cluster,
+            issue=self._api.accounts.issue_legacy,
+            sign=self._authority.sign,
+            authority=self._authority.ca_pem.decode(),
+        )
 
     def _add_nodes(self, manager: Manager) -> asyncio.Event | None:
         from seamark.nodes.simulated.simulation import add_nodes

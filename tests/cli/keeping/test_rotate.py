@@ -1,4 +1,4 @@
-"""``seamark rotate``: a new key for tokens, with the earlier ones or without."""
+"""``seamark rotate``: a new key for tokens, with the earlier ones or without; a new token; a new authority."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
-from seamark.api.certificates import Authority
+from seamark.api import certificates
+from seamark.api.certificates import Authority, single, write_private
 from seamark.api.identity.keys import KeyRing
 from seamark.cli import main
 
@@ -61,3 +63,47 @@ def test_the_admins_token(authority: Authority, tmp_path: Path) -> None:
     assert kubeconfig.read_text() == f"token: {authority.admin_token}\n"
     for path in (kubeconfig, authority.admin_token_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_new_authority_joins_the_earlier_until_that_is_dropped(authority: Authority, tmp_path: Path) -> None:
+    old, served = authority.ca_pem, authority.server_path.read_bytes()
+
+    def ca(*more: str) -> None:
+        assert main(["rotate", "ca", "--data-dir", str(tmp_path), *more]) == 0
+        assert stat.S_IMODE(authority.ca_path.stat().st_mode) == 0o600
+
+    ca()
+    new, *earlier = single(authority.ca_pem)
+    assert earlier == [old]
+    assert new != old
+    assert authority.server_path.read_bytes() == served, "clients that know only the earlier authority go on"
+    ca("--drop-old")
+    assert authority.ca_pem == new
+    leaf = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
+    leaf.verify_directly_issued_by(x509.load_pem_x509_certificate(new))
+    ca("--drop-old")
+    assert authority.ca_pem == new
+
+
+def test_a_rotation_that_was_cut_off_loses_nothing(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = authority.ca_pem
+
+    def full(path: Path, data: bytes) -> None:
+        if path.name == "ca.key":
+            raise OSError(28, "No space left on device")
+        write_private(path, data)
+
+    monkeypatch.setattr(certificates, "write_private", full)
+    with pytest.raises(OSError, match="No space"):
+        authority.new_ca()
+    monkeypatch.undo()
+    certificate = x509.load_pem_x509_certificate(authority.client("ann")[0])
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(old))  # the key of before signs
+    authority.drop_earlier_cas()
+    assert authority.ca_pem == old, "an authority without its key is of no use"
+
+
+@pytest.mark.parametrize("words", [("ca", "--revoke"), ("admin-token", "--drop-old")])
+def test_options_of_another_credential(words: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["rotate", *words, "--data-dir", str(tmp_path)])

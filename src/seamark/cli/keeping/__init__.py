@@ -5,5 +5,5 @@
 - ``backup``, ``restore``: write and read one
 - ``export``: objects as manifests; ``manifests``: which of them, and without what
 - ``fsck``: check a store
-- ``rotate``: a new key for tokens, or a new token for the admin
+- ``rotate``: a new key for tokens, a new token for the admin, or a new certificate authority
 """

@@ -1,4 +1,4 @@
-"""``seamark rotate``: a new key for the tokens of ServiceAccounts, or a new token for the admin, while it runs."""
+"""``seamark rotate``: a new key for tokens of ServiceAccounts, a new token for the admin, a new CA, while it runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ EXAMPLES = """\
 seamark rotate signing-key
 seamark rotate signing-key --revoke
 seamark rotate admin-token
+seamark rotate ca
+seamark rotate ca --drop-old
 """
 
 
@@ -25,37 +27,67 @@ def parser() -> argparse.ArgumentParser:
         "rotate",
         "Replace a credential, while Seamark runs or not: it notices within ten seconds.\n\n"
         "signing-key   sign the tokens of ServiceAccounts with a new key; those that are out stay good\n"
-        "admin-token   give the admin a new token; the kubeconfig gets it too, and the old one ends",
+        "admin-token   give the admin a new token; the kubeconfig gets it too, and the old one ends\n"
+        "ca            sign certificates with a new authority; the earlier one stays trusted until --drop-old",
         examples=EXAMPLES,
     )
-    made.add_argument("what", choices=["signing-key", "admin-token"], help="what to replace")
+    made.add_argument("what", choices=["signing-key", "admin-token", "ca"], help="what to replace")
     made.add_argument(
         "--revoke", action="store_true", help="signing-key: forget all earlier keys, so that every token ends"
+    )
+    made.add_argument(
+        "--drop-old",
+        action="store_true",
+        help="ca: make none, but trust only the newest; the server gets a certificate from it, those of clients end",
     )
     add_data_dir_option(made)
     return made
 
 
 def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
+    for flag, what in (("revoke", "signing-key"), ("drop_old", "ca")):
+        if getattr(options, flag) and options.what != what:
+            made.error(f"--{flag.replace('_', '-')} is for {what}")
     from seamark.api.certificates import Authority
 
     directory = data_dir_of(options.data_dir)
     authority = Authority(directory / "pki")
-    signing = options.what == "signing-key"
-    path = authority.signing_key_path if signing else authority.admin_token_path
+    path = {
+        "signing-key": authority.signing_key_path,
+        "admin-token": authority.admin_token_path,
+        "ca": authority.ca_path,
+    }[options.what]
     if not path.exists():
         raise Failure(f"there is no {path}; `seamark up` makes it, and --data-dir says where")
     try:
-        if signing:
-            authority.new_signing_key(revoke=options.revoke)
-            print(f"{path}: a new key signs from now on{'; all earlier tokens end' if options.revoke else ''}")
-        else:
-            _new_admin_token(authority, directory / "kubeconfig")
-            print(f"{path}: a new token, also in {directory / 'kubeconfig'}; the old one ends")
+        match options.what:
+            case "signing-key":
+                authority.new_signing_key(revoke=options.revoke)
+                said = f"a new key signs from now on{'; all earlier tokens end' if options.revoke else ''}"
+            case "admin-token":
+                _new_admin_token(authority, directory / "kubeconfig")
+                said = f"a new token, also in {directory / 'kubeconfig'}; the old one ends"
+            case _:
+                said = _rotate_ca(authority, directory / "kubeconfig", drop=options.drop_old)
     except OSError as error:
         raise Failure(f"cannot write {path}: {error.strerror}") from error
+    print(f"{path}: {said}")
     return 0
+
+
+def _rotate_ca(authority: Authority, kubeconfig: Path, *, drop: bool) -> str:
+    if not drop:
+        authority.new_ca()
+        return (
+            f"a new authority signs from now on, and the earlier ones stay trusted. Give clients the new {kubeconfig}"
+            " (written within ten seconds, or at the next start); then: seamark rotate ca --drop-old"
+        )
+    dropped = authority.drop_earlier_cas()
+    if not dropped:
+        return "there is no earlier authority to drop; the server got a new certificate"
+    return f"only the newest authority is trusted; {dropped} earlier dropped, with all certificates they signed"
 
 
 def _new_admin_token(authority: Authority, kubeconfig: Path) -> None:
