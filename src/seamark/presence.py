@@ -76,7 +76,8 @@ class Presence(msgspec.Struct, frozen=True):
     @property
     def about_nodes(self) -> str:
         """How many nodes there are, and what their Pods are."""
-        return f"{self.nodes} simulated" if self.pods == "simulated" else f"{self.nodes}, whose Pods run as processes"
+        how = {"simulated": " simulated", "processes": ", whose Pods run as processes"}
+        return f"{self.nodes}{how.get(self.pods, ', of whose Pods some run as processes')}"
 
 
 class Hold:

@@ -34,6 +34,12 @@ print(*sorted(seen))
 
 @pytest.fixture
 async def daemon(tmp_path):
+    async with running(tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def running(tmp_path, *, mode="processes", **nodes):
     try:
         await (await Machine.start()).close()
     except NoMachine as error:
@@ -44,8 +50,8 @@ async def daemon(tmp_path):
         "api": {"port": 0},
         "dns": {"listen": ["127.0.0.1:0"]},
         "userspace": {"enabled": False},
-        "nodes": {"count": 2},
-        "pods": {"mode": "processes", "images": ["runs-here=host", f"packed={tmp_path}/packed"]},
+        "nodes": {"count": 2, **nodes},
+        "pods": {"mode": mode, "images": ["runs-here=host", f"packed={tmp_path}/packed"]},
     }
     async with Daemon(settled(said), EVERYTHING).running() as made:
         yield made

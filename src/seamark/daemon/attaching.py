@@ -39,12 +39,17 @@ class Attaching:
         listener: Listener,
         answer: Callable[[list[Pair]], Awaitable[None]],
         sockets: PodSockets,
+        spare: list[Machine],
     ) -> None:
         self._config = config
         self._informers = informers
         self._listener = listener
         self._answer = answer
         self._sockets = sockets
+        self._spare = spare  # started when it was tried whether Pods can run
+
+    async def machine(self) -> Machine:
+        return self._spare.pop() if self._spare else await Machine.start()
 
     @asynccontextmanager
     async def fabric(self, machine: Machine, network: Network) -> AsyncIterator[None]:

@@ -34,7 +34,7 @@ from seamark.daemon.requirements import (
     fixed_tokens,
     flag_for,
     gateways,
-    machine_for,
+    machines_for,
     opened_store,
     own_files,
     server_names,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from seamark.daemon.attaching import PodSockets
     from seamark.dns.server import DnsServer, Pair
     from seamark.nodes.running.hosting import Attach
+    from seamark.nodes.running.machine.machine import Machine
     from seamark.proxy.userspace.engine import UserspaceEngine
 
 STOP_SECONDS = 5.0
@@ -83,6 +84,7 @@ class Daemon:
         self.proxy: UserspaceEngine | None = None
         self._dns: DnsServer | None = None
         self._fabric_dns: list[Pair] = []  # sockets at which Pods that run ask for names
+        self._spare_machines: list[Machine] = []
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
         self._tell: Callable[[], None] = lambda: None  # tells other processes what runs here, once it is up
@@ -106,10 +108,12 @@ class Daemon:
                     finally:
                         await self._stop(background)
             finally:
+                for machine in self._spare_machines:
+                    await machine.close()
                 await store.close()
 
     async def _start(self, store: Store) -> list[asyncio.Task[None]]:
-        await machine_for(self.config)
+        self._spare_machines = await machines_for(self.config)
         authority = Authority(self.data_dir / "pki")
         with own_files(self.data_dir):
             authority.prepare(server_names(self.config))
@@ -133,7 +137,7 @@ class Daemon:
             front_proxy=front_proxy,
         )
         await self.api.load()
-        if self.config.pods.mode == "processes":
+        if self.config.pods.run:
             await self.api.measure()
         background = [self._spawn("follow the store", self.api.follow())]
         self.informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
@@ -197,7 +201,7 @@ class Daemon:
 
     def _attach(self) -> Attach | None:
         """How Pods that run reach this process; None if Pods are simulated."""
-        if self.config.pods.mode != "processes":
+        if not self.config.pods.run:
             return None
         from seamark.daemon.attaching import Attaching
 
@@ -209,7 +213,14 @@ class Daemon:
         listener = self.api.listener
         assert listener is not None
         sockets = self._pod_sockets
-        return Attaching(self.config, self.informers, listener=listener, answer=answer, sockets=sockets)
+        return Attaching(
+            self.config,
+            self.informers,
+            listener=listener,
+            answer=answer,
+            sockets=sockets,
+            spare=self._spare_machines,
+        )
 
     def _answer_names(self) -> Part:
         """The DNS server, which reads this cluster's state.  Its sockets are opened here, for its first start."""
@@ -246,7 +257,7 @@ class Daemon:
         from seamark.rules.routing.surroundings import Surroundings, ThisNode
 
         settings = self.config.userspace
-        run = self.config.pods.mode == "processes"
+        run = self.config.pods.run
         simulated = "nodes" in self.components and self.config.nodes.count and not run
         silent = self.config.nodes.pod_ranges if simulated else ()
         sockets = self._pod_sockets if run else None

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seamark.api.audit import policy
 from seamark.api.audit.log import AuditLog
@@ -23,6 +24,9 @@ from seamark.kinds.service.allocation import address_in
 from seamark.metrics import Registry
 from seamark.store.opening import open_store
 from seamark.store.protocol import Store, StoreError
+
+if TYPE_CHECKING:
+    from seamark.nodes.running.machine.machine import Machine
 
 
 class StartError(Exception):
@@ -149,19 +153,20 @@ def _nameable(name: str) -> bool:
 
 def gateways(config: Config) -> tuple[str, ...]:
     """The addresses at which Pods that run reach this process; none if Pods are simulated."""
-    if config.pods.mode != "processes":
+    if not config.pods.run:
         return ()
     return tuple(str(ipaddress.ip_network(each)[1]) for each in config.nodes.node_ranges)
 
 
-async def machine_for(config: Config) -> None:
-    """Fail at once, with one line, if Pods should run as processes and this system does not allow it."""
-    if config.pods.mode != "processes":
-        return
+async def machines_for(config: Config) -> list[Machine]:
+    """The machine that Pods run on, if any should; fail at once, with one line, if this system does not allow it."""
+    if config.nodes.run_on and not config.pods.run:
+        raise StartError("--run-on names nodes whose Pods run, but all Pods are simulated: add --pods chosen")
+    if not config.pods.run:
+        return []
     from seamark.nodes.running.machine.machine import Machine, NoMachine
 
     try:
-        machine = await Machine.start()
+        return [await Machine.start()]
     except NoMachine as error:
-        raise StartError(f"{error}; without --pods processes, Pods are simulated") from error
-    await machine.close()
+        raise StartError(f"{error}; without --pods {config.pods.mode}, Pods are simulated") from error

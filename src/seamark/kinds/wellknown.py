@@ -47,6 +47,8 @@ TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-mode"
 OLD_TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
 
 SIMULATED_ANNOTATION = "seamark.dev/simulated"  # on the Nodes that Seamark simulates
+# On a Pod as annotation, on a Node as label: `processes` or `simulated`.  A RuntimeClass says it as its handler.
+HOW_PODS_ARE = "seamark.dev/pods"
 STOPPED_ANNOTATION = "seamark.dev/stopped"  # on a simulated Node that a user has switched off
 
 # --- taints ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Nodes and the scheduler, so that Pods run on one machine without containers.
 
 - ``scheduling``: chooses a node for each Pod, as kube-scheduler does
+- ``choosing``: which Pods run as processes, and which are simulated
 - ``simulated``: Nodes without machines, with kubelets that write the status of Pods without running anything
 - ``pod_conditions``: the conditions of a Pod, as both kinds of nodes report them (pure)
 - ``pod_writes``: how kubelets write the status of a Pod

@@ -91,7 +91,7 @@ async def _pod(cluster: RemoteCluster, options: argparse.Namespace) -> AsyncIter
 
 
 def own_pod() -> Object:
-    from seamark.kinds.wellknown import THIS_MACHINE
+    from seamark.kinds.wellknown import HOW_PODS_ARE, THIS_MACHINE
 
     variables = {key: os.environ[key] for key in ("PATH", "HOME", "TERM", "LANG") if key in os.environ}
     container = {
@@ -102,7 +102,7 @@ def own_pod() -> Object:
         "env": [{"name": name, "value": value} for name, value in variables.items()],
     }
     return {
-        "metadata": {"generateName": "shell-"},
+        "metadata": {"generateName": "shell-", "annotations": {HOW_PODS_ARE: "processes"}},
         "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]},
     }
 

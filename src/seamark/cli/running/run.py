@@ -68,7 +68,7 @@ def _running(options: argparse.Namespace) -> Presence:
     found = running_in(directory)
     if found is None or not found.ready:
         raise Failure(f"no Seamark runs in {directory}; start one with `seamark up --pods processes`")
-    if found.pods != "processes":
+    if found.pods == "simulated":
         raise Failure("the Seamark that runs only simulates Pods; start it with `seamark up --pods processes`")
     return found
 
@@ -133,7 +133,7 @@ def is_ready(found: Object) -> bool:
 
 
 def deployment(options: argparse.Namespace) -> Object:
-    from seamark.kinds.wellknown import THIS_MACHINE
+    from seamark.kinds.wellknown import HOW_PODS_ARE, THIS_MACHINE
 
     labels = {"app.kubernetes.io/name": options.name}
     container: dict[str, Any] = {
@@ -157,7 +157,7 @@ def deployment(options: argparse.Namespace) -> Object:
             "replicas": options.replicas,
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": labels, "annotations": {HOW_PODS_ARE: "processes"}},
                 "spec": {"terminationGracePeriodSeconds": GRACE_SECONDS, "containers": [container]},
             },
         },

@@ -15,6 +15,7 @@ from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, r
 from seamark.kinds.values.metadata import dns_label, validate_labels
 from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.times import age
+from seamark.kinds.wellknown import HOW_PODS_ARE
 
 _KEYS = ("key", "operator", "value", "effect")
 
@@ -62,7 +63,10 @@ def _toleration_mistakes(tolerations: list[Object], path: str) -> Errors:
 
 
 class RuntimeClasses(Plugin):
-    """A Pod takes over the overhead, the node selector and the tolerations of the class that it names."""
+    """A Pod takes over the overhead, the node selector and the tolerations of the class that it names.
+
+    A class whose handler is one of our two ways to have Pods is remembered on the Pod, for the kubelet.
+    """
 
     resources = frozenset({PODS})
 
@@ -78,6 +82,8 @@ class RuntimeClasses(Plugin):
             if spec.get("overhead") is not None and not _equal(spec["overhead"], overhead):
                 raise request.forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
             spec["overhead"] = overhead
+        if found.get("handler") in ("processes", "simulated"):
+            request.obj["metadata"].setdefault("annotations", {}).setdefault(HOW_PODS_ARE, found["handler"])
         scheduling = found.get("scheduling") or {}
         if wanted := scheduling.get("nodeSelector"):
             own = spec.get("nodeSelector") or {}

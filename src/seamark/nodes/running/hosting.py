@@ -57,6 +57,9 @@ _RENEWED, _LONGEST_TOKEN = 0.8, 86400.0  # a token is renewed after this part of
 class Attach(Protocol):
     """Connects the rest of Seamark to the machine, for as long as the context lasts."""
 
+    async def machine(self) -> Machine:
+        """One that nothing runs on yet."""
+
     def fabric(self, machine: Machine, network: Network) -> AbstractAsyncContextManager[None]:
         """The API server and DNS listen in the fabric."""
 
@@ -89,6 +92,7 @@ class Hosting:
         self._events = events
         self.clock = clock
         self._rules = images.parse(settings.images)
+        self.usual = "processes" if settings.mode == "processes" else "simulated"
         self._nodes = nodes
         self.folder = folder
         self._domain = domain
@@ -111,7 +115,7 @@ class Hosting:
         except (NotDelegated, OSError) as error:
             self._unlimited = f"limits of CPU and memory have no effect on Pods: {error}; {_REMEDY}"
             log.warning("%s", self._unlimited)
-        self.machine = await Machine.start()
+        self.machine = await self._attach.machine()
         try:
             self.network = await Network.create(self.machine, self._nodes.node_ranges)
             try:

@@ -13,6 +13,7 @@ from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS
 from seamark.kinds.values import times
 from seamark.nodes import pod_writes
+from seamark.nodes.choosing import Choice
 from seamark.nodes.running import decisions
 from seamark.nodes.running.decisions import Ended, Record
 from seamark.nodes.running.hosting import Hosting
@@ -52,6 +53,7 @@ class RunningKubelets(Controller):
         roster: Roster,
         hosting: Hosting,
         acceptance: Acceptance,
+        choice: Choice,
         settings: NodeSettings,
     ) -> None:
         super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
@@ -65,6 +67,7 @@ class RunningKubelets(Controller):
         self._roster = roster
         self._hosting = hosting
         self._acceptance = acceptance
+        self._choice = choice
         self._clock = manager.clock
         self._back_off = settings.crash_backoff
         self._lives = hosting.lives
@@ -78,16 +81,19 @@ class RunningKubelets(Controller):
 
     def _changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        if pod is not None and pod.spec.node_name and self._roster.get(pod.spec.node_name) is not None:
+        member = self._roster.get(pod.spec.node_name) if pod is not None else None
+        if key in self._uids or (new is not None and member is not None and self._choice.runs(new, member)):
             self.queue.add(key)
 
     def node_changed(self, member: Member, *, new: bool) -> None:
         """A node was added, switched on or off, or was heard of again."""
-        self._joined(member)
+        if self._choice.joins(member):
+            self._joined(member)
         if not new:
             self._hosting.network.switch(member.name, on=member.switched_on)
         for pod in self._on_node.objects(member.name):
-            self.queue.add(pod.metadata.key)
+            if self._choice.runs(pod, member):
+                self.queue.add(pod.metadata.key)
 
     def _content_changed(self, kind: str, key: Key, old: ObjectView | None, new: ObjectView | None) -> None:
         """Volumes that are made of a ConfigMap or Secret follow it."""
@@ -115,6 +121,8 @@ class RunningKubelets(Controller):
             return
         member = self._roster.get(pod.spec.node_name)
         uid = pod.metadata.uid
+        if member is not None and not self._choice.runs(pod, member):
+            return  # another Pod of the same name
         if member is not None and not member.switched_on and uid in self._lives:
             await self._lives[uid].lose_power()
         if member is None or not member.running:

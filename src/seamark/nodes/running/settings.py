@@ -14,8 +14,12 @@ class PodSettings(Section, frozen=True):
     """How the Pods of the nodes exist: simulated, or as processes of this machine."""
 
     mode: Annotated[
-        Literal["simulated", "processes"],
-        setting("`simulated` Pods have a status and nothing else; `processes` run on this machine.", "--pods HOW"),
+        Literal["simulated", "processes", "chosen"],
+        setting(
+            "`simulated` Pods have a status and nothing else; `processes` run on this machine; `chosen`: those run "
+            "that ask for it, or whose node does.",
+            "--pods HOW",
+        ),
     ] = "simulated"
     images: Annotated[
         tuple[str, ...],
@@ -29,6 +33,11 @@ class PodSettings(Section, frozen=True):
     processes: Annotated[
         int, setting("How many processes and threads a container may have, so that a fork bomb ends; 0 for any number.")
     ] = 2048
+
+    @property
+    def run(self) -> bool:
+        """Whether there may be Pods that run."""
+        return self.mode != "simulated"
 
     def __post_init__(self) -> None:
         images.parse(self.images)

@@ -13,6 +13,7 @@ from seamark.access.events import Reference
 from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import PODS
 from seamark.nodes import pod_writes
+from seamark.nodes.choosing import Choice
 from seamark.nodes.simulated import orders, pod_life
 from seamark.nodes.simulated.acceptance import Acceptance, rejected
 from seamark.nodes.simulated.orders import Orders
@@ -45,6 +46,7 @@ class Kubelets(Controller):
         roster: Roster,
         settings: NodeSettings,
         acceptance: Acceptance,
+        choice: Choice | None = None,
     ) -> None:
         super().__init__("kubelet", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
@@ -52,6 +54,7 @@ class Kubelets(Controller):
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._roster = roster
         self._acceptance = acceptance
+        self._choice = choice  # given if some Pods run
         self._events = manager.recorder(cluster, "kubelet")
         self._clock = manager.clock
         self._rules = Rules(
@@ -81,6 +84,8 @@ class Kubelets(Controller):
     # --- following ---------------------------------------------------------------------------------
 
     def _changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if self._choice is not None and self._runs(self._choice, old, new):
+            return
         if old is not None and (new is None or (new.finished and not old.finished)):
             self._let_go(old)
         if new is None:
@@ -93,9 +98,20 @@ class Kubelets(Controller):
         if not new.finished or new.terminating:
             self.queue.add(key)
 
+    def _runs(self, choice: Choice, old: Pod | None, new: Pod | None) -> bool:
+        """Whether it is a Pod that runs as processes."""
+        pod = new or old
+        member = self._roster.get(pod.spec.node_name) if pod is not None else None
+        found = pod is not None and member is not None and choice.runs(pod, member)
+        if new is None and pod is not None:
+            choice.forget(pod.metadata.uid)
+        return found
+
     def node_changed(self, member: Member, *, new: bool) -> None:
         """A simulated node was added, started or stopped."""
         pods = self._on_node.objects(member.name)
+        if self._choice is not None:
+            pods = [pod for pod in pods if not self._choice.runs(pod, member)]
         if new:
             for pod in pods:
                 self._adopt(member, pod)

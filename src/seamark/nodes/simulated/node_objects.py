@@ -15,6 +15,7 @@ from seamark.kinds.values import times
 from seamark.kinds.values.quantity import canonical
 from seamark.kinds.wellknown import (
     HOSTNAME_LABEL,
+    HOW_PODS_ARE,
     NOT_READY_TAINT,
     REGION_LABEL,
     SIMULATED_ANNOTATION,
@@ -50,6 +51,8 @@ def labels(settings: NodeSettings, name: str) -> dict[str, str]:
     }
     if zone := settings.zone(number):
         found[ZONE_LABEL] = zone
+    if name in settings.run_on:
+        found[HOW_PODS_ARE] = "processes"
     if settings.region:
         found[REGION_LABEL] = settings.region
     return found

@@ -8,6 +8,7 @@
     seamark.dev/exit-code: "3"        … with this exit code (1 if not told)
     seamark.dev/complete-after: 2s    containers end well this long after they started; "never": not by themselves
     seamark.dev/stop-after: 20s       takes so long to end when deleted, if its grace period lets it
+    seamark.dev/pods: simulated       simulated, also where Pods run as processes
 
 An annotation that is not valid is ignored, and an Event says so.
 """
@@ -37,6 +38,7 @@ class Orders(msgspec.Struct, frozen=True):
     exit_code: int = 1
     complete_after: float | None = None  # infinite for "never"
     stop_after: float | None = None
+    simulated: bool = True
 
 
 NO_ORDERS = Orders()
@@ -68,6 +70,13 @@ def duration(text: str) -> float:
     if seconds > LONGEST:
         raise ValueError(text)
     return seconds
+
+
+def _simulated(text: str) -> bool:
+    """A Pod that runs is given to another kubelet, if there is one."""
+    if text != "simulated":
+        raise ValueError(text)
+    return True
 
 
 def _period(text: str) -> float:
@@ -106,4 +115,5 @@ _KNOWN: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "exit-code": ("exit_code", _exit_code, "a number from 1 to 255"),
     "complete-after": ("complete_after", _end, f'{_TIME}, or "never"'),
     "stop-after": ("stop_after", duration, _TIME),
+    "pods": ("simulated", _simulated, '"simulated"; Pods can run after `seamark up --pods chosen` only'),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from seamark.kinds.wellknown import HOW_PODS_ARE
 from seamark.nodes.simulated.addresses import Addresses
 from seamark.rules.objects.node import Node
 
@@ -15,7 +16,7 @@ class Member:
     working heartbeats could not write anything else either.
     """
 
-    __slots__ = ("addresses", "host_ips", "name", "pod_cidrs", "running", "switched_on", "uid")
+    __slots__ = ("addresses", "host_ips", "how_pods_are", "name", "pod_cidrs", "running", "switched_on", "uid")
 
     def __init__(self, node: Node, host_ips: tuple[str, ...]) -> None:
         self.name = node.name
@@ -26,6 +27,7 @@ class Member:
         self.hear(node)
 
     def hear(self, node: Node) -> None:
+        self.how_pods_are = node.metadata.labels.get(HOW_PODS_ARE, "")
         self.switched_on = not node.stopped
         self.running = self.switched_on and node.ready
 

@@ -17,6 +17,10 @@ class NodeSettings(Section, frozen=True):
 
     count: Annotated[int, setting("How many simulated nodes; 0 for none.", "--nodes N")] = 3
     prefix: Annotated[str, setting("Nodes are called `node-1`, `node-2` … if this is `node`.")] = "node"
+    run_on: Annotated[
+        tuple[str, ...],
+        setting("Nodes whose Pods run as processes, with `--pods chosen`.", "--run-on NODE"),
+    ] = ()
     zones: Annotated[tuple[str, ...], setting("The zones of the nodes, in turn.")] = ("zone-a", "zone-b", "zone-c")
     region: Annotated[str, setting("The region of all nodes.")] = "region-1"
     pod_ranges: Annotated[

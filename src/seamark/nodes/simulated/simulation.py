@@ -29,6 +29,7 @@ from seamark.kinds.resource import (
     STORAGE_CLASSES,
 )
 from seamark.kinds.wellknown import NOT_READY_TAINT
+from seamark.nodes.choosing import Choice
 from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.kubelet import RunningKubelets
 from seamark.nodes.scheduling.scheduler import Scheduler
@@ -90,26 +91,30 @@ class Simulation(Derived):
         self._registrations = Registrations(manager, cluster, settings)
         self._hosting = hosting(manager) if hosting is not None else None
         acceptance = Acceptance(pods, lambda: self.scheduler.occupancy)
-        self.kubelets: Kubelets | RunningKubelets
-        if self._hosting is None:
-            self.kubelets = Kubelets(
+        choice = Choice(self._hosting.usual) if self._hosting is not None else None
+        self.kubelets: list[Kubelets | RunningKubelets] = [
+            Kubelets(
                 manager,
                 cluster,
                 pods=pods,
                 roster=self.roster,
                 settings=settings,
                 acceptance=acceptance,
+                choice=choice,
             )
-        else:
-            self.kubelets = RunningKubelets(
+        ]
+        if self._hosting is not None and choice is not None:
+            running = RunningKubelets(
                 manager,
                 cluster,
                 pods=pods,
                 roster=self.roster,
                 hosting=self._hosting,
                 acceptance=acceptance,
+                choice=choice,
                 settings=settings,
             )
+            self.kubelets.append(running)
             manager.beside("machine", self._hosting.run)
         self._heartbeats = Heartbeats(manager, cluster, roster=self.roster, settings=settings)
         self.scheduler = Scheduler(
@@ -145,7 +150,7 @@ class Simulation(Derived):
             lifecycle,
             silence,
             self.scheduler,
-            self.kubelets,
+            *self.kubelets,
             evictions,
             orphans,
             first=self._register,
@@ -170,7 +175,8 @@ class Simulation(Derived):
         if new.simulated and (member is None or unannounced(new)):
             self._registrations.queue.add(name)
         if member is not None and (another or member.running != was_running):
-            self.kubelets.node_changed(member, new=another)
+            for each in self.kubelets:
+                each.node_changed(member, new=another)
         if member is not None:
             self._heartbeats.node_changed(member)
         self._look_whether_ready()
