@@ -202,12 +202,14 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(*, url: str = "memory:", store: Store | None = None, **more: Any) -> AsyncIterator[Served]:
+async def served(
+    *, url: str = "memory:", store: Store | None = None, tokens: dict[str, User] = TOKENS, **more: Any
+) -> AsyncIterator[Served]:
     """A server over a new store, with the initial namespaces."""
     store = store or open_store(url)
     await store.open()
     metrics = Registry()
-    api = ApiServer(store, network=NETWORK, tokens=TOKENS, metrics=metrics, **more)
+    api = ApiServer(store, network=NETWORK, tokens=tokens, metrics=metrics, **more)
     await api.load()
     following = asyncio.create_task(api.follow())
     try:

@@ -39,7 +39,7 @@ from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Action, Effect, Part, Question, Subresource, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
-from seamark.kinds.values.refusals import conflict, other_uid
+from seamark.kinds.values.refusals import conflict, forbidden, other_uid
 from seamark.store.protocol import Store
 
 
@@ -105,6 +105,12 @@ class Operations:
         """Raise Forbidden unless the user may do this; ``selected`` as for :func:`attributes`."""
         if not self._authorizer.trusts(user):
             authorization.check(self._authorizer, user, attributes(verb, target, selected))
+
+    def _authorize_creation(self, target: Target, caller: Caller) -> None:
+        """Raise Forbidden unless the caller of another verb may create what is missing."""
+        decision = self._authorizer.authorize(caller.user, attributes("create", target))
+        if not decision.allowed:
+            raise forbidden(target.kind.resource, target.name, decision.reason)
 
     # --- reading: the result if the cache is fresh enough, else an awaitable of it --------------------
 
@@ -311,6 +317,7 @@ class Operations:
                 raise other_uid(kind.resource, target.namespace, target.name, asked=uid, found="") from None
             if part.name or not kind.create_on_update:
                 raise
+            self._authorize_creation(target, caller)
             obj = make({})
             obj["metadata"].pop("resourceVersion", None)
             written = await self._writer.create(kind, obj, target.namespace, caller)
@@ -388,6 +395,7 @@ class Operations:
             if uid := config["metadata"].get("uid"):
                 sentence = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise conflict(kind.resource, target.name, sentence) from None
+            self._authorize_creation(target, caller)
             created = edit(None)
             created["metadata"].pop("resourceVersion", None)
             written = await self._writer.create(kind, created, target.namespace, caller, tracked=True)

@@ -15,7 +15,7 @@ import msgspec
 
 from seamark.errors import Forbidden, Object
 from seamark.kinds.resource import Resource
-from seamark.kinds.values.refusals import named
+from seamark.kinds.values.refusals import forbidden
 
 if TYPE_CHECKING:
     from seamark.kinds.kind import Kind
@@ -129,10 +129,7 @@ class Request(msgspec.Struct):
 
     def forbidden(self, reason: str) -> Forbidden:
         """The error for a write that a plug-in does not allow."""
-        resource = self.kind.resource
-        return Forbidden(
-            f'{resource.qualified} "{self.name}" is forbidden: {reason}', details=named(resource, self.name)
-        )
+        return forbidden(self.kind.resource, self.name, reason)
 
 
 class Awaited(msgspec.Struct, frozen=True):

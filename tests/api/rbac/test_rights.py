@@ -165,6 +165,24 @@ async def test_rights_on_names_allow_lists_that_select_the_name() -> None:
         assert (await api.ask("GET", f"{CONFIG_MAPS}?fieldSelector=a%3D", token=OTHER)).status == 403
 
 
+async def test_making_what_is_missing_needs_the_right_to_create_it() -> None:
+    """By server-side apply of every kind, and by an update of those that an update may create."""
+    async with with_roles() as api:
+        await grant(api, "other", rule("update patch", "configmaps"), rule("update", "leases", "coordination.k8s.io"))
+        config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+        apply: Object = {"type": "application/apply-patch+yaml", "query": "fieldManager=x", "token": OTHER}
+        answer = await api.ask("PATCH", f"{CONFIG_MAPS}/c", config, **apply)
+        assert (answer.status, answer.json["message"]) == (403, 'configmaps "c" is forbidden: ')
+        assert answer.json["details"] == {"name": "c", "kind": "configmaps"}
+        lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
+        answer = await api.ask("PUT", lease, {"metadata": {"name": "l"}}, token=OTHER)
+        assert (answer.status, answer.json["message"]) == (403, 'leases.coordination.k8s.io "l" is forbidden: ')
+        await api.post(CONFIG_MAPS, {"metadata": {"name": "c"}})
+        assert (await api.ask("PATCH", f"{CONFIG_MAPS}/c", config, **apply)).status == 200
+        await grant(api, "other", rule("create", "leases", "coordination.k8s.io"), name="more")
+        assert (await api.ask("PUT", lease, {"metadata": {"name": "l"}}, token=OTHER)).status == 201
+
+
 # --- escalation ---------------------------------------------------------------------------------------------
 
 

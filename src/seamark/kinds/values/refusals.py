@@ -1,8 +1,8 @@
-"""The errors that name an object: not found, already there, changed by another write."""
+"""The errors that name an object: not found, already there, changed by another write, not allowed."""
 
 from __future__ import annotations
 
-from seamark.errors import AlreadyExists, Conflict, NotFound, Object
+from seamark.errors import AlreadyExists, Conflict, Forbidden, NotFound, Object
 from seamark.kinds.resource import Resource
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -19,6 +19,10 @@ def named(resource: Resource, name: str) -> Object:
 
 def missing(resource: Resource, name: str) -> NotFound:
     return NotFound(f'{resource.qualified} "{name}" not found', details=named(resource, name))
+
+
+def forbidden(resource: Resource, name: str, reason: str) -> Forbidden:
+    return Forbidden(f'{resource.qualified} "{name}" is forbidden: {reason}', details=named(resource, name))
 
 
 def conflict(resource: Resource, name: str, sentence: str = MODIFIED) -> Conflict:
