@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 STAMP  := $(VENV)/.ready
 WHEELS := $(VENV)/shapes
+ANSIBLE := $(VENV)/ansible
 
 .DEFAULT_GOAL := help
 
@@ -30,13 +31,21 @@ $(WHEELS)/.ready: tools/shapes/requirements.txt | $(STAMP)
 	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -r $< -d $(WHEELS)
 	@touch $@
 
+# Ansible, and of the hundred collections in its package the one that one journey uses.
+$(ANSIBLE)/.ready: | $(STAMP)
+	@rm -rf $(ANSIBLE)
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'ansible-core>=2.18,<3' 'jsonpatch>=1.33,<2' \
+	  && $(BIN)/pip download --quiet --disable-pip-version-check --no-deps 'ansible>=11,<15' -d $(ANSIBLE) \
+	  && $(BIN)/python tools/collection.py $(ANSIBLE) kubernetes.core && rm $(ANSIBLE)/*.whl && touch $@ \
+	  || echo "no Ansible to be had: the journey with its kubernetes.core modules is skipped" >&2
+
 up: $(INSTALLED) ## run Seamark: API server, store, controllers, DNS and simulated nodes
 	$(BIN)/seamark up $(ARGS)
 
-test: $(STAMP) ## all tests, on every core
+test: $(STAMP) $(ANSIBLE)/.ready ## all tests, on every core
 	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
-check: $(STAMP) $(WHEELS)/.ready ## format, lint, types, layers, generated data, tests: what CI runs
+check: $(STAMP) $(WHEELS)/.ready $(ANSIBLE)/.ready ## format, lint, types, layers, generated data, tests: what CI runs
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
