@@ -43,9 +43,11 @@ def environment(folder: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def seamark_server(directory: Path, verb: str, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A private Seamark on free ports; the block runs once it is ready."""
-    command = [sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *options]
+def seamark_server(
+    directory: Path, verb: str, *options: str, env: Mapping[str, str] | None = None, under: Sequence[str] = ()
+) -> Iterator[Server]:
+    """A private Seamark on free ports; the block runs once it is ready.  ``under`` is a command that runs commands."""
+    command = [*under, sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout is not None
@@ -80,11 +82,15 @@ def python_server(
 
 
 def cpu_seconds(pids: Sequence[int]) -> float | None:
-    """User and system time of these processes so far."""
+    """User and system time of these processes so far, in the nanoseconds of the scheduler where it tells them."""
     if not pids:
         return None
-    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
+    try:
+        threads = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in threads) / 1e9
+    except FileNotFoundError:
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+        return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_megabytes(*pids: int) -> float:
@@ -112,9 +118,9 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        self._next()
 
-    def _next(self) -> None:
+    def send(self) -> None:
+        """Send the next request; the one after it follows by itself."""
         try:
             self._transport.write(next(self._work))
         except StopIteration:
@@ -136,7 +142,7 @@ class Client(asyncio.Protocol):
             self._fail(RuntimeError(f"unexpected answer: {code} {self._refusal[:400]!r}"))
             return
         self._answered += 1
-        self._next()
+        self.send()
 
     def _fail(self, error: Exception) -> None:
         if not self._done.done():
@@ -149,23 +155,25 @@ class Client(asyncio.Protocol):
 
 
 async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Result:
-    """Send all requests over a number of connections, as fast as they are answered."""
+    """Send all requests over a number of connections, as fast as they are answered; connecting is not counted."""
     loop = asyncio.get_running_loop()
     work = iter(requests)
-    before = cpu_seconds(server.pids)
-    began = time.perf_counter()
-    futures = []
+    connected = []
     for _ in range(clients):
         done: asyncio.Future[int] = loop.create_future()
-        futures.append(done)
-        await loop.create_connection(
+        _, client = await loop.create_connection(
             lambda done=done: Client(work, done),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             server.host,
             server.port,
             ssl=server.tls,
             server_hostname=server.host if server.tls else None,
         )
-    answered = sum(await asyncio.gather(*futures))
+        connected.append((client, done))
+    before = cpu_seconds(server.pids)
+    began = time.perf_counter()
+    for client, _ in connected:
+        client.send()
+    answered = sum(await asyncio.gather(*(done for _, done in connected)))
     seconds = time.perf_counter() - began
     after = cpu_seconds(server.pids)
     cpu = (after - before) / answered * 1e6 if before is not None and after is not None else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import ssl
 import tempfile
 import time
@@ -29,7 +30,7 @@ from bench._load import (
     seamark_server,
 )
 from bench._report import Report
-from bench._rights import compare
+from bench._rights import compare, count
 
 from seamark import __version__
 
@@ -222,7 +223,11 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.rights:
             print("what rights cost")
-            await compare(Path(folder), options.rights, options.clients, report)
+            await compare(Path(folder), options.rights, report)
+            if shutil.which("callgrind_control"):
+                await count(Path(folder))
+            else:
+                print("  instructions are not counted: there is no valgrind")
             return
         print("ceilings")
         with python_server("bench._bare", Path(folder) / "bare", "2000") as bare:
