@@ -1,4 +1,4 @@
-"""Views: HorizontalPodAutoscaler (autoscaling/v2), Scale, and the PodMetrics of metrics.k8s.io."""
+"""Views: HorizontalPodAutoscaler (autoscaling/v2), Scale, and measurements of the three metrics APIs."""
 
 from __future__ import annotations
 
@@ -69,3 +69,12 @@ class PodMetrics(ObjectView, frozen=True):
     timestamp: str | None = None
     window: str = "0s"
     containers: tuple[ContainerUsage, ...] = ()
+
+
+class MetricValue(View, frozen=True):
+    """The value of a custom metric, of one object, or of an external one."""
+
+    value: str
+    described_object: dict[str, str] = msgspec.field(default_factory=dict)
+    timestamp: str | None = None
+    window_seconds: int | None = None

@@ -9,7 +9,8 @@ from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
 from seamark.controllers.autoscaling.autoscaler import Autoscaler, Direction
 from seamark.controllers.autoscaling.limits import Memory, Reason, limit
-from seamark.controllers.autoscaling.measuring import MetricError, Proposal, Workload, propose, tolerance_of
+from seamark.controllers.autoscaling.measuring import propose, tolerance_of
+from seamark.controllers.autoscaling.proposals import MetricError, Proposal, Workload
 from seamark.errors import Object
 from seamark.kinds.resource import AUTOSCALERS, PODS, Resource
 from seamark.kinds.table import Kinds
@@ -134,13 +135,14 @@ class AutoscalerController(Controller):
         tolerance = tolerance_of(
             rules.scale_down if rules else _NO_BEHAVIOUR, rules.scale_up if rules else _NO_BEHAVIOUR
         )
-        workload = Workload(namespace, selector, current, pods, tolerance)
+        counted = int((scale.get("status") or {}).get("replicas", 0))
+        workload = Workload(namespace, selector, current, counted, pods, tolerance)
         statuses: list[Object] = []
         best: Proposal | None = None
         failures: list[MetricError] = []
         for metric in spec.metrics:
             try:
-                found = await propose(self._cluster, metric, workload, outcome.now)
+                found = await propose(self._cluster, self._kinds, metric, workload, outcome.now)
             except MetricError as error:
                 self._tell(autoscaler, "Warning", error.reason, str(error))
                 failures.append(error)

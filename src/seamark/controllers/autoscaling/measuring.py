@@ -1,57 +1,20 @@
-"""Reads what the Pods of a workload use, and asks :mod:`sizing` what follows from it.
-
-Only the metrics of ``metrics.k8s.io`` can be read.  Metrics of other APIs are reported as missing.
-"""
+"""Reads what the Pods of a workload use, from ``metrics.k8s.io``, and asks :mod:`sizing` what follows from it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-
-import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.controllers.autoscaling import sizing
+from seamark.controllers.autoscaling import custom_metrics, sizing
 from seamark.controllers.autoscaling.autoscaler import POD_METRICS, Direction, PodMetrics
+from seamark.controllers.autoscaling.proposals import MetricError, Proposal, Workload
 from seamark.controllers.autoscaling.sizing import Goal, Reading, Size, SizingError, Tolerance, thousandths
 from seamark.errors import Object
 from seamark.kinds.autoscaling.metrics import FIELDS
+from seamark.kinds.table import Kinds
 from seamark.kinds.values import times
 from seamark.kinds.values.quantity import amount, canonical
-from seamark.rules.objects.pod import Pod
-
-_CUSTOM = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
-_EXTERNAL = (
-    "unable to fetch metrics from external metrics API: no external metrics API (external.metrics.k8s.io) registered"
-)
-
-
-class MetricError(Exception):
-    """A metric that says nothing: the reason in one word, what went wrong, and the same seen from further away."""
-
-    def __init__(self, reason: str, message: str, outer: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.outer = f"{outer}: {message}"
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """How many replicas one metric asks for, the name of the metric, and what ``status.currentMetrics`` says of it."""
-
-    replicas: int
-    name: str
-    status: Object
-
-
-class Workload(msgspec.Struct, frozen=True):
-    """The Pods that an autoscaler scales."""
-
-    namespace: str
-    selector: str
-    current: int
-    pods: Sequence[Pod]
-    tolerance: Tolerance
 
 
 def tolerance_of(down: Direction, up: Direction) -> Tolerance:
@@ -61,20 +24,11 @@ def tolerance_of(down: Direction, up: Direction) -> Tolerance:
     return Tolerance(part(down), part(up))
 
 
-async def propose(cluster: Cluster, metric: Object, workload: Workload, now: float) -> Proposal:
+async def propose(cluster: Cluster, kinds: Kinds, metric: Object, workload: Workload, now: float) -> Proposal:
     """What one metric of an autoscaler asks for; raises MetricError."""
-    kind = metric["type"]
-    if kind in ("Resource", "ContainerResource"):
+    if metric["type"] in ("Resource", "ContainerResource"):
         return await _resource(cluster, metric, workload, now)
-    source: Object = metric[kind.lower()]
-    name = source["metric"]["name"]
-    wrong = f"unable to get metric {name}: {_CUSTOM}"
-    if kind == "Object":
-        about = source["describedObject"]
-        wrong = f"unable to get metric {name}: {about['kind']} on {workload.namespace} {about['name']}/{_CUSTOM}"
-    elif kind == "External":
-        wrong = f"unable to get external metric {workload.namespace}/{name}/nil: {_EXTERNAL}"
-    raise MetricError(f"FailedGet{kind}Metric", wrong, f"failed to get {kind.lower()} metric value")
+    return await custom_metrics.propose(cluster, kinds, metric, workload, now)
 
 
 async def _resource(cluster: Cluster, metric: Object, workload: Workload, now: float) -> Proposal:

@@ -165,6 +165,24 @@ def size(
     return msgspec.structs.replace(measured, replicas=replicas)
 
 
+def by_ratio(current: int, pods: Sequence[Pod], ratio: Fraction, tolerance: Tolerance) -> int:
+    """How many replicas, if the workload as a whole has this part of its target."""
+    if current == 0:
+        return math.ceil(ratio)
+    if tolerance.covers(ratio):
+        return current
+    if not pods:
+        raise SizingError("no pods returned by selector while calculating replica count")
+    return math.ceil(ratio * sum(pod.status.phase == "Running" and pod.ready for pod in pods))
+
+
+def shared(replicas: int, used: int, each: int, tolerance: Tolerance) -> int:
+    """How many replicas, if each should have so much of what is used together."""
+    if replicas and tolerance.covers(Fraction(used, each * replicas)):
+        return replicas
+    return math.ceil(Fraction(used, each))
+
+
 def _enough(request: int | None, goal: Goal) -> int:
     """What a Pod that is not measured counts for when the number shrinks."""
     return goal.average if request is None else request * max(100, goal.percent) // 100
