@@ -100,3 +100,57 @@ def test_a_client_in_a_pod(kubectl: Kubectl, full: Seamark, tmp_path: Path, monk
         with pytest.raises(client.ApiException) as refused:
             client.AuthenticationV1Api(inside).create_self_subject_review({})
         assert refused.value.status == 401
+
+
+def test_a_role_allows_exactly_what_it_says(kubectl: Kubectl, full: Seamark, tmp_path: Path) -> None:
+    """One Role for one user, who comes by token, by a certificate that was asked for, and as whom the admin acts."""
+    until(lambda: kubectl.run("get", "serviceaccount", "default").returncode == 0)
+    kubectl("create", "namespace", "other")
+    kubectl("create", "configmap", "c", "--from-literal=a=b")
+    kubectl("create", "secret", "generic", "s", "--from-literal=a=b")
+    kubectl("create", "serviceaccount", "robot")
+    kubectl("create", "role", "reader", "--verb=get,list,watch,delete", "--resource=configmaps")
+    kubectl("create", "role", "namer", "--verb=get", "--resource=secrets", "--resource-name=s")
+    subjects = ("--user=ann", "--serviceaccount=default:robot")
+    for role in ("reader", "namer"):
+        kubectl("create", "rolebinding", role, f"--role={role}", *subjects)
+    asked = signing_request(pem("ann", []), "kubernetes.io/kube-apiserver-client", ["client auth"], name="ann")
+    whole = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", **asked}
+    kubectl("apply", "-f", "-", stdin=json.dumps(whole))
+    kubectl("certificate", "approve", "ann")
+    issued = "jsonpath={.status.certificate}"
+    until(lambda: kubectl("get", "csr", "ann", "-o", issued))
+    certificate, key = tmp_path / "ann.crt", tmp_path / "ann.key"
+    certificate.write_bytes(base64.b64decode(kubectl("get", "csr", "ann", "-o", issued)))
+    key.write_bytes(KEY_PEM)
+    anonymous = Kubectl(without_user(full, tmp_path / "nobody"), tmp_path)
+    robot = "system:serviceaccount:default:robot"
+    ways: list[tuple[Kubectl, list[str], str]] = [
+        (anonymous, ["--token", kubectl("create", "token", "robot").strip()], robot),
+        (anonymous, [f"--client-certificate={certificate}", f"--client-key={key}"], "ann"),
+        (kubectl, ["--as", "ann"], "ann"),
+        (kubectl, ["--as", robot], robot),
+    ]
+    for sender, options, name in ways:
+
+        def refused(*command: str, sender: Kubectl = sender, options: list[str] = options, name: str = name) -> bool:
+            done = sender.run(*command, *options)
+            return bool(done.returncode) and f'User "{name}" cannot' in done.stderr
+
+        assert "c" in sender("get", "configmaps", "-o", "name", *options)
+        assert sender("get", "configmap", "c", "-o", "jsonpath={.data.a}", *options) == "b"
+        assert sender("get", "secret", "s", "-o", "name", *options).strip() == "secret/s"
+        assert refused("get", "secrets")
+        assert refused("get", "secret", "t")
+        assert refused("create", "configmap", "d")
+        assert refused("get", "configmaps", "-n", "other")
+        assert refused("get", "configmaps", "-A")
+        assert refused("get", "nodes")
+        assert sender("auth", "can-i", "delete", "configmap/c", *options).strip() == "yes"
+        assert sender.run("auth", "can-i", "update", "configmap/c", *options).stdout.strip() == "no"
+        rights = sender("auth", "can-i", "--list", "--no-headers", *options)
+        assert any(
+            line.split()[0] == "configmaps" and "[get list watch delete]" in line for line in rights.splitlines()
+        )
+        sender("delete", "configmap", "c", *options)
+        kubectl("create", "configmap", "c", "--from-literal=a=b")
