@@ -205,8 +205,28 @@ async def test_what_does_not_answer(api, pods):
         pods.server = None
         async with client.get(f"{BASE}/pods/web/proxy/") as answer:
             assert answer.status == 501
-        async with client.get("/api/v1/nodes/node-1/proxy/healthz") as answer:
-            assert answer.status == 501
+
+
+async def test_a_node(api, pods):
+    """Its kubelet's pages, another port of it, and a node that is not ours."""
+    ours = {"metadata": {"name": "node-1", "annotations": {"seamark.dev/simulated": "true"}}}
+    addresses = [{"type": "InternalIP", "address": "10.0.0.1"}]
+    for each in ({**ours, "status": {"addresses": addresses}}, {"metadata": {"name": "foreign"}}):
+        await api.post("/api/v1/nodes", each)
+    async with listening(api) as client:
+
+        async def get(path, method="GET"):
+            async with client.request(method, f"/api/v1/nodes/{path}") as answer:
+                return answer.status, await answer.text()
+
+        assert await get("node-1/proxy/healthz") == (200, "ok")
+        assert await get("node-1:10250/proxy/healthz") == (200, "ok")
+        assert (await get("node-1/proxy/none"))[0] == 404
+        assert (await get("node-1/proxy/pods", "DELETE"))[0] == 405
+        assert (await get("foreign/proxy/healthz"))[0] == 501
+        assert (await get("absent/proxy/healthz"))[0] == 404
+        assert (await get("node-1:8080/proxy/"))[0] == 200
+        assert (await get("node-1:name/proxy/"))[0] == 400
 
 
 def test_names_with_schemes_and_ports():

@@ -142,6 +142,7 @@ def test_ports_and_proxies(kubectl: Kubectl) -> None:
         forwarding.terminate()
     for path in ("pods/web", "pods/http:web:8080", "services/web:80"):
         assert "Directory listing" in kubectl("get", "--raw", f"/api/v1/namespaces/default/{path}/proxy/")
+    assert '"name":"web"' in kubectl("get", "--raw", "/api/v1/nodes/node-1/proxy/pods")
     refused = kubectl.run("get", "--raw", "/api/v1/namespaces/default/services/web:81/proxy/")
     assert 'no service port 81 found for service "web"' in refused.stderr
 

@@ -6,4 +6,5 @@
 - ``commands``: exec and attach: the streams of a command as channels of a WebSocket
 - ``forwarding``: port-forward: connections to ports of a Pod in one WebSocket
 - ``proxying``: requests that a Pod or the endpoint of a Service answers
+- ``kubelet_pages``: requests about a node that its kubelet would answer (pure)
 """

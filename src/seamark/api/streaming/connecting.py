@@ -17,9 +17,9 @@ from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.autoscaling import usage
 from seamark.kinds.autoscaling.usage import Measurement
-from seamark.kinds.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, NODES, PODS
 from seamark.kinds.values.refusals import missing
-from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SIMULATED_ANNOTATION
 
 if TYPE_CHECKING:
     from seamark.api.streaming.proxying import Endpoint
@@ -52,28 +52,41 @@ class Connecting:
                 return self._command(request, target, pod, query)
 
     async def _proxy(self, request: Request, target: Target) -> Response | Streaming:
-        from seamark.api.streaming import proxying
+        from seamark.api.streaming import kubelet_pages, proxying
 
         resource = target.kind.resource
-        if resource not in (PODS, SERVICES):
-            raise not_available(target)
         name, port, tls = proxying.split_name(target.kind.singular, target.name)
         found = self._others.get(resource, name, target.namespace)
         if found is None:
             raise missing(resource, name)
-        if resource == PODS:
+        path = request.path.partition(f"/{target.name}/proxy")[2]
+        if resource == NODES:
+            if self.pods is None or SIMULATED_ANNOTATION not in (found["metadata"].get("annotations") or {}):
+                raise not_available(target)
+            if port in ("", kubelet_pages.PORT):
+                return self._page(request, path, found)
+            endpoint = proxying.node_endpoint(found, port, tls=tls)
+        elif resource == PODS:
             endpoint = proxying.pod_endpoint(found, port, tls=tls)
         else:
             label = f'"{SERVICE_NAME_LABEL}":"{name}"'.encode()
             slices = list(self._others.all(ENDPOINT_SLICES, target.namespace, containing=label))
             endpoint = random.choice(proxying.service_endpoints(found, slices, port, tls=tls))
-        path = request.path.partition(f"/{target.name}/proxy")[2]
         if not path and request.method in ("GET", "HEAD") and "upgrade" not in request.headers:
             return proxying.redirect(request)
         try:
             return await proxying.relay(self.tasks, await self._reach(target, endpoint), request, path)
         except OSError as error:
             raise proxying.unreachable(endpoint, error) from error
+
+    def _page(self, request: Request, path: str, node: Object) -> Response:
+        from seamark.api.streaming import kubelet_pages
+
+        if request.method not in ("GET", "HEAD"):
+            return Response(405, b"405: Method Not Allowed", "text/plain")
+        name = node["metadata"]["name"]
+        pods = [pod for pod in self._others.all(PODS) if pod["spec"].get("nodeName") == name]
+        return kubelet_pages.page(path, node, pods, self._measured())
 
     async def _reach(self, target: Target, endpoint: Endpoint) -> Connection:
         """A connection by the Pods' network, or by this machine's own to what is no Pod."""

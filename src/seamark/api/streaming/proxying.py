@@ -74,6 +74,18 @@ def pod_endpoint(pod: Object, port: str, *, tls: bool) -> Endpoint:
     return Endpoint(address, number, tls=tls)
 
 
+def node_endpoint(node: Object, port: str, *, tls: bool) -> Endpoint:
+    """A port of a node, at which a Pod that shares its network may listen."""
+    name = node["metadata"]["name"]
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise errors.BadRequest(f'invalid port "{port}" of node {name}')
+    addresses = (node.get("status") or {}).get("addresses") or ()
+    address = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), None)
+    if address is None:
+        raise errors.BadRequest(f"node {name} has no address yet")
+    return Endpoint(address, int(port), tls=tls)
+
+
 def service_endpoints(service: Object, slices: list[Object], port: str, *, tls: bool) -> list[Endpoint]:
     """The ready endpoints behind a port of a Service, which is given by number or name."""
     name = service["metadata"]["name"]
