@@ -58,6 +58,10 @@ class Document(msgspec.Struct, frozen=True):
         """Sentences about unknown fields, given by their paths."""
         return [f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES]]
 
+    def sentence(self, mistakes: Sequence[str]) -> str:
+        """What strict validation says about those."""
+        return ", ".join(mistakes)
+
 
 # --- whole objects ---------------------------------------------------------------------------------
 
@@ -87,7 +91,7 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
         return obj, []
     mistakes = document.mistakes(unknown)
     if mistakes and field_validation == "Strict":
-        raise BadRequest(f"{handled}strict decoding error: {', '.join(mistakes)}")
+        raise BadRequest(f"{handled}strict decoding error: {document.sentence(mistakes)}")
     return obj, mistakes
 
 

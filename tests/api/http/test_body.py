@@ -318,8 +318,12 @@ def test_yaml_keeps_dates_and_base_sixty_as_texts() -> None:
 
 def test_yaml_repeated_keys() -> None:
     _, warnings = read("data:\n  a: x\n  a: z\n", content_type=YAML)
-    assert warnings == ['yaml: unmarshal errors:\n  line 3: key "a" already set in map']
-    assert "already set in map" in refused("data:\n  a: x\n  a: z\n", content_type=YAML, validation="Strict")
+    assert warnings == ['line 3: key "a" already set in map']
+    text = "data:\n  a: x\n  a: z\nfoo: 1\nkind: ConfigMap\nkind: ConfigMap\n"
+    assert refused(text, content_type=YAML, validation="Strict").endswith(
+        'strict decoding error: yaml: unmarshal errors:\n  line 3: key "a" already set in map\n'
+        '  line 6: key "kind" already set in map, unknown field "foo"'
+    )
 
 
 BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 64))])

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.kinds.extensions.filling import filler, pruner
+from seamark.kinds.extensions.filling import Unknown, filler, pruner
 
 SCHEMA: Any = {
     "type": "object",
@@ -29,8 +29,8 @@ SCHEMA: Any = {
 
 
 def pruned(value: Any) -> tuple[Any, list[str]]:
-    unknown: list[str] = []
-    return pruner(SCHEMA)(value, None, unknown), sorted(unknown)
+    unknown: Unknown = []
+    return pruner(SCHEMA)(value, None, unknown), [path for _, path in sorted(unknown)]
 
 
 def test_unknown_fields_go_at_every_depth() -> None:

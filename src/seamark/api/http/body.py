@@ -56,15 +56,32 @@ _FORMATS: dict[str, Format] = {
 
 
 class Body(Document, frozen=True):
-    """A document read from a body.  ``repeated`` are sentences about keys that occur twice, if its parser tells."""
+    """A document read from a body.  ``repeated`` are sentences about keys that occur twice, if its parser tells.
+
+    Objects of ``built_in`` kinds are read by their types, so that all mistakes are found in the order of the text;
+    others are read before their schema is looked at, so that repeated keys come first.
+    """
 
     format: Format = "JSON"
     repeated: Sequence[str] = ()
+    built_in: bool = True
 
     def mistakes(self, unknown: Sequence[str]) -> list[str]:
         if self.format == "JSON" and _may_repeat_keys(self.body, self.value):
-            return _mistakes_in_order(self.body, frozenset(unknown))
+            if self.built_in:
+                return _mistakes_in_order(self.body, frozenset(unknown))
+            repeated = _mistakes_in_order(self.body, frozenset())
+            return [*repeated, *Document.mistakes(self, unknown)][:MOST_MISTAKES]
         return [*self.repeated, *Document.mistakes(self, unknown)][:MOST_MISTAKES]
+
+    def sentence(self, mistakes: Sequence[str]) -> str:
+        count = len(self.repeated)
+        return Document.sentence(self, [_all_repeated(mistakes[:count]), *mistakes[count:]] if count else mistakes)
+
+
+def _all_repeated(sentences: Sequence[str]) -> str:
+    """One sentence about all the keys that YAML repeats, as strict decoding has it."""
+    return "\n  ".join(["yaml: unmarshal errors:", *sentences])
 
 
 def reading(body: bytes, content_type: str) -> Reading | None:
@@ -85,7 +102,7 @@ def read(body: bytes, content_type: str, kind: Kind, yaml: Reading | None = None
         raise unrecognized(fault, resource, body) from fault
     except DecodeError as error:  # protobuf only: its messages are read by shape
         raise BadRequest(cannot_handle(resource.api_version, resource.kind, resource) + str(error)) from error
-    return Body(value, body, format, repeated)
+    return Body(value, body, format, repeated, kind.built_in)
 
 
 def read_deletion(body: bytes, content_type: str, yaml: Reading | None = None) -> DeleteOptions:
@@ -242,7 +259,7 @@ def read_applied(body: bytes, field_validation: str, yaml: Reading | None = None
     except (MalformedDocument, DecodeError) as fault:
         raise BadRequest(f"error decoding YAML: {fault}") from fault
     if repeated and field_validation == "Strict":
-        raise BadRequest(f"error strict decoding YAML: {'; '.join(repeated)}")
+        raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {_all_repeated(repeated)}")
     return config, () if field_validation == "Ignore" else repeated
 
 

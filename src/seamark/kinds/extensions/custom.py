@@ -167,9 +167,9 @@ class CustomKind(DynamicKind):
             return super().conform(value)
         meta, unknown = conform(value.get("metadata") or {}, shapes.of(_META))
         unknown = [f"metadata.{path}" for path in unknown]
-        more: list[str] = []
+        more: filling.Unknown = []
         obj = self._prune({**value, "metadata": meta}, None, more)
-        return obj, unknown + sorted(more)
+        return obj, unknown + [path for _, path in sorted(more)]
 
     def to_stored(self, obj: Object) -> Object:
         """``obj`` is in this version, or already converted to the storage version."""

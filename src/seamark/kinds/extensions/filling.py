@@ -16,8 +16,10 @@ from seamark.kinds.extensions.schemas import EMBEDDED, PRESERVE, Made, extra, it
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
 
+# Paths of unknown fields, and whether they are in the metadata of an embedded object: those are told last.
+Unknown = list[tuple[bool, str]]
 # Returns the value without its unknown fields, whose paths it adds to the list.  The value itself is not edited.
-Prune = Callable[[Any, At, list[str]], Any]
+Prune = Callable[[Any, At, Unknown], Any]
 # Fills in defaults and drops nulls, in place.
 Fill = Callable[[Any], None]
 
@@ -42,7 +44,7 @@ def _pruner(schema: Object) -> Prune | None:
     if inner is None:
         return None
 
-    def prune_list(value: Any, at: At, unknown: list[str]) -> Any:
+    def prune_list(value: Any, at: At, unknown: Unknown) -> Any:
         if value.__class__ is not list:
             return value
         return [inner(item, (at, index), unknown) for index, item in enumerate(value)]
@@ -57,14 +59,14 @@ def _object_pruner(schema: Object, always: frozenset[str]) -> Prune:
     prunes = Made(properties, _pruner, None if others is None else _pruner(others))
     prunes.update(dict.fromkeys(always))
 
-    def prune_object(value: Any, at: At, unknown: list[str]) -> Any:
+    def prune_object(value: Any, at: At, unknown: Unknown) -> Any:
         if value.__class__ is not dict:
             return value
         if keeps or known.issuperset(value):
             out = value.copy()
         else:
             out = {name: item for name, item in value.items() if name in known}
-            unknown += [path_text((at, name)) for name in value if name not in known]
+            unknown += [(False, path_text((at, name))) for name in value if name not in known]
         for name, item in out.items():
             if item.__class__ is dict or item.__class__ is list:
                 inner = prunes[name]
@@ -79,13 +81,13 @@ def _embedded_pruner(schema: Object) -> Prune:
     """An object inside an object: its metadata is that of any object."""
     prune = _object_pruner(schema, _WHOLE)
 
-    def prune_embedded(value: Any, at: At, unknown: list[str]) -> Any:
+    def prune_embedded(value: Any, at: At, unknown: Unknown) -> Any:
         out = prune(value, at, unknown)
         if isinstance(out, dict) and isinstance(meta := out.get("metadata"), dict):
             out["metadata"], more = conform(meta, shapes.of(_META))
             if not meta.get("creationTimestamp"):
                 out["metadata"].pop("creationTimestamp", None)
-            unknown += (f"{path_text(at)}.metadata.{path}" for path in more)
+            unknown += ((True, f"{path_text(at)}.metadata.{path}") for path in more)
         return out
 
     return prune_embedded

@@ -246,7 +246,7 @@ def _default_mistakes(schema: Object, at: str) -> Errors:
 def _default_mistake(schema: Object, at: str) -> Errors:
     """What the schema says of its own default."""
     value = schema["default"]
-    unknown: list[str] = []
+    unknown: filling.Unknown = []
     wrapped = {"type": "object", "properties": {"value": {**schema, "default": None}}}
     try:
         filling.pruner(wrapped)({"value": value}, None, unknown)

@@ -174,7 +174,7 @@ class Reading:
             pass
         if self._fault is not None:
             raise self._fault
-        return self._value, [f"yaml: unmarshal errors:\n  {sentence}" for sentence in self.repeated]
+        return self._value, self.repeated
 
     def _begin(self) -> None:
         before = _BEFORE_DOCUMENT.match(self._text)
