@@ -124,14 +124,14 @@ async def test_names_are_free_again_when_their_definition_is_gone(api: Served) -
 async def test_what_the_store_refuses_is_tried_again(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(custom, "RETRY_SECONDS", 0.001)
     definitions = api.api.definitions
-    add, failures = definitions._add, [StoreError("away"), StoreError("away")]
+    add, failures = definitions._load, [StoreError("away"), StoreError("away")]
 
     async def fails_at_first(kind):
         if failures:
             raise failures.pop()
         await add(kind)
 
-    monkeypatch.setattr(definitions, "_add", fails_at_first)
+    monkeypatch.setattr(definitions, "_load", fails_at_first)
     await api.post(DEFINITIONS, definition())
     await established(api)
     await api.get(BASE)
@@ -352,3 +352,45 @@ async def test_every_version_is_selected_by_its_own_fields(api: Served) -> None:
         assert len((await api.get(f"{other}?fieldSelector=spec.size={size}"))["items"]) == found
     await changed(api, version(**by_size))
     assert len((await api.get(f"{BASE}?fieldSelector=spec.size=3"))["items"]) == 1
+
+
+FAULTY = """{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","name":"a","odd":1},
+"spec":{"z":1,"y":1,"y":{"b":1,"b":2},"template":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","odd":1}},"size":3,"size":4}}"""
+
+
+async def test_repeated_keys_are_told_before_unknown_fields_and_those_of_embedded_objects_last(api: Served) -> None:
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}, "template": embedded}}
+    await api.post(DEFINITIONS, definition(version(spec=spec)))
+    await established(api)
+    refused = await api.ask("POST", f"{BASE}?fieldValidation=Strict", FAULTY.encode())
+    assert refused.json["message"].partition("strict decoding error: ")[2].split(", ") == [
+        'duplicate field "metadata.name"',
+        'duplicate field "spec.y"',
+        'duplicate field "spec.y.b"',
+        'duplicate field "spec.size"',
+        'unknown field "metadata.odd"',
+        'unknown field "spec.y"',
+        'unknown field "spec.z"',
+        'unknown field "spec.template.metadata.odd"',
+    ]
+
+
+async def test_kinds_are_served_from_the_moment_that_their_definition_is_established(
+    api: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    write = api.api.definitions._write
+
+    async def held(*arguments: object) -> None:
+        asked.set()
+        await go_on.wait()
+        await write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(api.api.definitions, "_write", held)
+    await api.post(DEFINITIONS, definition())
+    await asked.wait()
+    assert (await api.ask("GET", BASE)).status == 404
+    go_on.set()
+    await established(api)
+    assert (await api.ask("GET", BASE)).status == 200

@@ -46,10 +46,13 @@ _USER: User = component("apiextensions")
 class _Noticing:
     """A watcher that only says that something changed."""
 
-    def __init__(self, notice: Callable[[], None]) -> None:
+    def __init__(self, notice: Callable[[], None], look: Callable[[Event], None] | None = None) -> None:
         self._notice = notice
+        self._look = look
 
     def offer(self, event: Event) -> None:
+        if self._look is not None:
+            self._look(event)
         self._notice()
 
     def flush(self, revision: int) -> None:
@@ -66,14 +69,25 @@ class _Served(msgspec.Struct):
     kinds: list[Kind]
 
 
+class _Condition(msgspec.Struct):
+    type: str
+    status: str
+
+
 class _Accepted(msgspec.Struct):
     acceptedNames: dict[str, Any] | None = None  # noqa: N815  # the field's name
+    conditions: list[_Condition] | None = None
 
 
 class _Named(msgspec.Struct):
-    """What of a definition tells which names it has."""
+    """What of a definition tells which names it has, and whether its kinds may be served."""
 
     status: _Accepted | None = None
+
+    @property
+    def is_established(self) -> bool:
+        conditions = (self.status.conditions if self.status is not None else None) or ()
+        return any(each.type == "Established" and each.status == "True" for each in conditions)
 
 
 _named = msgspec.json.Decoder(_Named)
@@ -89,19 +103,25 @@ class Definitions:
         deleter: Deleter,
         clock: Clock,
         *,
-        add: Callable[[Kind], Awaitable[None]],
+        load: Callable[[Kind], Awaitable[None]],
+        show: Callable[[Kind], None],
         remove: Callable[[Resource], Awaitable[None]],
         prepare: Callable[[CustomKind, Object], None],
     ) -> None:
-        """``prepare`` sees each kind that a definition defines before it is served."""
+        """``prepare`` sees each kind that a definition defines before it is served.
+
+        ``load`` reads its instances, and ``show`` serves it.
+        """
         self._cache = cache
         self._writer = writer
         self._deleter = deleter
         self._clock = clock
-        self._add = add
+        self._load = load
+        self._show = show
         self._remove = remove
         self._prepare = prepare
         self._served: dict[str, _Served] = {}
+        self._ready: dict[str, _Served] = {}  # loaded, and to be served once the definition says that it is established
         self._seen: dict[str, int] = {}  # the version of each definition that was looked at last
         self._again: set[str] = set()  # definitions to look at once more, though they did not change
         self._taken = Taken()
@@ -112,7 +132,7 @@ class Definitions:
     async def run(self) -> None:
         while True:
             # Subscribed anew each time: a watch ends when the cache had to start over.
-            stop = self._cache.of(DEFINITIONS).subscribe(_Noticing(self._news.set), "", "")
+            stop = self._cache.of(DEFINITIONS).subscribe(_Noticing(self._news.set, self._serve_established), "", "")
             try:
                 await self._look()
                 self.caught_up.set()
@@ -152,6 +172,7 @@ class Definitions:
         if entry is None:
             self._seen.pop(name, None)
             self._refused.discard(name)
+            self._ready.pop(name, None)
             await self._forget(name)
             return
         definition = outline(b"{" + entry.tail)
@@ -200,13 +221,27 @@ class Definitions:
         kinds: list[Kind] = []
         for made in kinds_of(definition):
             self._prepare(made, definition)
-            await self._add(made)
+            await self._load(made)
             kinds.append(made)
+        self._ready[name] = _Served(state, kinds)
+        entry = self._cache.of(DEFINITIONS).get(name)
+        if entry is not None and _named.decode(b"{" + entry.tail).is_established:
+            self._serve_ready(name)
         wanted = {kind.resource for kind in kinds}
         for kind in served.kinds if served is not None else ():
             if kind.resource not in wanted:
                 await self._remove(kind.resource)
-        self._served[name] = _Served(state, kinds)
+
+    def _serve_established(self, event: Event) -> None:
+        """Serve the kinds of a definition from the moment on in which clients can see that it is established."""
+        name = event.entry.path
+        if event.type != "DELETED" and name in self._ready and _named.decode(b"{" + event.entry.tail).is_established:
+            self._serve_ready(name)
+
+    def _serve_ready(self, name: str) -> None:
+        served = self._served[name] = self._ready.pop(name)
+        for kind in served.kinds:
+            self._show(kind)
 
     async def _forget(self, name: str) -> None:
         """Serve a definition's kinds no longer."""

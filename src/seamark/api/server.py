@@ -140,7 +140,8 @@ class ApiServer:
             self.writer,
             deleter,
             clock,
-            add=self.add_kind,
+            load=self._load_kind,
+            show=self._show_kind,
             remove=self.remove_kind,
             prepare=self._convert_by_webhook,
         )
@@ -214,11 +215,19 @@ class ApiServer:
         It replaces a kind of the same group, version and plural.  Watches of that end, so that clients watch on by the
         new rules.
         """
+        await self._load_kind(kind)
+        self._show_kind(kind)
+
+    async def _load_kind(self, kind: Kind) -> None:
+        """Read the objects of a kind that is to be served."""
         async with self._changing_kinds:
             self.kinds.check(kind)
             await self.cache.add(kind)
-            self.cache.of(kind.resource).end_watches()
-            self.kinds.add(kind)
+
+    def _show_kind(self, kind: Kind) -> None:
+        """Serve a kind whose objects are read."""
+        self.cache.of(kind.resource).end_watches()
+        self.kinds.add(kind)
 
     def _convert_by_webhook(self, kind: CustomKind, definition: Object) -> None:
         """Let a webhook convert the objects of a custom kind, if its definition says so."""
