@@ -94,7 +94,7 @@ async def changed(api: Served, edit: Callable[[dict[str, Any]], None]) -> None:
     path = f"{DEFINITION}/widgets.example.com"
     found = await api.get(path)
     edit(found)
-    async with _served_anew(api, len(found["spec"]["versions"])):
+    async with served_anew(api, len(found["spec"]["versions"])):
         await api.merge(path, {"spec": found["spec"]})  # whatever the server writes into its status meanwhile
 
 
@@ -108,12 +108,12 @@ async def changed_storage(api: Served, to: str) -> None:
 
 async def serving(api: Served, made: dict[str, Any]) -> None:
     """Create the definition and wait until its versions are served."""
-    async with _served_anew(api, len(made["spec"]["versions"])):
+    async with served_anew(api, len(made["spec"]["versions"])):
         await api.post(DEFINITION, made)
 
 
 @contextlib.asynccontextmanager
-async def _served_anew(api: Served, count: int) -> AsyncIterator[None]:
+async def served_anew(api: Served, count: int) -> AsyncIterator[None]:
     """Wait at the end until so many kinds have come or were replaced."""
     come: asyncio.Queue[object] = asyncio.Queue()
     stop = api.api.kinds.on_change(lambda old, new: come.put_nowait(new))

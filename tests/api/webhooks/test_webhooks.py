@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -56,7 +57,15 @@ async def test_a_webhook_behind_a_service_is_called_at_its_endpoint(
     assert (await api.ask("POST", SECRETS, secret())).status == 400
 
 
-async def test_a_webhook_that_hangs_delays_nobody_else(hooks: Hooks) -> None:
+@pytest.fixture(params=["memory", "etcd"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A new store of either kind."""
+    if request.param == "memory":
+        return "memory:"
+    return f"etcd://{','.join(request.getfixturevalue('etcd').addresses)}/{uuid.uuid4().hex}"
+
+
+async def test_a_webhook_that_hangs_delays_nobody_else(url: str, hooks: Hooks) -> None:
     """Neither writers of the same object, nor others when there is one seat, nor creators in a namespace with quota."""
     asked, release = asyncio.Event(), asyncio.Event()
 
@@ -67,7 +76,7 @@ async def test_a_webhook_that_hangs_delays_nobody_else(hooks: Hooks) -> None:
 
     hooks.answers["hang"] = hang
     selector = {"matchLabels": {"hang": "yes"}}
-    async with served(max_in_flight=1) as api:
+    async with served(url=url, max_in_flight=1) as api:
         quota = {"metadata": {"name": "q"}, "spec": {"hard": {"secrets": "50"}}}
         await api.post("/api/v1/namespaces/default/resourcequotas", quota)
         used = {"status": {"hard": {"secrets": "50"}, "used": {"secrets": "0"}}}
@@ -100,19 +109,20 @@ async def garbage(exchange: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [drop, garbage, {"uid": "other"}])
-async def test_a_failure_obeys_the_failure_policy(api: Served, hooks: Hooks, answer: Any) -> None:
+async def test_a_failure_obeys_the_failure_policy(url: str, hooks: Hooks, answer: Any) -> None:
     hooks.answers["x"] = answer
     path, config = configuration(hooks.hook("x"))
-    made = await api.post(path, config)
-    refused = await api.ask("POST", SECRETS, secret())
-    assert (refused.status, refused.json["reason"]) == (500, "InternalError")
-    assert refused.json["message"].startswith('Internal error occurred: failed calling webhook "x.example.com": ')
-    made["webhooks"][0]["failurePolicy"] = "Ignore"
-    await api.put(f"{path}/own", made)
-    await api.post(SECRETS, secret())
-    text = api.metrics.text()
-    assert 'apiserver_admission_webhook_fail_open_count{name="x.example.com",type="validating"} 1' in text
-    assert 'error_type="calling_webhook_error"' in text
+    async with served(url=url) as api:
+        made = await api.post(path, config)
+        refused = await api.ask("POST", SECRETS, secret())
+        assert (refused.status, refused.json["reason"]) == (500, "InternalError")
+        assert refused.json["message"].startswith('Internal error occurred: failed calling webhook "x.example.com": ')
+        made["webhooks"][0]["failurePolicy"] = "Ignore"
+        await api.put(f"{path}/own", made)
+        await api.post(SECRETS, secret())
+        text = api.metrics.text()
+        assert 'apiserver_admission_webhook_fail_open_count{name="x.example.com",type="validating"} 1' in text
+        assert 'error_type="calling_webhook_error"' in text
 
 
 async def test_a_webhook_that_is_gone_obeys_the_failure_policy(api: Served, hooks: Hooks) -> None:
