@@ -91,7 +91,8 @@ class DefinitionKind(CountedKind):
                 errors.append(invalid(f"metadata.{field}", name, 'must be spec.names.plural+"."+spec.group'))
         return errors + self._validate(obj)
 
-    def _validate(self, obj: Object) -> Errors:
+    def _validate(self, obj: Object, before: Sequence[Any] = ()) -> Errors:
+        """``before`` are the versions that the definition had."""
         spec = obj["spec"]
         errors = _group_mistakes(obj) + _scope_mistakes(spec) + _name_mistakes(spec["names"])
         if spec.get("preserveUnknownFields"):
@@ -99,7 +100,7 @@ class DefinitionKind(CountedKind):
             detail = f"cannot set to true, {instead}"
             errors.append(invalid("spec.preserveUnknownFields", True, detail))
         given = spec.get("versions") or []
-        return errors + versions.mistakes(given) + _conversion_mistakes(spec) + _stored_mistakes(obj)
+        return errors + versions.mistakes(given, before) + _conversion_mistakes(spec) + _stored_mistakes(obj)
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         spec, before = obj["spec"], old["spec"]
@@ -113,7 +114,7 @@ class DefinitionKind(CountedKind):
                 new, was = new.get(step, ""), was.get(step, "")
             if new != was:
                 errors.append(immutable(f"spec.{'.'.join(path)}", new))
-        return errors + self._validate(obj)
+        return errors + self._validate(obj, before.get("versions") or ())
 
     def default_status(self, obj: Object) -> None:
         """The spec is kept from the old object, which has its defaults."""

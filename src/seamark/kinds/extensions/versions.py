@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
@@ -25,21 +26,29 @@ def priority(version: str) -> tuple[int, int, int, str]:
     return stage, -int(found[1]), -int(found[3] or 0), version
 
 
-def mistakes(versions: list[Any]) -> Errors:
-    """Everything wrong with the versions of a definition."""
+def mistakes(versions: Sequence[Any], before: Sequence[Any] = ()) -> Errors:
+    """Everything wrong with the versions of a definition.
+
+    A schema that is as it was ``before`` is not looked at again: it stays, whatever rules for schemas there are now.
+    """
     errors: Errors = []
+    known = {version.get("name"): version.get("schema") for version in before}
     names = [version.get("name", "") for version in versions]
     if len(set(names)) != len(names):
         errors.append(invalid("spec.versions", names, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         errors.append(invalid("spec.versions", versions, "must have exactly one version marked as storage version"))
     for index, version in enumerate(versions):
-        errors += _version_mistakes(version, index, alone=len(versions) == 1)
+        is_new = version.get("schema") != known.get(version.get("name"))
+        errors += _version_mistakes(version, index, alone=len(versions) == 1, is_new=is_new)
     return errors
 
 
-def _version_mistakes(version: Object, index: int, *, alone: bool) -> Errors:
-    """``alone`` says that there is one version only: Kubernetes then names its parts as if they were of the spec."""
+def _version_mistakes(version: Object, index: int, *, alone: bool, is_new: bool) -> Errors:
+    """``alone`` says that there is one version only: Kubernetes then names its parts as if they were of the spec.
+
+    ``is_new`` says that its schema has changed.
+    """
     errors: Errors = []
     at = f"spec.versions[{index}]"
     name = version.get("name", "")
@@ -53,7 +62,7 @@ def _version_mistakes(version: Object, index: int, *, alone: bool) -> Errors:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
         errors.append(required(f"{at}.schema.openAPIV3Schema"))
-    else:
+    elif is_new:
         where = "spec.validation" if alone else f"{at}.schema"
         errors += structural.mistakes(schema, f"{where}.openAPIV3Schema")
     for number, column in enumerate(version.get("additionalPrinterColumns") or ()):

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from custom_resources import BASE, DEFINITIONS, definition, version, widget
-from served import Served, served
+from tests.api.custom_resources import BASE, DEFINITIONS, definition, version, widget
+from tests.api.served import Served, served
 
 # Within the limit of an estimate, which is ten times as much as one evaluation may cost.
 LOOP = "self.items.all(x, self.items.all(y, self.items.all(z, x + y + z >= 0)))"
