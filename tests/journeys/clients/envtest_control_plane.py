@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -15,12 +14,8 @@ from typing import Any
 
 import msgspec
 
+from free_ports import free_port
 from seamark.api.certificates import Authority
-
-
-def suggested_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 class ControlPlane:
@@ -31,12 +26,12 @@ class ControlPlane:
         self.configured = configured  # flags that a suite adds
         self.etcd_dir = Path(tempfile.mkdtemp(prefix="k8s_test_framework_"))
         self.cert_dir = Path(tempfile.mkdtemp(prefix="k8s_test_framework_"))
-        self.address = f"127.0.0.1:{suggested_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.processes: list[subprocess.Popen[str]] = []
 
     def start(self) -> ControlPlane:
-        url = f"http://127.0.0.1:{suggested_port()}"
-        peers = f"http://127.0.0.1:{suggested_port()}"
+        url = f"http://127.0.0.1:{free_port()}"
+        peers = f"http://127.0.0.1:{free_port()}"
         flags = {"advertise-client-urls": url, "data-dir": str(self.etcd_dir), "listen-client-urls": url}
         flags |= {"listen-peer-urls": peers}
         if self.has_flag("etcd", "unsafe-no-fsync"):
