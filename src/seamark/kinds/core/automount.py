@@ -17,8 +17,9 @@ from seamark.kinds.resource import PODS, SERVICE_ACCOUNTS
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME = "kube-api-access-"
 DEFAULT = "default"
-# A new namespace has no ``default`` ServiceAccount yet: how long a Pod waits for it.
-DEFAULT_SECONDS = 1.5
+# A new namespace has no ``default`` ServiceAccount yet: how long a Pod waits for it.  Kubernetes waits one to two
+# seconds, which a busy machine with a slow disk needs longer than; only where no controller makes one does it matter.
+DEFAULT_SECONDS = 10.0
 _MIRROR = "kubernetes.io/config.mirror"
 _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
