@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from machines import unless_forbidden
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.kinds.resource import PODS, SERVICES
-from seamark.nodes.running.machine.machine import Machine, NoMachine
+from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.simulated import control
 from seamark.rules.objects.pod import Pod
 
@@ -40,10 +41,8 @@ async def daemon(tmp_path):
 
 @asynccontextmanager
 async def running(tmp_path, *, mode="processes", **nodes):
-    try:
+    with unless_forbidden():
         await (await Machine.start()).close()
-    except NoMachine as error:
-        pytest.skip(str(error))
     said = {
         "data_dir": str(tmp_path),
         "ephemeral": True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -172,10 +173,11 @@ def create(spec, patch, **_):
 """
 
 
-def test_the_runner_of_kopf(seamark: Cluster, tmp_path: Path) -> None:
+def test_the_runner_of_kopf(seamark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kopf")
     from kopf.testing import KopfRunner
 
+    monkeypatch.setattr("sys.path", [*sys.path])  # kopf adds the folder, whose file has the name of Python's own
     (tmp_path / "operator.py").write_text(OPERATOR)
     with KopfRunner(["run", "-A", "--standalone", str(tmp_path / "operator.py")]) as runner:
         seamark.apply(shop(3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from commands import Kubectl
 from seamark_process import Seamark
 from waiting import until
 
-from seamark.nodes.running.machine.machine import Machine, NoMachine
+from machines import require_machine
 
 pytestmark = pytest.mark.xdist_group("running pods")
 
@@ -52,14 +51,7 @@ spec:
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """One cluster for all: each test has Pods of its own, or leaves them as they are."""
-
-    async def look() -> None:
-        await (await Machine.start()).close()
-
-    try:
-        asyncio.run(look())
-    except NoMachine as error:
-        pytest.skip(str(error))
+    require_machine()
     home = tmp_path_factory.mktemp("streams")
     options = ("--ephemeral", "--dns-port", "0", "--nodes", "1", "--pods", "processes", "--image", "here=host")
     up = Seamark(home / "data", *options, verb="up")

@@ -14,7 +14,7 @@ import pytest
 from commands import Command, Kubectl
 from waiting import until
 
-from seamark.nodes.running.machine.machine import Machine, NoMachine
+from machines import require_machine
 
 pytestmark = pytest.mark.xdist_group("running pods")  # one test counts the processes of all
 
@@ -127,15 +127,7 @@ spec:
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    import asyncio
-
-    async def look() -> None:
-        await (await Machine.start()).close()
-
-    try:
-        asyncio.run(look())
-    except NoMachine as error:
-        pytest.skip(str(error))
+    require_machine()
 
 
 def manifest(version: str) -> str:

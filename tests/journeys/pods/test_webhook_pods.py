@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import sys
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 from commands import Kubectl
 
+from machines import require_machine
 from seamark.api.certificates import Authority
-from seamark.nodes.running.machine.machine import Machine, NoMachine
 
 pytestmark = pytest.mark.xdist_group("running pods")
 
@@ -61,13 +60,7 @@ server.serve_forever()
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    async def look() -> None:
-        await (await Machine.start()).close()
-
-    try:
-        asyncio.run(look())
-    except NoMachine as error:
-        pytest.skip(str(error))
+    require_machine()
 
 
 def named(api: str, kind: str, name: str, **more: Any) -> dict[str, Any]:

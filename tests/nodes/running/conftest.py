@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from seamark.nodes.running.machine.machine import Machine, NoMachine
+from machines import unless_forbidden
+from seamark.nodes.running.machine.machine import Machine
 
 
 @pytest.fixture
 async def machine() -> AsyncIterator[Machine]:
-    try:
+    with unless_forbidden():
         made = await Machine.start()
-    except NoMachine as error:
-        pytest.skip(str(error))
     yield made
     await made.close()

@@ -41,6 +41,10 @@ class NoMachine(Exception):
     """Pods cannot run here: one line that says why, and what to do."""
 
 
+class HelperDied(NoMachine):
+    """The helper process ended without a word: what it wrote to the terminal says more."""
+
+
 class Process:
     """A process of a Pod: ``ended`` tells how it ended, once it has."""
 
@@ -75,7 +79,6 @@ class Machine:
             str(theirs.fileno()),
             pass_fds=[theirs.fileno()],
             stdin=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         theirs.close()
         machine = cls(Channel(ours), helper)
@@ -238,7 +241,7 @@ class Machine:
         self.gone.set()
         self._loop.remove_reader(self._channel.socket)
         if not self._ready.done():
-            self._ready.set_exception(NoMachine("the helper process of the machine did not start"))
+            self._ready.set_exception(HelperDied("the helper process of the machine did not start"))
             self._ready.exception()
         for waiting in self._asked.values():
             if not waiting.done():
