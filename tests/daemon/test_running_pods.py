@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 
 import pytest
-
 from machines import unless_forbidden
+
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.kinds.resource import PODS, SERVICES

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from commands import Kubectl
+from machines import require_machine
 from seamark_process import Seamark
 from waiting import until
-
-from machines import require_machine
 
 pytestmark = pytest.mark.xdist_group("running pods")
 

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 from commands import Command, Kubectl
-from waiting import until
-
 from machines import require_machine
+from waiting import until
 
 pytestmark = pytest.mark.xdist_group("running pods")  # one test counts the processes of all
 

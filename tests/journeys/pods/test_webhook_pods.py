@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from commands import Kubectl
-
 from machines import require_machine
+
 from seamark.api.certificates import Authority
 
 pytestmark = pytest.mark.xdist_group("running pods")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-
 from machines import unless_forbidden
+
 from seamark.nodes.running.machine.machine import Machine
 
 
