@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.nodes.running import decisions
-from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record, decide
+from seamark.nodes.running.decisions import NEVER, Decision, Doom, Ended, Record, decide
 from seamark.nodes.running.spec import Spec
 
 NOW = 1000.0
@@ -145,3 +145,12 @@ def test_every_pod_comes_to_its_end(pod, endings):
         for name in found.stop:
             records[name] = decisions.ended(records[name], Ended(143, records[name].started, now))
     raise AssertionError(records)
+
+
+def test_a_pod_that_is_evicted():
+    doom = Doom("Evicted", "too large")
+    decision = decide(spec("a"), {"a": RUNS}, now=NOW, doomed=doom)
+    assert decision == Decision(stop=("a",), reason="Evicted", message="too large")
+    decision = decide(spec("a"), {"a": end(0)}, now=NOW, doomed=doom)
+    assert decision == Decision(over="Failed", reason="Evicted", message="too large")
+    assert decide(spec("a"), {"a": end(0)}, now=NOW, doomed=doom, terminating=True) == Decision(over="Succeeded")

@@ -12,6 +12,7 @@
 - ``probes``: when the probes of a container are asked, and what their answers mean for it
 - ``checks``: carries out one action of a probe or a hook
 - ``life``: carries out the decisions about one Pod
+- ``disk``: evicts Pods that use too much of the disk, and removes images that no Pod uses
 - ``hosting``: what all nodes share: the machine, its network, images, and what Pods refer to
 - ``kubelet``: begins and ends the lives of Pods, and writes their status
 """

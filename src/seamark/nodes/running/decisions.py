@@ -68,6 +68,15 @@ class Record(msgspec.Struct, frozen=True):
         return self.state == "ended" and self.ended is not None and self.ended.code == 0
 
 
+class Doom(msgspec.Struct, frozen=True):
+    """Why a Pod has to end although it was not deleted; it has failed then."""
+
+    reason: str
+    message: str
+    deadline: float | None = None  # when its containers must have ended, if earlier than their grace period says
+
+
+TOO_LATE = Doom("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 NEVER = Record()
 Records = Mapping[str, Record]
 
@@ -91,17 +100,18 @@ def decide(
     now: float,
     accepted: float = 0.0,
     terminating: bool = False,
+    doomed: Doom | None = None,
     back_off: float = BACK_OFF,
 ) -> Decision:
-    """The next steps of a Pod that was accepted at that moment."""
+    """The next steps of a Pod that was accepted at that moment, and may have to end."""
     deadline = None if spec.active_deadline_seconds is None else accepted + spec.active_deadline_seconds
-    late = deadline is not None and now >= deadline
-    if terminating or late:
+    if doomed is None and deadline is not None and now >= deadline:
+        doomed = TOO_LATE
+    if terminating or doomed is not None:
         ending = _ending(spec, records)
-        if late and not terminating:
-            words = "Pod was active on the node longer than the specified deadline"
+        if doomed is not None and not terminating:
             over: Literal["", "Failed"] = "Failed" if ending.over else ""
-            return msgspec.structs.replace(ending, over=over, reason="DeadlineExceeded", message=words)
+            return msgspec.structs.replace(ending, over=over, reason=doomed.reason, message=doomed.message)
         return ending
     found = _Living(spec, records, now, back_off).decide()
     if deadline is not None and not found.over:

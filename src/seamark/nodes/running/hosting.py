@@ -27,16 +27,18 @@ from seamark.kinds.resource import (
     SERVICE_ACCOUNTS,
     Resource,
 )
+from seamark.kinds.values.quantity import measure
 from seamark.linux import cgroups
 from seamark.linux.cgroups import Cgroups, NotDelegated
 from seamark.nodes.running import network_files
+from seamark.nodes.running.disk import DiskWatch
 from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.running.network import Network, NodeNetwork
 from seamark.nodes.running.pod_status import Sandbox
 from seamark.nodes.running.preparing import images, resources, unpacking, volumes
 from seamark.nodes.running.preparing.environment import Around, Unmakeable, linked_services, secret_content
 from seamark.nodes.running.preparing.file_systems import Volume
-from seamark.nodes.running.preparing.images import HOST, Image
+from seamark.nodes.running.preparing.images import HOST, Image, NoImage
 from seamark.nodes.running.preparing.volumes import Sources, TokenWanted
 from seamark.nodes.running.settings import PodSettings
 from seamark.nodes.running.spec import Container, PodToRun
@@ -105,6 +107,8 @@ class Hosting:
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
         self.processes = settings.processes
         self.meter = Meter(self.lives, clock, processes=settings.processes)
+        self._disk = DiskWatch(self.lives, folder, clock, least=int(measure(settings.free_disk)))
+        self._mounted: dict[str, list[str]] = {}  # the volumes in memory of each Pod
         self._groups: Cgroups | None = None
         self._unlimited = ""  # why there are no groups
 
@@ -121,12 +125,16 @@ class Hosting:
             try:
                 async with self._attached, self._attach.fabric(self.machine, self.network):
                     self.ready.set()
-                    measuring = asyncio.create_task(self.meter.run(self.machine), name="measure what Pods use")
+                    watching = [
+                        asyncio.create_task(self.meter.run(self.machine), name="measure what Pods use"),
+                        asyncio.create_task(self._disk.run(), name="look after the disk of Pods"),
+                    ]
                     try:
                         await self.machine.gone.wait()
                     finally:
-                        measuring.cancel()
-                        await asyncio.gather(measuring, return_exceptions=True)
+                        for each in watching:
+                            each.cancel()
+                        await asyncio.gather(*watching, return_exceptions=True)
                     raise RuntimeError("the machine that Pods run on has ended")
             finally:
                 self.network.close()
@@ -228,8 +236,24 @@ class Hosting:
             path.chmod(0o777)
             return str(path)
 
+        async def memory(path: str, size: int, group: int) -> None:
+            mounted = self._mounted.setdefault(pod.metadata.uid, [])
+            if path not in mounted:
+                await self.machine.mount(path, size=size, group=group, mode=0o2777 if group else 0o777)
+                mounted.append(path)
+
+        async def image(reference: str) -> str:
+            try:
+                root = (await self.image(reference)).root
+            except NoImage as error:
+                raise Unmakeable(str(error)) from error
+            if root is None:
+                raise Unmakeable(f'image "{reference}" is this machine itself, which is no volume')
+            return root
+
         around = await self.around(pod, sandbox)
-        return await volumes.prepare(pod, folder, around, Sources(config_map, secret, token, claim))
+        sources = Sources(config_map, secret, token, claim, memory, image, self.machine.all_users)
+        return await volumes.prepare(pod, folder, around, sources)
 
     def host_name(self, pod: PodToRun) -> str:
         spec = pod.spec
@@ -243,8 +267,11 @@ class Hosting:
     def renewal(self, pod: PodToRun) -> float | None:
         return min((due for _, due in self._tokens.get(pod.metadata.uid, {}).values()), default=None)
 
-    def forget(self, pod: PodToRun) -> None:
+    async def forget(self, pod: PodToRun) -> None:
         self._tokens.pop(pod.metadata.uid, None)
+        for path in self._mounted.pop(pod.metadata.uid, ()):
+            with suppress(OSError):  # the machine is gone, and the file system with it
+                await self.machine.unmount(path)
         if self._groups is not None:
             self._groups.remove(pod.metadata.uid)
 

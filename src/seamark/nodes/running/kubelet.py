@@ -157,9 +157,11 @@ class RunningKubelets(Controller):
             now=now,
             accepted=life.sandbox.accepted,
             terminating=pod.terminating,
+            doomed=life.doomed,
             back_off=self._back_off,
         )
-        again = life.carry_out(decision, deadline=_deadline(pod))
+        deadline = life.doomed.deadline if life.doomed is not None and not pod.terminating else _deadline(pod)
+        again = life.carry_out(decision, deadline=deadline)
         status = status_of(pod, life.pod.spec, life.records, life.sandbox, decision, now=now)
         remove = bool(decision.over) and pod.terminating and pod.metadata.deletion_grace_period_seconds != 0
         if decision.over:

@@ -22,7 +22,7 @@ from seamark import errors
 from seamark.clock import Clock, doubling
 from seamark.nodes.running import decisions
 from seamark.nodes.running.checks import Checks
-from seamark.nodes.running.decisions import NEVER, Decision, Ended, Record
+from seamark.nodes.running.decisions import NEVER, Decision, Doom, Ended, Record
 from seamark.nodes.running.machine.machine import Machine, Process
 from seamark.nodes.running.machine.messages import Start
 from seamark.nodes.running.network import Network
@@ -32,6 +32,7 @@ from seamark.nodes.running.preparing.environment import Around, Unmakeable
 from seamark.nodes.running.preparing.file_systems import Volume
 from seamark.nodes.running.preparing.images import Image, NoImage
 from seamark.nodes.running.preparing.starting import MESSAGE, Home, holder, start_of
+from seamark.nodes.running.preparing.volumes import Unmountable
 from seamark.nodes.running.probes import Answer, Errored, Prober
 from seamark.nodes.running.spec import Action, Container, PodToRun, Probe
 from seamark.nodes.running.streaming.consoles import Console
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 CANNOT_START = 128
 _LEAST_PATIENCE = 2.0  # seconds between the signal and the end, if a preStop hook took the rest
 _LONGEST_MESSAGE = 4096
+_EVICTED_WITHIN = 1.0  # seconds that the containers of a Pod have to end when it is evicted
 IMAGE_BACK_OFF = 10.0
 _SHOWN = 2.0  # seconds for which it is shown that an image could not be pulled, before it waits for the next try
 _RETRY, _LONGEST_RETRY = 1.0, 300.0  # seconds after which a start that failed is tried again
@@ -76,7 +78,7 @@ class Host(Protocol):
     def renewal(self, pod: PodToRun) -> float | None:
         """When a token of its volumes is to be renewed."""
 
-    def forget(self, pod: PodToRun) -> None:
+    async def forget(self, pod: PodToRun) -> None:
         """The Pod is gone."""
 
     async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
@@ -96,6 +98,7 @@ class OpenContainer(msgspec.Struct, frozen=True):
     console: Console
     run: int  # 0 for the first
     stop_signal: str = ""  # as its image says
+    image: str = ""  # the directory of its image
 
 
 class PodLife:
@@ -105,6 +108,7 @@ class PodLife:
         self.pod = pod
         self.sandbox = sandbox
         self.records: dict[str, Record] = {}
+        self.doomed: Doom | None = None
         self._host = host
         self.folder = folder
         self._changed = changed
@@ -243,6 +247,10 @@ class PodLife:
         except NoImage as error:
             self._no_image(container, error)
             return
+        except Unmountable as error:  # it goes on being created
+            self._host.tell(self.pod, "Warning", "FailedMount", str(error))
+            self._put_off(container.name, _RETRY)
+            return
         except Unmakeable as error:
             self._failed(container, "CreateContainerConfigError", f"{error}")
             return
@@ -293,6 +301,13 @@ class PodLife:
             words = f"Container {name} has {processes} processes and threads of the {self._host.processes} it may have"
             self._host.tell(self.pod, "Warning", "TooManyProcesses", words, name)
 
+    def evict(self, message: str) -> None:
+        """The Pod has to end, because it uses what others need."""
+        if self.doomed is None:
+            self.doomed = Doom("Evicted", message, self._host.clock.time() + _EVICTED_WITHIN)
+            self._host.tell(self.pod, "Warning", "Evicted", message)
+            self._changed()
+
     def _tell_limits(self) -> None:
         """One Event about all that the Pod asks for and does not get."""
         if ignored := security.not_honoured(self.pod, all_users=self._host.machine.all_users):
@@ -323,7 +338,7 @@ class PodLife:
         finally:
             console.handed_over()
         self._processes[name] = process
-        self.open[name] = OpenContainer(process, start, console, number, image.config.stop_signal)
+        self.open[name] = OpenContainer(process, start, console, number, image.config.stop_signal, image.root or "")
         self._tries.pop(name, None)
         begun = decisions.running(record, identity=identity, now=now, booted=False, image_id=image.digest or image.name)
         hook = container.lifecycle.post_start
@@ -454,13 +469,16 @@ class PodLife:
     def _delay(self, name: str, first: float) -> float:
         return doubling(first, _LONGEST_RETRY, self._tries[name][0] - 1)
 
+    def _put_off(self, name: str, first: float) -> None:
+        """Try again to start a container, after a while that grows."""
+        self._tries[name] = (self._tries.get(name, (0, 0.0))[0] + 1, 0.0)
+        self._tries[name] = (self._tries[name][0], self._host.clock.time() + self._delay(name, first))
+
     def _failed(
         self, container: Container, reason: str, message: str, *, told: str = "", first: float = _RETRY
     ) -> None:
         """A container that could not be created waits, and is tried again after a while."""
-        name = container.name
-        self._tries[name] = (self._tries.get(name, (0, 0.0))[0] + 1, 0.0)
-        self._tries[name] = (self._tries[name][0], self._host.clock.time() + self._delay(name, first))
+        self._put_off(container.name, first)
         self._host.tell(self.pod, "Warning", "Failed", f"Error: {told or message}", container.name)
         self._put(container.name, decisions.waiting(self.records.get(container.name, NEVER), reason, message))
 
@@ -518,7 +536,7 @@ class PodLife:
     async def remove(self) -> None:
         """End, and remove its files."""
         await self.end()
-        self._host.forget(self.pod)
+        await self._host.forget(self.pod)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
 

@@ -132,7 +132,10 @@ def _go_duration(seconds: float) -> str:
 
 def _findings(pod: Pod, spec: Spec, records: Records, sandbox: Sandbox, phase: str) -> tuple[Finding, ...]:
     if phase in ("Succeeded", "Failed"):
-        return pod_conditions.ended(phase)
+        sandboxed, initialized, *others = pod_conditions.ended(phase)
+        if phase == "Failed":
+            initialized = _initialized(spec, records)
+        return sandboxed, initialized, *others
     sandboxed = TRUE if sandbox.pod_ips else FALSE
     ready = _readiness(spec.containers, records, sidecars=[c for c in spec.init_containers if c.sidecar])
     return sandboxed, _initialized(spec, records), pod_conditions.with_gates(pod, ready), ready, TRUE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from seamark.kinds.values.quantity import QuantityError, measure
 from seamark.nodes.running.preparing import images
 from seamark.settings import Section, setting
 
@@ -34,6 +35,13 @@ class PodSettings(Section, frozen=True):
         int, setting("How many processes and threads a container may have, so that a fork bomb ends; 0 for any number.")
     ] = 2048
 
+    free_disk: Annotated[
+        str,
+        setting(
+            "Images that no Pod uses are removed, and then the Pod that uses most is evicted, if less disk is free."
+        ),
+    ] = "100Mi"
+
     @property
     def run(self) -> bool:
         """Whether there may be Pods that run."""
@@ -41,5 +49,9 @@ class PodSettings(Section, frozen=True):
 
     def __post_init__(self) -> None:
         images.parse(self.images)
+        try:
+            measure(self.free_disk)
+        except QuantityError as error:
+            raise ValueError(f"free_disk {self.free_disk!r}: {error}") from None
         if self.processes < 0 or 0 < self.processes < LEAST_PROCESSES:
             raise ValueError(f"processes must be 0 or at least {LEAST_PROCESSES}, which the kernel needs")

@@ -175,14 +175,29 @@ def _carry_out(step: Step, root: str) -> None:
         case ReadOnly():
             kept = os.statvfs(at).f_flag & _KEPT
             calls.mount("none", at, flags=calls.REMOUNT | calls.BIND | calls.READ_ONLY | kept)
-        case Bind(source=source, read_only=read_only):
-            _bind(source, at, read_only=read_only)
+        case Bind(source=source, read_only=read_only, below=below):
+            _bind(inside(source, below) if below else source, at, read_only=read_only)
         case Processes():
             os.makedirs(at, exist_ok=True)
             try:
                 calls.mount("proc", at, "proc", calls.NO_SUID | calls.NO_DEVICES | calls.NO_EXEC)
             except PermissionError:  # parts of the machine's own /proc are hidden, as inside of some containers
                 calls.mount("/proc", at, flags=calls.BIND | calls.RECURSIVE)
+
+
+def inside(folder: str, below: str) -> str:
+    """A path in a directory, made a directory like it if nothing is there; links must not lead out of it."""
+    top = os.path.realpath(folder)
+    found = os.path.realpath(os.path.join(top, below))
+    if os.path.commonpath((top, found)) != top:
+        raise OSError(errno.EXDEV, f"subPath {below} leads out of its volume")
+    if not os.path.lexists(found):
+        os.makedirs(found)
+        like = os.stat(top)
+        os.chmod(found, stat.S_IMODE(like.st_mode))
+        with suppress(OSError):
+            os.chown(found, -1, like.st_gid)
+    return found
 
 
 def _bind(source: str, at: str, *, read_only: bool) -> None:

@@ -36,6 +36,7 @@ class Bind(msgspec.Struct, frozen=True, tag="bind"):
     source: str
     at: str
     read_only: bool = False
+    below: str = ""  # the part of the source that is meant, which is made a directory if it is not there
 
 
 class Layer(msgspec.Struct, frozen=True, tag="layer"):

@@ -50,6 +50,14 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def filled(text: str, variables: Mapping[str, str]) -> str:
+    """Like ``expanded``, but every name must be known."""
+    for dollar, name in _REFERENCE.findall(text):
+        if not dollar and name not in variables:
+            raise Unmakeable(f'missing value for "{name}"')
+    return expanded(text, variables)
+
+
 def command_line(container: Container, variables: Mapping[str, str]) -> tuple[str, ...]:
     """What the Pod asks to run, without what the image has as its own."""
     return tuple(expanded(word, variables) for word in (*container.command, *container.args))

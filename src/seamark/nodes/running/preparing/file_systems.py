@@ -32,6 +32,7 @@ class Volume(msgspec.Struct, frozen=True):
     source: str
     at: str
     read_only: bool = False
+    below: str = ""  # the part of it that is meant
 
 
 def read_only(steps: Sequence[Step], volumes: Iterable[Volume]) -> tuple[Step, ...]:
@@ -51,7 +52,7 @@ def of_directory(root: str, upper: str, work: str, volumes: Iterable[Volume]) ->
     steps: list[Step] = [Layer(root, upper, work), *_own(), Memory("/run")]
     for volume in _outermost_first(volumes):
         at = _resolved(volume.at, root)
-        steps.append(Bind(volume.source, at, volume.read_only))
+        steps.append(Bind(volume.source, at, volume.read_only, volume.below))
     return tuple(steps)
 
 
@@ -60,7 +61,7 @@ def of_host(temporary: str, volumes: Iterable[Volume]) -> tuple[Step, ...]:
     wanted = [Volume(temporary, "/tmp"), *_outermost_first(volumes)]
     placed = [msgspec.structs.replace(each, at=_resolved(each.at, "/")) for each in wanted]
     steps = [*_rebuilt("/", {each.at for each in placed}), *_own(), Memory("/run")]
-    steps += [Bind(each.source, each.at, each.read_only) for each in placed]
+    steps += [Bind(each.source, each.at, each.read_only, each.below) for each in placed]
     return tuple(steps)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from seamark.nodes.running.machine.messages import MACHINE, Start
 from seamark.nodes.running.preparing import file_systems, security, volumes
-from seamark.nodes.running.preparing.environment import Around, Unmakeable, command_line, environment, expanded
+from seamark.nodes.running.preparing.environment import Around, Unmakeable, command_line, environment, filled
 from seamark.nodes.running.preparing.file_systems import Volume
 from seamark.nodes.running.preparing.images import Image
 from seamark.nodes.running.preparing.security import Identity
@@ -39,7 +39,8 @@ class Home(msgspec.Struct, frozen=True):
 async def start_of(pod: PodToRun, container: Container, image: Image, around: Around, home: Home) -> Start:
     """Raises ``Unmakeable``, and ``OSError`` if the machine's disk does not take what is needed."""
     who = await asyncio.to_thread(_identity, pod, container, image, ordinary=not home.all_users)
-    variables = _variables(environment(pod, container, around), image, home, who)
+    given = environment(pod, container, around)
+    variables = _variables(given, image, home, who)
     words = command_line(container, variables)
     if not container.command:
         words = (*(image.config.entrypoint or ()), *(words or image.config.cmd or ()))
@@ -48,7 +49,7 @@ async def start_of(pod: PodToRun, container: Container, image: Image, around: Ar
     folder = home.of(container)
     await asyncio.to_thread(_make_folders, folder)
     message = Volume(str(folder / MESSAGE), container.termination_message_path)
-    mounts = [*home.own_files, message, *_mounts(pod, container, variables, home)]
+    mounts = [*home.own_files, message, *_mounts(pod, container, given, home)]
     if image.program:
         mounts.insert(0, Volume(image.program, image.entry, read_only=True))
     if image.root is None:
@@ -103,10 +104,13 @@ def _variables(given: Mapping[str, str], image: Image, home: Home, who: Identity
 def _mounts(pod: PodToRun, container: Container, variables: Mapping[str, str], home: Home) -> list[Volume]:
     found, fixed = [], volumes.read_only(pod)
     for mount in container.volume_mounts:
-        source = home.volumes[mount.name]
-        if below := mount.sub_path or expanded(mount.sub_path_expr, variables):
-            source = volumes.below(source, below)
-        found.append(Volume(source, mount.mount_path, mount.read_only or mount.name in fixed))
+        below = mount.sub_path or filled(mount.sub_path_expr, variables)
+        if below.startswith("/"):
+            raise Unmakeable(f"error SubPath `{below}` must not be an absolute path")
+        if ".." in below.split("/"):
+            raise Unmakeable(f"unable to provision SubPath `{below}`: must not contain '..'")
+        read_only = mount.read_only or mount.name in fixed
+        found.append(Volume(home.volumes[mount.name], mount.mount_path, read_only, below))
     return found
 
 

@@ -18,7 +18,7 @@ import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -52,11 +52,24 @@ def unpack(place: str, folder: Path, *, owners: bool = False, largest: int = LAR
             done = folder / digest
             if not (done / "config").exists():
                 _build(content, config, layers, done, owners=owners, largest=largest)
+            os.utime(done / "config")  # it is in use
             return Unpacked(str(done / "root"), _config(config), f"sha256:{digest}")
     except NoImage:
         raise
     except (OSError, EOFError, KeyError, ValueError, tarfile.TarError, msgspec.MsgspecError) as error:
         raise NoImage("ErrImagePull", f"{place} cannot be unpacked: {error}") from error
+
+
+def drop_unused(folder: Path, used: Container[str], *, before: float) -> list[str]:
+    """Remove the images that were last asked for before this moment, except those in use; returns their names."""
+    dropped = []
+    for done in folder.glob("[0-9a-f]*"):
+        with suppress(OSError):
+            if str(done / "root") not in used and (done / "config").stat().st_mtime < before:
+                (done / "config").unlink()  # from now on it counts as not unpacked
+                shutil.rmtree(done)
+                dropped.append(f"sha256:{done.name}")
+    return dropped
 
 
 def _config(content: bytes) -> ImageConfig:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import stat
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,28 @@ from uuid import uuid4
 
 import msgspec
 
+from seamark.kinds.values.quantity import measure
 from seamark.nodes.running.preparing.environment import Around, Unmakeable, field, resource
 from seamark.nodes.running.spec import FieldRef, PodToRun, ResourceFieldRef
 from seamark.rules.objects.metadata import View
 
 DEFAULT_MODE = 0o644
+TOKEN_MODE = 0o600  # of a token that belongs to a user or a group
 DEFAULT_TOKEN_SECONDS = 3600
+MEMORY = "Memory"
+
+
+class Unmountable(Unmakeable):
+    """A volume cannot be prepared, in a kubelet's words."""
+
+    def __init__(self, volume: str, why: str) -> None:
+        super().__init__(f'MountVolume.SetUp failed for volume "{volume}" : {why}')
 
 
 class File(msgspec.Struct, frozen=True):
     content: bytes
     mode: int = DEFAULT_MODE
+    user: int = -1  # its owner; -1 for the one who writes it
 
 
 class TokenWanted(msgspec.Struct, frozen=True):
@@ -35,12 +47,15 @@ class TokenWanted(msgspec.Struct, frozen=True):
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """Where content comes from: objects of the Pod's namespace as dicts (None if there is none), and tokens."""
+    """Where content comes from: objects of the Pod's namespace as dicts, None if there is none; tokens; directories."""
 
     config_map: Callable[[str], Awaitable[dict[str, Any] | None]]
     secret: Callable[[str], Awaitable[dict[str, Any] | None]]
     token: Callable[[TokenWanted], Awaitable[str]]
     claim: Callable[[str], Awaitable[str]]  # the directory of a PersistentVolumeClaim
+    memory: Callable[[str, int, int], Awaitable[None]]  # mounts a file system, once: where, its size, its group
+    image: Callable[[str], Awaitable[str]]  # the directory of an image
+    owners: bool = False  # whether files may be given to any user and group
 
 
 class _Item(View, frozen=True):
@@ -61,7 +76,7 @@ class _Source(View, frozen=True):
     default_mode: int | None = None
 
 
-CONTENT = ("configMap", "secret", "downwardAPI", "projected")  # volumes that containers can only read
+CONTENT = ("configMap", "secret", "downwardAPI", "projected", "image")  # volumes that containers can only read
 
 
 def references(pod: PodToRun) -> set[tuple[str, str]]:
@@ -77,85 +92,159 @@ def references(pod: PodToRun) -> set[tuple[str, str]]:
 
 def read_only(pod: PodToRun) -> set[str]:
     """The names of volumes that containers can only read."""
-    return {volume["name"] for volume in pod.spec.volumes if any(kind in volume for kind in CONTENT)}
-
-
-def below(volume: str, path: str) -> str:
-    """A path inside of a volume, made a directory if it is not there; raises ``Unmakeable`` if it leads out."""
-    top = os.path.realpath(volume)
-    found = os.path.realpath(os.path.join(top, path))
-    if ".." in path.split("/") or os.path.isabs(path) or os.path.commonpath((top, found)) != top:
-        raise Unmakeable(f"failed to create subPath directory for volumeMount: {path} leads out of the volume")
-    if not os.path.lexists(found):
-        os.makedirs(found)
-    return found
+    return {
+        volume["name"]
+        for volume in pod.spec.volumes
+        if any(kind in volume for kind in CONTENT) or (volume.get("persistentVolumeClaim") or {}).get("readOnly")
+    }
 
 
 async def prepare(pod: PodToRun, folder: Path, around: Around, sources: Sources) -> dict[str, str]:
     """The directory, or file, of each volume; raises ``Unmakeable`` if one cannot be prepared."""
+    group = pod.spec.security_context.fs_group if sources.owners else None
     found = {}
     for volume in pod.spec.volumes:
         name = volume["name"]
-        path = folder / "volumes" / name
-        if "hostPath" in volume:
-            found[name] = _host_path(name, volume["hostPath"] or {})
-            continue
-        if "persistentVolumeClaim" in volume:
-            found[name] = await sources.claim(volume["persistentVolumeClaim"].get("claimName", ""))
-            continue
-        if "ephemeral" in volume:
-            found[name] = await sources.claim(f"{pod.metadata.name}-{name}")
-            continue
-        path.mkdir(parents=True, exist_ok=True)
-        if "emptyDir" in volume:
-            path.chmod(0o777)
-        elif (files := await content(pod, volume, around, sources)) is not None:
-            write(path, files)
-        else:
-            kinds = ", ".join(sorted(set(volume) - {"name"}))
-            raise Unmakeable(f'volume "{name}": {kinds or "nothing"} cannot be mounted on this machine')
-        found[name] = str(path)
+        try:
+            found[name] = await _prepare(pod, volume, folder / "volumes" / name, around, sources, group)
+        except OSError as error:
+            raise Unmountable(name, f"{error.strerror}: {error.filename}") from error
     return found
+
+
+async def _prepare(
+    pod: PodToRun, volume: Mapping[str, Any], path: Path, around: Around, sources: Sources, group: int | None
+) -> str:
+    name = volume["name"]
+    if "hostPath" in volume:
+        return _host_path(name, volume["hostPath"] or {})
+    if "image" in volume:
+        return await sources.image((volume["image"] or {}).get("reference", ""))
+    if "persistentVolumeClaim" in volume or "ephemeral" in volume:
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or f"{pod.metadata.name}-{name}"
+        directory = await sources.claim(claim)
+        if group is not None and not _belongs(Path(directory), group):
+            give(Path(directory), group)
+        return directory
+    if "emptyDir" in volume:
+        source = volume["emptyDir"] or {}
+        _make_empty(path, group)
+        if source.get("medium") == MEMORY:
+            await sources.memory(str(path), size_in_memory(pod, source), group or 0)
+    elif (files := await content(pod, volume, around, sources)) is not None:
+        write(path, files, group)
+    else:
+        kinds = ", ".join(sorted(set(volume) - {"name"}))
+        raise Unmountable(name, f"{kinds or 'nothing'} cannot be mounted on this machine")
+    return str(path)
+
+
+# --- directories -----------------------------------------------------------------------------------
+
+
+def _make_empty(path: Path, group: int | None) -> None:
+    """A directory that every user may write to; one that is there stays as it is."""
+    if not path.is_dir():
+        path.mkdir(parents=True)
+        path.chmod(0o777)
+        if group is not None:
+            give(path, group)
+
+
+def size_in_memory(pod: PodToRun, source: Mapping[str, Any]) -> int:
+    """In bytes, at most what the Pod's containers may use together; 0 for what the kernel allows."""
+    limits = [each.resources.limits.get("memory") for each in pod.spec.containers]
+    bounds = [sum(measure(str(each)) for each in limits)] if None not in limits else []
+    if source.get("sizeLimit"):
+        bounds.append(measure(str(source["sizeLimit"])))
+    return int(min((each for each in bounds if each), default=0))
+
+
+def _belongs(path: Path, group: int) -> bool:
+    """Whether a volume was given to the group before."""
+    found = path.stat()
+    return found.st_gid == group and bool(found.st_mode & stat.S_ISGID)
+
+
+def give(path: Path, group: int, *, write: bool = True) -> None:
+    """Let a group read, and write, all that is there, and have what is created from now on."""
+    for folder, _, files in os.walk(path):
+        os.chown(folder, -1, group)
+        os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) | stat.S_ISGID | (0o770 if write else 0o550))
+        for name in files:
+            file = os.path.join(folder, name)
+            os.chown(file, -1, group, follow_symlinks=False)
+            if not os.path.islink(file):
+                os.chmod(file, stat.S_IMODE(os.stat(file).st_mode) | (0o660 if write else 0o440))
+
+
+_KINDS: dict[str, tuple[Callable[[int], bool], str]] = {
+    "Directory": (stat.S_ISDIR, "directory"),
+    "File": (stat.S_ISREG, "file"),
+    "Socket": (stat.S_ISSOCK, "socket file"),
+    "CharDevice": (stat.S_ISCHR, "character device"),
+    "BlockDevice": (stat.S_ISBLK, "block device"),
+}
 
 
 def _host_path(name: str, source: Mapping[str, Any]) -> str:
     path, kind = str(source.get("path", "")), source.get("type") or ""
-    if kind == "DirectoryOrCreate":
-        os.makedirs(path, exist_ok=True)
+    if kind in ("", "DirectoryOrCreate") and not os.path.exists(path):
+        os.makedirs(path)
     elif kind == "FileOrCreate" and not os.path.exists(path):
         Path(path).touch()
-    checks = {"Directory": os.path.isdir, "File": os.path.isfile}
-    if not checks.get(kind, os.path.exists)(path):
-        raise Unmakeable(
-            f'MountVolume.SetUp failed for volume "{name}" : hostPath type check failed: {path} is not there'
-        )
+    if (wanted := _KINDS.get(kind.removesuffix("OrCreate"))) is not None:
+        fits, what = wanted
+        if not os.path.exists(path) or not fits(os.stat(path).st_mode):
+            raise Unmountable(name, f"hostPath type check failed: {path} is not a {what}")
     return path
+
+
+# --- content ---------------------------------------------------------------------------------------
 
 
 async def content(pod: PodToRun, volume: Mapping[str, Any], around: Around, sources: Sources) -> dict[str, File] | None:
     """The files of a volume that is made of content; None if it is of another kind."""
+    name = volume["name"]
     for kind in ("configMap", "secret", "downwardAPI"):
         if kind in volume:
             source = msgspec.convert(volume[kind] or {}, _Source)
             mode = DEFAULT_MODE if source.default_mode is None else source.default_mode
-            return await _files(pod, kind, source, mode, around, sources)
+            return await _files(pod, name, kind, source, mode, around, sources)
     if "projected" not in volume:
         return None
     found: dict[str, File] = {}
-    mode = volume["projected"].get("defaultMode") or DEFAULT_MODE
+    mode = volume["projected"].get("defaultMode")
+    mode = DEFAULT_MODE if mode is None else mode
     for each in volume["projected"].get("sources") or ():
         if (token := each.get("serviceAccountToken")) is not None:
             wanted = TokenWanted(token.get("audience") or "", token.get("expirationSeconds") or DEFAULT_TOKEN_SECONDS)
-            found[token["path"]] = File((await sources.token(wanted)).encode(), mode)
+            found[token["path"]] = _token_file(pod, (await sources.token(wanted)).encode(), mode, sources)
             continue
         for kind in ("configMap", "secret", "downwardAPI"):
             if kind in each:
-                found |= await _files(pod, kind, msgspec.convert(each[kind] or {}, _Source), mode, around, sources)
+                source = msgspec.convert(each[kind] or {}, _Source)
+                found |= await _files(pod, name, kind, source, mode, around, sources)
     return found
 
 
+def _token_file(pod: PodToRun, token: bytes, mode: int, sources: Sources) -> File:
+    """A token belongs to the Pod's group, or to the user that all its containers run as, and to no other."""
+    if not sources.owners:
+        return File(token, mode)
+    common = pod.spec.security_context
+    users = {
+        common.run_as_user if each.security_context.run_as_user is None else each.security_context.run_as_user
+        for each in (*pod.spec.init_containers, *pod.spec.containers)
+    }
+    user = users.pop() if len(users) == 1 else None
+    if user is None and common.fs_group is None:
+        return File(token, mode)
+    return File(token, TOKEN_MODE, -1 if user is None else user)
+
+
 async def _files(
-    pod: PodToRun, kind: str, source: _Source, mode: int, around: Around, sources: Sources
+    pod: PodToRun, volume: str, kind: str, source: _Source, mode: int, around: Around, sources: Sources
 ) -> dict[str, File]:
     if kind == "downwardAPI":
         return {
@@ -167,7 +256,7 @@ async def _files(
     if obj is None:
         if source.optional:
             return {}
-        raise Unmakeable(f'MountVolume.SetUp failed for volume : {kind.lower()} "{name}" not found')
+        raise Unmountable(volume, f'{kind.lower()} "{name}" not found')
     known = _bytes_of(kind, obj)
     if not source.items:
         return {key: File(value, mode) for key, value in known.items()}
@@ -176,9 +265,10 @@ async def _files(
         if item.key in known:
             found[item.path] = File(known[item.key], mode if item.mode is None else item.mode)
         elif not source.optional:
-            raise Unmakeable(
-                f"MountVolume.SetUp failed for volume : references non-existent {kind.lower()} key: {item.key}"
+            words = (
+                "configmap references non-existent config" if kind == "configMap" else "references non-existent secret"
             )
+            raise Unmountable(volume, f"{words} key: {item.key}")
     return found
 
 
@@ -197,18 +287,23 @@ def _downward(pod: PodToRun, item: _Item, around: Around) -> bytes:
     return b""
 
 
-def write(path: Path, files: Mapping[str, File]) -> None:
-    """Put this content in place as a whole; nothing happens if it is there already."""
+def write(path: Path, files: Mapping[str, File], group: int | None = None) -> None:
+    """Put this content in place as a whole, for this group to read; nothing happens if it is there already."""
+    path.mkdir(parents=True, exist_ok=True)
     current = path / "..data"
     if current.is_symlink() and _same(current, files):
         return
     new = path / f"..{uuid4().hex}"
+    new.mkdir()
     for name, file in files.items():
         place = new / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(file.content)
         place.chmod(file.mode)
-    new.mkdir(exist_ok=True)
+        if file.user >= 0:
+            os.chown(place, file.user, -1)
+    if group is not None:
+        give(new, group, write=False)
     old = current.resolve() if current.is_symlink() else None
     pointer = path / f"..tmp{uuid4().hex}"
     pointer.symlink_to(new.name)
