@@ -12,6 +12,7 @@ from served import OTHER, Answer, Served, served
 from seamark.api import custom
 from seamark.api.http.protocol import MAX_BODY
 from seamark.api.write import LARGEST_OBJECT
+from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS as RESOURCE
 from seamark.store.opening import open_store
 from seamark.store.protocol import StoreError
@@ -394,3 +395,34 @@ async def test_kinds_are_served_from_the_moment_that_their_definition_is_establi
     go_on.set()
     await established(api)
     assert (await api.ask("GET", BASE)).status == 200
+
+
+async def test_a_plural_can_be_the_singular_and_a_short_name_too(api: Served) -> None:
+    sheep = definition(plural="sheep", kind="Sheep", singular="sheep", shortNames=["sheep"])
+    await api.post(DEFINITIONS, sheep)
+    await established(api, "sheep.example.com")
+    path = BASE.replace("widgets", "sheep")
+    assert (await api.get(path))["items"] == []
+    await api.delete(f"{DEFINITIONS}/sheep.example.com")
+    await until(api, path, 404)
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+
+
+async def test_a_definition_that_cannot_be_served_keeps_no_other_from_it(
+    api: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(custom, "RETRY_SECONDS", 600.0)
+    load = api.api.definitions._load
+
+    async def fail(kind: Kind) -> None:
+        if kind.resource.plural == "odd":
+            raise ZeroDivisionError("a mistake")
+        await load(kind)
+
+    monkeypatch.setattr(api.api.definitions, "_load", fail)
+    await api.post(DEFINITIONS, definition(plural="odd", kind="Odd"))
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    assert (await api.get(BASE))["items"] == []
+    assert "cannot serve the definition odd.example.com" in caplog.text

@@ -158,6 +158,9 @@ class Definitions:
             except (errors.ApiError, StoreError) as error:
                 _log.warning("cannot serve the definition %s yet: %s", name, error)
                 self._later(name)
+            except Exception:  # a mistake of ours with one definition must not end the service of all others
+                _log.exception("cannot serve the definition %s", name)
+                self._later(name)
 
     def _later(self, name: str) -> None:
         self._again.add(name)

@@ -46,6 +46,7 @@ class Taken:
         words = [accepted.get("plural"), accepted.get("singular"), *(accepted.get("shortNames") or ())]
         places = [(group, "resource", word) for word in words if word]
         places += [(group, "kind", word) for word in (accepted.get("kind"), accepted.get("listKind")) if word]
+        places = list(dict.fromkeys(places))  # the plural may be the singular too
         before = self._places.get(definition, [])
         if places == before:
             return False
