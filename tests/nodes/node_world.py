@@ -71,7 +71,7 @@ class World:
         After that, this share of its writes fails.
         """
         await self.end()
-        chosen = NodeSettings(**{"count": 3, "stop_after": 0.1, **settings})
+        chosen = NodeSettings(**{"count": 3, "stop_after": 0.1, "events": 0.0, **settings})
         self.flaky = Flaky(self.api.cluster("nodes"), random.Random(seed), 0.0)
         informers = Informers(self.flaky, clock=self.clock, random=random.Random(0).random)
         self.manager = Manager(informers, clock=self.clock, metrics=self.metrics)

@@ -17,12 +17,12 @@ class TokenBucket:
         self._tokens = float(burst)
         self._updated = clock.monotonic()
 
-    def take(self) -> bool:
-        """Take a token if there is one."""
+    def take(self, count: int = 1) -> bool:
+        """Take so many tokens if they are there."""
         self._refill()
-        if self._tokens < 1:
+        if self._tokens < count:
             return False
-        self._tokens -= 1
+        self._tokens -= count
         return True
 
     def reserve(self) -> float:

@@ -54,13 +54,11 @@ class ExecAction(View, frozen=True):
     command: tuple[str, ...] = ()
 
 
-class Probe(View, frozen=True):
+class Probe(pod.ProbeTimes, frozen=True):
     http_get: HttpGet | None = None
     tcp_socket: Socket | None = None
     grpc: Socket | None = None
     exec: ExecAction | None = None
-    initial_delay_seconds: int = 0
-    period_seconds: int = 10
     failure_threshold: int = 3
 
     @property

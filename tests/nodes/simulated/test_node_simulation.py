@@ -514,3 +514,35 @@ async def test_an_init_container_whose_image_cannot_be_pulled(world):
     assert waits(pod, "initContainerStatuses") == ["ErrImagePull", "PodInitializing"]
     assert waits(pod) == ["PodInitializing"]
     assert conditions(pod)["Initialized"]["status"] == "False"
+
+
+async def test_good_news_about_pods(world):
+    await world.start(count=1, events=50.0)
+    await world.make(
+        "web", containers=[{"name": "main", "image": "app:1"}], initContainers=[{"name": "first", "image": "i"}]
+    )
+    told = {(each["reason"], each["involvedObject"].get("fieldPath", "")) for each in await world.events()}
+    containers = ("spec.initContainers{first}", "spec.containers{main}")
+    expected = {(reason, path) for reason in ("Pulled", "Created", "Started") for path in containers}
+    assert told >= {("Scheduled", ""), *expected}
+    (scheduled,) = await world.events("Scheduled")
+    assert scheduled["message"] == "Successfully assigned default/web to node-1"
+
+
+async def test_good_news_has_a_rate(world):
+    """Of a Pod all is told or nothing; problems are always told."""
+    await world.start(count=1)
+    await world.make("web")
+    await world.make("bad", {"ready-after": "x"})
+    assert {each["reason"] for each in await world.events() if each["involvedObject"]["kind"] == "Pod"} == {
+        "BadAnnotation"
+    }
+
+
+async def test_pods_are_ready_when_their_probes_may_have_passed(world):
+    await world.start(count=1)
+    probe = {"tcpSocket": {"port": 1}, "initialDelaySeconds": 5, "periodSeconds": 2, "successThreshold": 3}
+    await world.make("web", containers=[{"name": "main", "image": "app:1", "readinessProbe": probe}])
+    for seconds, expected in ((0, "Running False"), (8, "Running False"), (1, "Running True")):
+        await world.pass_(seconds)
+        assert shown(await world.pod("web")) == expected

@@ -25,6 +25,7 @@ from seamark.access.informer import Informer
 from seamark.errors import Object
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from seamark.kinds.values import times
+from seamark.nodes.good_news import GoodNews
 from seamark.nodes.scheduling import schedule
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, occupant
 from seamark.nodes.scheduling.preemption import Preemption, preempt
@@ -81,6 +82,7 @@ class Scheduler(Controller):
         self._settling: set[Key] = set()  # Pods that have a node, and are bound once their claims have their volumes
         self._settings = settings
         self._events = manager.recorder(cluster, settings.scheduler)
+        self._news = GoodNews(manager.recorder(cluster, settings.scheduler), rate=settings.events, clock=manager.clock)
         self._clock = manager.clock
         self.occupancy = Occupancy()
         self._parked: dict[Kind, dict[Key, bool]] = {}  # by Pod: whether a change of other Pods could help
@@ -375,6 +377,7 @@ class Scheduler(Controller):
         }
         try:
             await self._cluster.create(PODS, binding, namespace=meta.namespace, name=meta.name, subresource="binding")
+            self._news.scheduled(pod, node)
         except (errors.NotFound, errors.Conflict):
             # Deleted, terminating, or bound by another scheduler: the informer will show which.
             self._take_back(pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -14,6 +14,7 @@ from seamark.rules.objects.pod import (
     ContainerState,
     ContainerStatus,
     Pod,
+    PodStatus,
     Running,
     Terminated,
     Waiting,
@@ -48,6 +49,15 @@ def changed(
 
 def never_ran(status: ContainerStatus) -> bool:
     return status.state.running is None and status.state.terminated is None and status.last_state == NO_STATE
+
+
+def started(status: PodStatus) -> Iterator[tuple[str, ContainerStatus]]:
+    """The containers that were started, each with the field of the spec that it is in."""
+    for field, those in (
+        ("initContainers", status.init_container_statuses),
+        ("containers", status.container_statuses),
+    ):
+        yield from ((field, each) for each in those if not never_ran(each))
 
 
 def any_failed(statuses: Iterable[ContainerStatus]) -> bool:

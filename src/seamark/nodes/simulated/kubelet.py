@@ -14,7 +14,8 @@ from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import PODS
 from seamark.nodes import pod_writes
 from seamark.nodes.choosing import Choice
-from seamark.nodes.simulated import orders, pod_life
+from seamark.nodes.good_news import GoodNews
+from seamark.nodes.simulated import containers, orders, pod_life
 from seamark.nodes.simulated.acceptance import Acceptance, rejected
 from seamark.nodes.simulated.orders import Orders
 from seamark.nodes.simulated.pod_life import Moments, PodAddresses, Rules, Step
@@ -56,6 +57,7 @@ class Kubelets(Controller):
         self._acceptance = acceptance
         self._choice = choice  # given if some Pods run
         self._events = manager.recorder(cluster, "kubelet")
+        self._news = GoodNews(manager.recorder(cluster, "kubelet"), rate=settings.events, clock=manager.clock)
         self._clock = manager.clock
         self._rules = Rules(
             settings.stop_after,
@@ -204,6 +206,8 @@ class Kubelets(Controller):
         if version:
             for note in step.notes:
                 self._tell(pod, note.reason, note.message)
+            if step.status.phase != "Pending" and pod.status.phase == "Pending":
+                self._news.started(pod, containers.started(step.status))
         return version
 
     def _tell(self, pod: Pod, reason: str, message: str) -> None:

@@ -17,6 +17,7 @@ adds precision, because a status has whole seconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
 from math import inf
@@ -287,7 +288,7 @@ class _Life:
         orders = self.orders
         if orders.never_ready:
             return False, None
-        since = self.moments.started + orders.ready_after
+        since = self.moments.started + max(orders.ready_after, probed_after(self.pod.spec.containers))
         if self.now < since:
             return False, since
         if orders.flap is None:
@@ -349,6 +350,17 @@ class _Life:
             container_statuses=self.statuses,
             ephemeral_container_statuses=extra,
         )
+
+
+def probed_after(those: Iterable[Container]) -> float:
+    """How many seconds after their start the probes of all containers have passed, if each passes the first time."""
+    longest = 0
+    for each in those:
+        if (startup := each.startup_probe) is not None:
+            longest = max(longest, startup.initial_delay_seconds)
+        if (ready := each.readiness_probe) is not None:
+            longest = max(longest, ready.initial_delay_seconds + (ready.success_threshold - 1) * ready.period_seconds)
+    return longest
 
 
 def _still_running(

@@ -60,6 +60,13 @@ class NodeSettings(Section, frozen=True):
     ] = 10.0
     crash_backoff_cap: Annotated[float, setting("Seconds before a restart at most.")] = 300.0
     orphan_after: Annotated[float, setting("Seconds after which the Pods of a Node that is gone are deleted.")] = 40.0
+    events: Annotated[
+        float,
+        setting(
+            "Events per second, at most, about Pods that do well: scheduled, and if simulated also pulled, created and "
+            "started. About Pods beyond that only problems are told; 0 for only problems."
+        ),
+    ] = 50.0
     workers: Annotated[int, setting("Writes in progress at once, per kind of work.")] = 32
 
     def __post_init__(self) -> None:
@@ -102,7 +109,7 @@ def _check(settings: NodeSettings) -> None:
     for name in ("pods", "heartbeat", "lease", "grace", "workers", "crash_backoff", "crash_backoff_cap"):
         if getattr(settings, name) <= 0:
             raise ValueError(f"{name} must be greater than 0")
-    for name in ("stop_after", "orphan_after"):
+    for name in ("stop_after", "orphan_after", "events"):
         if getattr(settings, name) < 0:
             raise ValueError(f"{name} must not be negative")
     _check_ranges(settings)

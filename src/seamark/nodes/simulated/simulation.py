@@ -7,8 +7,8 @@
 All parts react to informers and write through a ``Cluster``, like every other client.  Their state can be read from the
 cluster, so a simulation may stop at any time and another one continues.
 
-Events are written only about problems.  The four that a real cluster writes about every healthy Pod (scheduled, pulled,
-created, started) would cost more than the Pod itself.
+Events about problems are always written, those about healthy Pods (scheduled, pulled, created, started) up to a rate:
+they cost more than the Pod itself.
 """
 
 from __future__ import annotations

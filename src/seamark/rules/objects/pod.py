@@ -31,6 +31,14 @@ class Resources(View, frozen=True):
     requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
+class ProbeTimes(View, frozen=True):
+    """When a probe is asked first, and how often it must pass."""
+
+    initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    success_threshold: int = 1
+
+
 class Container(View, frozen=True):
     name: str = ""
     image: str = ""
@@ -39,6 +47,8 @@ class Container(View, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     resources: Resources = Resources()
     restart_policy: str | None = None
+    startup_probe: ProbeTimes | None = None
+    readiness_probe: ProbeTimes | None = None
 
     @property
     def sidecar(self) -> bool:
