@@ -289,35 +289,41 @@ def _downward(pod: PodToRun, item: _Item, around: Around) -> bytes:
 
 def write(path: Path, files: Mapping[str, File], group: int | None = None) -> None:
     """Put this content in place as a whole, for this group to read; nothing happens if it is there already."""
-    path.mkdir(parents=True, exist_ok=True)
     current = path / "..data"
-    if current.is_symlink() and _same(current, files):
+    old = os.readlink(current) if current.is_symlink() else None
+    if old is None:
+        path.mkdir(parents=True, exist_ok=True)
+    elif _same(current, files):
         return
-    new = path / f"..{uuid4().hex}"
-    new.mkdir()
+    new = f"{path}/..{uuid4().hex}"
+    os.mkdir(new)
     for name, file in files.items():
-        place = new / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(file.content)
-        place.chmod(file.mode)
-        if file.user >= 0:
-            os.chown(place, file.user, -1)
+        _put(f"{new}/{name}", file)
     if group is not None:
-        give(new, group, write=False)
-    old = current.resolve() if current.is_symlink() else None
-    pointer = path / f"..tmp{uuid4().hex}"
-    pointer.symlink_to(new.name)
-    pointer.replace(current)
+        give(Path(new), group, write=False)
+    os.symlink(os.path.basename(new), f"{new}.tmp")
+    os.replace(f"{new}.tmp", current)
     wanted = {name.split("/")[0] for name in files}
-    for name in wanted:
-        link = path / name
-        if not link.is_symlink():
-            link.symlink_to(f"..data/{name}")
-    for entry in path.iterdir():
-        if not entry.name.startswith("..") and entry.name not in wanted:
-            entry.unlink()
+    there = {name for name in os.listdir(path) if not name.startswith("..")}
+    for name in wanted - there:
+        os.symlink(f"..data/{name}", path / name)
+    for name in there - wanted:
+        os.unlink(path / name)
     if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(path / old, ignore_errors=True)
+
+
+def _put(place: str, file: File) -> None:
+    try:
+        opened = os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, file.mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(place))
+        opened = os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, file.mode)
+    with open(opened, "wb") as writing:
+        writing.write(file.content)
+        os.fchmod(opened, file.mode)
+        if file.user >= 0:
+            os.fchown(opened, file.user, -1)
 
 
 def _same(current: Path, files: Mapping[str, File]) -> bool:
