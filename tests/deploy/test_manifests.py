@@ -29,7 +29,7 @@ from seamark.proxy.server import ProxyServer
 from seamark.proxy.settings import ProxySettings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-DIRECTORIES = ("controllers", "dns", "dns-new-cluster")
+DIRECTORIES = ("controllers", "dns", "dns-new-cluster", "why")
 
 
 def built(directory: str) -> list[dict[str, Any]]:

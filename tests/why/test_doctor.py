@@ -62,7 +62,7 @@ def test_leaders_renew_their_leases() -> None:
     assert [each.state for each in checks] == [State.WELL, State.WRONG, State.WRONG]
     assert "renewed its Lease 3 s ago" in checks[0].told
     assert "not renewed its Lease for 10m" in checks[1].told
-    assert "nobody leads" in checks[2].told
+    assert "has no leader" in checks[2].told
 
 
 def written(after: float) -> EndpointSlice:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from seamark.cli.asking import names
 from seamark.kinds.values import times
+from seamark.rules import hints
 from seamark.why import evidence, observe
 from seamark.why.codes import Code
 from seamark.why.evidence import Field, Reading, Told
@@ -36,6 +37,7 @@ ZONE = "cluster.local"
 # Names, paths, addresses: words with a sign or a digit in them.  Others are words of the language, and no claims alone.
 _TELLING = re.compile(r"[a-z0-9][a-z0-9./:_-]*[0-9./:_-][a-z0-9./:_-]*[a-z0-9]", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w./:=-])\d+(?:,\d{3})*(?![\w:=-]|[./]\w)")
+_CPU = "status.allocatable.cpu"
 _DURATION = re.compile(r"(?<![\w./:=-])(?:\d+[dhms])+(?![\w./:-])")
 # Limits and names of Kubernetes itself that sentences explain; they are no facts about this cluster.
 _KNOWN = frozenset(
@@ -51,10 +53,6 @@ _KNOWN = frozenset(
         "spec.nodeName",
     )
 )
-
-
-# What the rules calculate from a field of many objects: the field has to be shown.
-_CALCULATED = {Code.HINTS_UNBALANCED: "status.allocatable.cpu", Code.HINTS_TOO_FEW_ENDPOINTS: "status.allocatable.cpu"}
 
 
 # --- random changes --------------------------------------------------------------------------------
@@ -166,7 +164,8 @@ def covered(word, shown):
 def countable(finding):
     """Every number that the evidence shows: values, lengths of lists, alone and in all, and how many objects agree."""
     values = [value for each in finding.evidence for value in parts(msgspec.to_builtins(each))]
-    found = {0, *(len(value) for value in values if isinstance(value, list | tuple | dict))}  # 0: a number not set
+    found = {len(value) for value in values if isinstance(value, list | tuple | dict)}
+    found |= {0 for value in values if value in (None, "")}  # a number that is not set, or a name
     found |= {int(each.replace(",", "")) for value in values for each in _NUMBER.findall(text_alone(value))}
     fields = [each for each in finding.evidence if isinstance(each, Field)]
     entries = Counter()
@@ -174,9 +173,17 @@ def countable(finding):
         entries[each.kind, each.path] += len(each.value) if isinstance(each.value, list | tuple) else 1
     found |= set(entries.values())
     found |= set(Counter((each.kind, each.path, str(each.value)) for each in fields).values())
-    if _CALCULATED.get(finding.code) in {each.path for each in fields}:
-        found |= set(range(1000))
     return found
+
+
+def calculated(world, finding):
+    """How many endpoints hints would need, which the rules calculate from the nodes, if the evidence shows them all."""
+    shown = {each.name for each in finding.evidence if isinstance(each, Field) and each.path == _CPU}
+    if not shown or shown != set(world.nodes or {}):
+        return set()
+    shares = hints.zone_shares(world.nodes.values())
+    outcomes = [hints.needs(shares, count) for count in countable(finding)]
+    return {each.needed for each in outcomes if isinstance(each, hints.Refusal)}
 
 
 def spans(finding):
@@ -199,7 +206,7 @@ def check(world, finding, vocabulary):
     assert finding.evidence, finding.cause
     for each in finding.evidence:
         assert evidence.again(world, each) == each, (finding.cause, each)
-    shown, numbers = text_of(finding), countable(finding)
+    shown, numbers = text_of(finding), countable(finding) | calculated(world, finding)
     durations = spans(finding)
     for text in (finding.cause, finding.fix.text, *finding.facts):
         for word in set(_TELLING.findall(text)) & vocabulary:

@@ -108,9 +108,11 @@ class Controlling:
             from seamark.controllers.discovery.discovery import add_discovery
 
             settings = self._config.discovery
-            which = settings.controllers
+            which = [each for each in settings.controllers if each != "why"]
             discovery = partial(add_discovery, cluster_for=self._api.cluster, which=which, settings=settings)
             parts.append(self._managed("discovery", informers, discovery))
+            if "why" in settings.controllers:
+                parts.append(self._supervisor.part("why", at_once(self._keep_events)))
         if "nodes" in self._components and (self._config.nodes.count or self._api.cache.of(NODES).entries):
             parts.append(self._managed("nodes", informers, self._add_nodes))
         if "controllers" in self._components:
@@ -190,6 +192,11 @@ class Controlling:
         )
         self._api.connecting.pods = RunningPods(hosting, (*config.nodes.pod_ranges, *config.nodes.node_ranges))
         return hosting
+
+    async def _keep_events(self) -> None:
+        from seamark.why.telling.notices import keep_events
+
+        await keep_events(self._api.cluster("why"))
 
     async def _repair_ports(self) -> None:
         name = "portallocator-repair-controller"

@@ -64,7 +64,7 @@ def leaders(leases: Sequence[Object], now: float) -> Iterator[Check]:
             continue
         holder = spec.get("holderIdentity") or ""
         if not holder:
-            yield Check("controllers", State.WRONG, f"nobody leads {name}: its Lease was given back", _start(name))
+            yield Check("controllers", State.WRONG, f"{name} has no leader: its Lease was given back", _start(name))
             continue
         silent = now - times.parse(spec["renewTime"]) if spec.get("renewTime") else float("inf")
         if silent > float(spec.get("leaseDurationSeconds") or 15) + SKEW:

@@ -53,7 +53,7 @@ class Told(msgspec.Struct, frozen=True, tag="event"):
 
 
 class Search(msgspec.Struct, frozen=True, tag="search"):
-    """How many objects of a kind a namespace ("": any) has, by name or by labels; ``names`` are the first of them."""
+    """How many objects of a kind a namespace ("": any) has, by name or by labels, and their names."""
 
     kind: str
     namespace: str
@@ -91,9 +91,9 @@ def of(obj: Object, *paths: str) -> tuple[Field, ...]:
     return tuple(Field(kind_of(obj), meta.namespace, meta.name, path, read(obj, path)) for path in paths)
 
 
-def each(objects: Iterable[Object], *paths: str, limit: int = 5) -> tuple[Field, ...]:
-    """The same fields of several objects, of the first few."""
-    return tuple(field for obj in list(objects)[:limit] for field in of(obj, *paths))
+def each(objects: Iterable[Object], *paths: str) -> tuple[Field, ...]:
+    """The same fields of several objects."""
+    return tuple(field for obj in objects for field in of(obj, *paths))
 
 
 def told(event: Event) -> Told:
@@ -107,7 +107,7 @@ def search(
 ) -> Search:
     """How many objects there are, as far as they were read."""
     found = world.found(kind, namespace, name=name, labels=labels or {})
-    return Search(kind, namespace, len(found), name, dict(labels or {}), tuple(sorted(found)[:20]))
+    return Search(kind, namespace, len(found), name, dict(labels or {}), tuple(sorted(found)))
 
 
 def reading(obj: Object, path: str, now: float, *, limit: float | None = None) -> Reading:

@@ -12,14 +12,13 @@ from catalogue_clusters import NOW, build, carry_out, clock
 
 from seamark.cli import main
 from seamark.cli.asking.exporter import Exporter
-from seamark.cli.running.controllers import _keep_events
 from seamark.controllers.discovery.process import ControllerProcess
 from seamark.errors import Forbidden
 from seamark.kinds.resource import EVENTS, SERVICES
 from seamark.why.look import Survey, look_at_all
 from seamark.why.telling.following import surveys
 from seamark.why.telling.gauges import metrics_text
-from seamark.why.telling.notices import REFRESH, plan, tell
+from seamark.why.telling.notices import REFRESH, keep_events, plan, tell
 
 CASE = catalogue_cases.HERE / "selector-value-typo.yaml"
 
@@ -130,7 +129,7 @@ async def test_the_exporter_is_ready_once_it_has_looked() -> None:
 
 async def test_the_controller_keeps_events_until_it_is_told_to_end() -> None:
     cluster, _ = await broken()
-    keeping = asyncio.create_task(_keep_events(cluster))
+    keeping = asyncio.create_task(keep_events(cluster))
     while not await events(cluster):
         await asyncio.sleep(0)
     keeping.cancel()

@@ -85,6 +85,18 @@ PARTS = {
     "service-lb-controller": Rights("patch | core | services", "service-controller"),
     "serviceaccount-controller": Rights(account="service-account-controller"),
     "statefulset-controller": Rights("patch | core | persistentvolumeclaims\npatch | apps | statefulsets/status"),
+    "why": Rights(
+        """
+        list watch | core | endpoints nodes pods services
+        list watch | discovery.k8s.io | endpointslices
+        get list | core | namespaces
+        list | core | replicationcontrollers
+        list | apps | daemonsets deployments replicasets statefulsets
+        list | networking.k8s.io | ingressclasses ingresses networkpolicies servicecidrs
+        create delete list patch | core | events
+        """,
+        "seamark-why",
+    ),
     "tokens-controller": Rights("get update | core | secrets serviceaccounts\ndelete | core | secrets"),
 }
 

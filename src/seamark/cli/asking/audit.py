@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 seamark audit                 # this namespace: what is wrong, and what --fix would do
 seamark audit -A --fix        # every namespace; asks before it deletes
-seamark audit -A --fix --yes  # in a script, where nobody can be asked
+seamark audit -A --fix --yes  # in a script, which cannot answer
 seamark audit -A -o json
 """
 

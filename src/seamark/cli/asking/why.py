@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 seamark why svc/web                  # the cause, the fix and the evidence; also: kubectl why svc/web
-seamark why -A                       # every Service that needs attention
+seamark why                          # every Service of this namespace that needs attention; -A: of all namespaces
 seamark why pod/web-0                # which Services take it, which do not and why
 seamark why dns web.shop             # the search path walked, with reasons
 seamark why svc/web --from pod/api   # where a connection would go, and why not elsewhere; also node/NAME, outside
@@ -76,7 +76,10 @@ def parser() -> argparse.ArgumentParser:
         codes={0: "healthy", 1: "something is wrong", 2: "could not look, or the command line is wrong"},
     )
     made.add_argument(
-        "target", metavar="TARGET", nargs="*", help="svc/NAME, pod/NAME or dns NAME; default all Services"
+        "target",
+        metavar="TARGET",
+        nargs="*",
+        help="svc/NAME, pod/NAME or dns NAME; default all Services of the namespace",
     )
     add_scope_options(made)
     made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="manifests, not a cluster")
@@ -331,6 +334,8 @@ def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str,
     text = render.summary(survey.reports, survey.total, style_of(options), where=where)
     if survey.reports:
         text += "\n\n" + f"{options_line(options)} svc/NAME -n NAMESPACE says what to do."
+    else:
+        text += "\nseamark doctor says whether controllers, DNS and proxies are well."
     return "\n".join([text, *(f"note   {note}" for note in survey.notes)]), code
 
 

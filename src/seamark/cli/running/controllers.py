@@ -17,7 +17,6 @@ from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
-    from seamark.access.remote import RemoteCluster
     from seamark.config import Config
     from seamark.controllers.discovery.process import ControllerProcess
 
@@ -68,6 +67,7 @@ async def _run(connection: Connection, config: Config) -> None:
     from seamark.access.status import StatusServer
     from seamark.controllers.discovery.process import ControllerProcess
     from seamark.settings import parse_listen
+    from seamark.why.telling.notices import keep_events
 
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -77,7 +77,7 @@ async def _run(connection: Connection, config: Config) -> None:
         process = ControllerProcess(
             cluster,
             which=[each for each in settings.controllers if each != "why"],
-            beside=[lambda: _keep_events(cluster)] if "why" in settings.controllers else [],
+            beside=[lambda: keep_events(cluster)] if "why" in settings.controllers else [],
             settings=settings,
             election=config.election if config.election.enabled else None,
         )
@@ -97,22 +97,6 @@ async def _run(connection: Connection, config: Config) -> None:
             await _until(ended, process)
         finally:
             await status.close()
-
-
-async def _keep_events(cluster: RemoteCluster) -> None:
-    """Keep Events about the Services that need attention, until cancelled."""
-    from seamark.errors import ApiError
-    from seamark.why.observe import CannotLook
-    from seamark.why.telling.following import PACE, surveys
-    from seamark.why.telling.notices import tell
-
-    while True:
-        try:
-            async for survey in surveys(cluster, ""):
-                await tell(cluster, survey)
-        except (ApiError, CannotLook) as error:
-            log.warning("Services were not looked at: %s", error)
-        await asyncio.sleep(PACE)
 
 
 async def _until(ended: asyncio.Event, process: ControllerProcess) -> None:

@@ -42,7 +42,7 @@ def initialising(patient: Patient) -> Trouble | None:
             not container.sidecar and ended is not None and ended.exit_code == 0
         ):
             continue
-        seen = evidence.of(pod, _at(pod, status))
+        seen = _status(pod, status)
         if status.state.running is not None and container.sidecar:
             return _sidecar(patient, status, container)
         if ended is not None or status.restart_count or _broken(status):
@@ -74,7 +74,7 @@ def _sidecar(patient: Patient, status: ContainerStatus, container: Container) ->
         Code.SIDECAR_NOT_STARTED,
         f"{who} has not started yet, and the other containers wait for it",
         f"Read what {status.name} says.",
-        evidence.of(patient.pod, _at(patient.pod, status)),
+        _status(patient.pod, status),
         logs(patient.pod, status.name),
     )
 
@@ -92,7 +92,7 @@ def _no_image(patient: Patient, status: ContainerStatus, reason: str, message: s
         Code.IMAGE_PULL_FAILED,
         with_message(f"container {status.name}: {reason} for image {status.image or 'unknown'}", message),
         _remedy(status.image, message),
-        (*evidence.of(pod, _at(pod, status)), *([evidence.told(event)] if event is not None else [])),
+        (*_status(pod, status), *([evidence.told(event)] if event is not None else [])),
         describe(pod),
     )
 
@@ -113,7 +113,7 @@ def not_running(patient: Patient) -> Trouble | None:
     for status in unready(pod):
         waiting, ended, last = status.state.waiting, status.state.terminated, status.last_state.terminated
         name = status.name
-        seen: tuple[Evidence, ...] = evidence.of(pod, _at(pod, status))
+        seen: tuple[Evidence, ...] = _status(pod, status)
         if waiting is not None and waiting.reason in _IMAGE:
             return _no_image(patient, status, waiting.reason, waiting.message)
         if waiting is not None and waiting.reason == "CreateContainerConfigError":
@@ -185,7 +185,8 @@ def _killed(patient: Patient, status: ContainerStatus) -> Trouble | None:
                 f"Make container {status.name} answer its {word.lower()} probe, or correct or lengthen the probe.",
                 (
                     evidence.told(event),
-                    *evidence.of(patient.pod, _at(patient.pod, status), f"spec.containers[{status.name}]"),
+                    *_status(patient.pod, status),
+                    *evidence.of(patient.pod, f"spec.containers[{status.name}]"),
                 ),
                 logs(patient.pod, status.name, previous=True),
             )
@@ -339,6 +340,13 @@ def _at(pod: Pod, status: ContainerStatus) -> str:
     """The path of a container's status."""
     field = "containerStatuses" if status in pod.status.container_statuses else "initContainerStatuses"
     return f"status.{field}[{status.name}]"
+
+
+def _status(pod: Pod, status: ContainerStatus) -> tuple[Evidence, ...]:
+    """A container's status; the exit code also by itself, because a view does not show a zero within a status."""
+    at = _at(pod, status)
+    ends = [name for name in ("state", "lastState") if evidence.read(pod, f"{at}.{name}.terminated") is not None]
+    return evidence.of(pod, at, *(f"{at}.{name}.terminated.exitCode" for name in ends))
 
 
 def _broken(status: ContainerStatus) -> bool:

@@ -226,7 +226,7 @@ def _leftovers(case: Case) -> Iterator[Finding]:
             Fix("Delete them:", commands),
             (
                 *case.seen("spec.type"),
-                *evidence.each(slices, "endpoints#", limit=20),
+                *evidence.each(slices, "endpoints#"),
                 *evidence.each(filter(None, [case.endpoints]), "subsets#"),
             ),
             weight=len(found),

@@ -119,7 +119,7 @@ def _beside(case: Case, each: EndpointSlice, led: Sequence[tuple[str, str]]) -> 
             *case.seen("spec.selector"),
             *evidence.of(each, f"metadata.labels[{SLICE_MANAGED_BY_LABEL}]", "endpoints", "ports"),
             case.pods_found(),
-            *evidence.each((pod.pod for pod in case.ready), "status.podIPs", "status.podIP", limit=20),
+            *evidence.each((pod.pod for pod in case.ready), "status.podIPs", "status.podIP"),
             *_targets(case, each),
         ),
         weight=len(led),
@@ -285,7 +285,7 @@ def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding
         Fix("Delete what is left over (or give the Service its selector back):", tuple(commands)),
         (
             *case.seen("spec.selector"),
-            *evidence.each(leftover, "metadata.labels", "metadata.ownerReferences", "endpoints", limit=20),
+            *evidence.each(leftover, "metadata.labels", "metadata.ownerReferences", "endpoints"),
             *evidence.each(filter(None, [endpoints]), "metadata.labels", "subsets"),
         ),
         weight=len(objects),
@@ -375,6 +375,6 @@ def _unready(case: Case, used: Sequence[EndpointSlice]) -> Finding:
         Severity.ERROR,
         f"Every address of its hand-made EndpointSlices ({listed(addresses)}) is marked not ready.",
         Fix("Once they are, say so:", (json_patch("endpointslice", first.key, changes),)),
-        evidence.each(used, "endpoints", limit=20),
+        evidence.each(used, "endpoints"),
         weight=len(addresses),
     )

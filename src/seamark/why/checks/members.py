@@ -66,7 +66,7 @@ def _finding(case: Case, code: Code, members: Sequence[Candidate], severity: Sev
         Fix(first.trouble.fix, first.trouble.commands, look, certain=not first.trouble.commands),
         (
             case.pods_found(),
-            *evidence.each((each.pod for each in members), "status.conditions[Ready].status", limit=20),
+            *evidence.each((each.pod for each in members), "status.conditions[Ready].status"),
             *first.trouble.evidence,
             *events,
         ),
@@ -153,7 +153,7 @@ def _published(case: Case) -> Iterator[Finding]:
         (
             *case.seen("spec.publishNotReadyAddresses"),
             case.pods_found(),
-            *evidence.each((each.pod for each in sick), "status.conditions[Ready].status", limit=20),
+            *evidence.each((each.pod for each in sick), "status.conditions[Ready].status"),
             *first.trouble.evidence,
         ),
         weight=len(sick),

@@ -42,7 +42,7 @@ def _seen(case: Case, concerned: Sequence[Candidate]) -> tuple[Evidence, ...]:
     return (
         *case.seen("spec.ports", "spec.selector"),
         case.pods_found(),
-        *evidence.each(pods, "spec.containers", "spec.initContainers", "metadata.ownerReferences", limit=10),
+        *evidence.each(pods, "spec.containers", "spec.initContainers", "metadata.ownerReferences"),
     )
 
 
@@ -212,7 +212,7 @@ def _takes_others(
         f" {verb} not declare port {target}/{port.protocol} as the other {plural(rest, 'Pod')}"
         f" {'does' if rest == 1 else 'do'}: {follows}.",
         fix,
-        (*_seen(case, members), *evidence.each((each.pod for each in members), "metadata.labels", limit=10)),
+        (*_seen(case, members), *evidence.each((each.pod for each in members), "metadata.labels")),
         weight=len(strangers),
     )
 

@@ -244,7 +244,7 @@ def _sick(case: Case, miss: NearMiss) -> tuple[list[str], tuple[evidence.Evidenc
 def _of_shapes(misses: Iterable[NearMiss]) -> Iterator[evidence.Evidence]:
     """The labels that come close."""
     for miss in misses:
-        yield from evidence.each(miss.shape.pods, "metadata.labels", limit=3)
+        yield from evidence.each(miss.shape.pods, "metadata.labels")
         if miss.shape.workload is not None:
             yield from evidence.of(miss.shape.workload, "spec.template.metadata.labels")
 

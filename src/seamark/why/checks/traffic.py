@@ -77,10 +77,10 @@ def _policies(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
 def _places(case: Case, nodes: dict[str, Node], lacking: list[str]) -> tuple[Evidence, ...]:
     """The nodes without an endpoint, and where the endpoints are."""
     if case.service.managed:
-        ready = evidence.each((each.pod for each in case.ready), "spec.nodeName", limit=20)
+        ready = evidence.each((each.pod for each in case.ready), "spec.nodeName")
     else:
-        ready = evidence.each(case.slices, "endpoints", limit=20)
-    there = evidence.each((nodes[name] for name in lacking), "status.conditions[Ready].status", limit=20)
+        ready = evidence.each(case.slices, "endpoints")
+    there = evidence.each((nodes[name] for name in lacking), "status.conditions[Ready].status")
     return *there, evidence.search(case.world, "Node", ""), *ready
 
 
@@ -221,8 +221,8 @@ def _unwritten(case: Case, wanted: Iterable[Endpoint]) -> Iterator[Finding]:
 
 
 def _withheld(case: Case, code: Code, why: str, fix: Fix) -> Finding:
-    nodes = evidence.each((case.world.nodes or {}).values(), *_OF_NODES, limit=50)
-    ready = evidence.each((each.pod for each in case.ready), "spec.nodeName", limit=50)
+    nodes = evidence.each((case.world.nodes or {}).values(), *_OF_NODES)
+    ready = evidence.each((each.pod for each in case.ready), "spec.nodeName")
     cause = f"Topology-aware hints are asked for but withheld: {why}."
     return Finding(code, Severity.WARNING, cause, fix, (*_asked(case), *nodes, *ready, case.pods_found()))
 

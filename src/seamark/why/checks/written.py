@@ -260,9 +260,9 @@ def _seen(case: Case) -> tuple[evidence.Evidence, ...]:
     named = {SERVICE_NAME_LABEL: case.name}
     return (
         case.pods_found(),
-        *evidence.each((each.pod for each in case.candidates), *_OF_PODS, limit=20),
+        *evidence.each((each.pod for each in case.candidates), *_OF_PODS),
         evidence.search(case.world, "EndpointSlice", case.namespace, labels=named),
-        *evidence.each(case.slices, "endpoints", "ports", limit=20),
+        *evidence.each(case.slices, "endpoints", "ports"),
         evidence.search(case.world, "Endpoints", case.namespace, name=case.name),
         *evidence.each(filter(None, [case.endpoints]), "subsets"),
         *case.seen("spec.ports"),

@@ -19,6 +19,8 @@ from seamark.kinds.resource import EVENTS, SERVICES
 from seamark.kinds.values import times
 from seamark.why.finding import Finding, Severity
 from seamark.why.look import Survey
+from seamark.why.observe import CannotLook
+from seamark.why.telling.following import PACE, surveys
 from seamark.why.views import Key
 
 log = logging.getLogger(__name__)
@@ -98,6 +100,17 @@ def _change(before: Object, event: Object, now: float) -> Object | None:
         count = int(before.get("count") or 1) + 1
         return {"message": event["message"], "count": count, "lastTimestamp": event["lastTimestamp"]}
     return {"lastTimestamp": event["lastTimestamp"]} if now - last >= REFRESH else None
+
+
+async def keep_events(cluster: Cluster, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Keep the Events about all Services that need attention, until cancelled."""
+    while True:
+        try:
+            async for survey in surveys(cluster, "", clock=clock):
+                await tell(cluster, survey, clock=clock)
+        except (errors.ApiError, CannotLook) as error:
+            log.warning("Services were not looked at: %s", error)
+        await clock.sleep(PACE)
 
 
 async def tell(cluster: Cluster, survey: Survey, *, clock: Clock = SYSTEM_CLOCK) -> None:
