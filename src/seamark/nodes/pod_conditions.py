@@ -28,13 +28,18 @@ _ENDED = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 def before_start(pod: Pod) -> tuple[Finding, ...]:
     """No container runs yet."""
+    return FALSE, *initializing(pod, [c.name for c in pod.spec.init_containers])[1:]
+
+
+def initializing(pod: Pod, pending: Sequence[str]) -> tuple[Finding, ...]:
+    """These init containers have not completed."""
     unready = _unready([c.name for c in pod.spec.containers])
     initialized = TRUE
-    if pending := [c.name for c in pod.spec.init_containers]:
+    if pending:
         initialized = Finding(
             "False", "ContainersNotInitialized", f"containers with incomplete status: [{_go(pending)}]"
         )
-    return FALSE, initialized, unready, unready, TRUE
+    return TRUE, initialized, unready, unready, TRUE
 
 
 def running(pod: Pod, *, ready: bool) -> tuple[Finding, ...]:

@@ -340,6 +340,73 @@ def test_gates_are_honoured():
     assert {c.type for c in pod.pod.status.conditions} >= {"example.com/up", "example.com/in"}
 
 
+def with_init(*commands, **spec):
+    inits = [{"name": f"init{at}", "command": words.split()} for at, words in enumerate(commands, 1)]
+    return make(initContainers=inits, **spec)
+
+
+def initial(pod):
+    """The states of the init containers, in a word each, and how often they were started again."""
+    found = []
+    for status in pod.pod.status.init_container_statuses:
+        state = status.state
+        word = state.waiting.reason if state.waiting else state.terminated.reason if state.terminated else "Running"
+        found.append((word, status.restart_count))
+    return found
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_an_init_container_that_fails_is_started_again_and_the_others_wait(forgetful):
+    pod = Watched(with_init("false", "true"), forgetful=forgetful)
+    assert initial(pod) == [("CrashLoopBackOff", 1), ("PodInitializing", 0)]
+    assert pod.shown == "Pending False"
+    assert pod.container.state == ContainerState(Waiting("PodInitializing"))
+    incomplete = "containers with incomplete status: [init1 init2]"
+    assert pod.condition("Initialized") == ("False", "ContainersNotInitialized", incomplete)
+    assert pod.condition("PodReadyToStartContainers")[0] == "True"
+    pod.pass_(10)
+    assert initial(pod) == [("CrashLoopBackOff", 2), ("PodInitializing", 0)]
+    pod.pass_(20)
+    assert initial(pod)[0] == ("CrashLoopBackOff", 3)
+    assert {note.reason for note in pod.notes} == {"BackOff"}
+
+
+def test_an_init_container_that_fails_ends_a_pod_that_is_never_started_again():
+    pod = Watched(with_init("true", "false", restartPolicy="Never"))
+    assert initial(pod) == [("Completed", 0), ("Error", 0)]
+    assert pod.shown == "Failed False"
+    assert pod.container.state == ContainerState(Waiting("PodInitializing"))
+    incomplete = "containers with incomplete status: [init2]"
+    assert pod.condition("Initialized") == ("False", "ContainersNotInitialized", incomplete)
+    pod.pass_(1000)
+    assert pod.writes == 1
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_init_containers_that_take_their_time_run_one_after_the_other(forgetful):
+    pod = Watched(with_init("sleep 3", "sleep 4"), forgetful=forgetful)
+    assert initial(pod) == [("Running", 0), ("PodInitializing", 0)]
+    pod.pass_(3)
+    assert initial(pod) == [("Completed", 0), ("Running", 0)]
+    assert pod.pod.status.init_container_statuses[0].ready
+    pod.pass_(3.9)
+    assert pod.shown == "Pending False"
+    pod.pass_(0.1)
+    assert pod.shown == "Running True"
+    assert initial(pod) == [("Completed", 0)] * 2
+    assert pod.condition("Initialized")[0] == "True"
+    assert pod.container.restart_count == 0
+
+
+def test_an_init_container_that_never_ends_and_a_sidecar_before_it():
+    inits = [{"name": "proxy", "restartPolicy": "Always"}, {"name": "stuck", "command": ["sleep", "infinity"]}]
+    pod = Watched(make(initContainers=inits))
+    assert initial(pod) == [("Running", 0), ("Running", 0)]
+    assert pod.condition("Initialized")[2] == "containers with incomplete status: [stuck]"
+    pod.pass_(3600)
+    assert (pod.shown, pod.again) == ("Pending False", None)
+
+
 def test_init_containers_and_sidecars():
     spec = {
         "containers": [{"name": "app"}],

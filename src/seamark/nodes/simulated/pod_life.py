@@ -10,7 +10,9 @@
 
     deleted ──stop-after, within the grace period──▶ Succeeded or Failed ──▶ removed
 
-A Pod one of whose images cannot be pulled stays pending.  All containers of a Pod go through this together.  The state
+A Pod one of whose images cannot be pulled stays pending.  Its init containers run one after the other before the others
+start; most are done at once, and one whose command fails is started again, or fails the Pod.  The other containers of a
+Pod go through all this together.  The state
 is read from the Pod's status, so a restarted simulation continues where the last one stopped.  :class:`Moments` only
 adds precision, because a status has whole seconds.
 """
@@ -94,7 +96,9 @@ def recover(pod: Pod, now: float) -> Moments:
     status = pod.status
     accepted = _time(status.start_time, now)
     started, finished, crashes = accepted, now, 0
-    for container in status.container_statuses:
+    begun = not all(containers.never_ran(each) for each in status.container_statuses)
+    at_work = status.container_statuses if begun else [s for s in status.init_container_statuses if not _ended_well(s)]
+    for container in at_work:
         crashes = max(crashes, container.restart_count)
         if (current := container.state.running) is not None:
             started = max(started, _time(current.started_at, now))
@@ -132,6 +136,7 @@ class _Life:
         self.pod, self.now, self.ips, self.moments, self.orders, self.rules = pod, now, ips, moments, orders, rules
         self.text = times.text(now)
         self.statuses = pod.status.container_statuses
+        self.initial = pod.status.init_container_statuses
         self.notes: tuple[Note, ...] = ()
 
     def step(self) -> Step:
@@ -141,6 +146,8 @@ class _Life:
                 return self._pending(due)
             if missing := self._missing():
                 return self._unpulled(missing, due)
+            if self.pod.spec.init_containers and (step := self._initialize()) is not None:
+                return step
             self._start()
         while True:
             if any(status.state.running is not None for status in self.statuses):
@@ -166,6 +173,52 @@ class _Life:
         message = "Pod was active on the node longer than the specified deadline"
         status = replace(status, reason="DeadlineExceeded", message=message)
         return Step(status, self.moments, notes=(Note("DeadlineExceeded", message),))
+
+    # --- init containers ---------------------------------------------------------------------------
+
+    def _initialize(self) -> Step | None:
+        """Run the init containers one after the other; None once all are done."""
+        spec = self.pod.spec.init_containers
+        ends = [commands.end(each.command, each.args) or (0.0, 0) for each in spec]
+        if not any(lasts or code for lasts, code in ends):
+            return None  # each is done the moment it starts
+        found = list(containers.changed(spec, self.initial, _not_yet))
+        for at, (container, (lasts, code)) in enumerate(zip(spec, ends, strict=True)):
+            while not _done(container, found[at]):
+                if found[at].state.running is not None:
+                    due = self.moments.started + lasts
+                    if self.now < due:
+                        return self._initializing(found, due if due < inf else None)
+                    found[at] = replace(containers.end(found[at], Ending(code, self.text)), ready=code == 0)
+                    self.moments = replace(self.moments, finished=self.now)
+                    continue
+                if not containers.never_ran(found[at]):
+                    if self.pod.spec.restart_policy == "Never":
+                        return self._initializing(found, None, phase="Failed")
+                    due = self.moments.finished + self._delay()
+                    if self.now < due:
+                        return self._initializing(found, due, failed=at)
+                    self.moments = replace(self.moments, crashes=self.moments.crashes + 1)
+                found[at] = containers.start(self.pod, container, found[at], now=self.text)
+                self.moments = replace(self.moments, started=self.now)
+        self.initial = tuple(found)
+        self.moments = replace(self.moments, crashes=0)
+        return None
+
+    def _initializing(
+        self, found: list[ContainerStatus], again: float | None, *, phase: str = "Pending", failed: int | None = None
+    ) -> Step:
+        """The Pod waits for its init containers, of which one may wait to be started again; or has failed by one."""
+        if failed is not None:
+            if found[failed].state.terminated is not None:
+                self.notes = (self._back_off_note(found[failed].name),)
+            found[failed] = containers.back_off(self.pod, found[failed], delay=self._delay())
+        self._change(lambda _, status: containers.wait(status, "PodInitializing"))
+        both = zip(self.pod.spec.init_containers, found, strict=True)
+        findings = pod_conditions.initializing(
+            self.pod, [each.name for each, status in both if not _done(each, status)]
+        )
+        return Step(self._status(phase, findings, initial=tuple(found)), self.moments, again, notes=self.notes)
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -300,12 +353,14 @@ class _Life:
         pod, names = self.pod, [status.name for status in self.statuses if status.state.terminated is not None]
         self._change(lambda _, status: containers.back_off(pod, status, delay=delay))
         if names:
-            where = f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
-            self.notes = tuple(
-                Note("BackOff", f"Back-off restarting failed container {name} in pod {where}") for name in names
-            )
+            self.notes = tuple(map(self._back_off_note, names))
         status = self._status("Running", pod_conditions.backing_off(pod), initial=self._initialized())
         return Step(status, self.moments, due, notes=self.notes)
+
+    def _back_off_note(self, name: str) -> Note:
+        meta = self.pod.metadata
+        where = f"{meta.name}_{meta.namespace}({meta.uid})"
+        return Note("BackOff", f"Back-off restarting failed container {name} in pod {where}")
 
     def _finished(self) -> Step:
         phase = "Failed" if self._failed() else "Succeeded"
@@ -317,7 +372,7 @@ class _Life:
         """The statuses of init containers: completed, except sidecars, which keep running."""
         return containers.changed(
             self.pod.spec.init_containers,
-            self.pod.status.init_container_statuses,
+            self.initial,
             partial(_initialized, self.pod, now=self.text),
         )
 
@@ -361,6 +416,19 @@ def probed_after(those: Iterable[Container]) -> float:
         if (ready := each.readiness_probe) is not None:
             longest = max(longest, ready.initial_delay_seconds + (ready.success_threshold - 1) * ready.period_seconds)
     return longest
+
+
+def _not_yet(_: Container, status: ContainerStatus) -> ContainerStatus:
+    return containers.wait(status, "PodInitializing") if containers.never_ran(status) else status
+
+
+def _done(container: Container, status: ContainerStatus) -> bool:
+    """Whether an init container has ended well, or is a sidecar and runs."""
+    return status.state.running is not None if container.sidecar else _ended_well(status)
+
+
+def _ended_well(status: ContainerStatus) -> bool:
+    return status.state.terminated is not None and not status.state.terminated.exit_code
 
 
 def _still_running(
