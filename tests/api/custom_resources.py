@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from served import Served
+
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "widgets.example.com"
 BASE = "/apis/example.com/v1/namespaces/default/widgets"
@@ -31,3 +33,11 @@ def definition(*versions: Any, plural: str = "widgets", kind: str = "Widget", **
 
 def widget(name: str, version: str = "v1", **spec: Any) -> Any:
     return {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+
+
+async def established(api: Served, name: str = NAME) -> None:
+    lines = await api.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name={name}")
+    for count in range(1, 10):
+        conditions = (await lines.wait_for(count))[-1]["object"]["status"].get("conditions") or ()
+        if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
+            return

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 
 import pytest
-from custom_resources import BASE, DEFINITIONS, NAME, definition, version, widget
+from custom_resources import BASE, DEFINITIONS, NAME, definition, established, version, widget
 from served import OTHER, Answer, Served, served
 
 from seamark.api import custom
@@ -22,14 +22,6 @@ async def until(api: Served, path: str, status: int = 200) -> None:
     """Return when the path is answered with this status: definitions take effect a moment after they are written."""
     while (await api.ask("GET", path)).status != status:
         await asyncio.sleep(0.001)
-
-
-async def established(api: Served, name: str = NAME) -> None:
-    lines = await api.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name={name}")
-    for count in range(1, 10):
-        conditions = (await lines.wait_for(count))[-1]["object"]["status"].get("conditions") or ()
-        if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
-            return
 
 
 async def test_an_established_kind_is_served(api: Served) -> None:

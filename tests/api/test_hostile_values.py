@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from custom_resources import BASE as WIDGETS
+from custom_resources import DEFINITIONS, definition, established, version, widget
 from served import Served
 
 from seamark.api.http.url import check_timeout
+from seamark.api.streaming.forwarding import ports_of
 from seamark.errors import BadRequest
 from seamark.kinds.pod import environment
 from seamark.kinds.values import numbers, quantity, times
@@ -185,3 +188,64 @@ def test_the_key_at_the_end_of_a_field(field: str, parts: tuple[str, str | None]
 @pytest.mark.parametrize("cost", ["0", "-1", "+5", str(2**31 - 1), str(-(2**31))])
 async def test_a_deletion_cost_that_is_a_number(api: Served, cost: str) -> None:
     await api.post(PODS, pod(annotations={COST: cost}))
+
+
+async def test_a_manager_without_a_name(api: Served) -> None:
+    made = await api.post(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    (entry,) = made["metadata"]["managedFields"]
+    nameless = {key: value for key, value in entry.items() if key != "manager"}
+    for number in range(12):
+        owners = [{**nameless, "apiVersion": f"v{number}"} for number in range(number + 1)]
+        changed = {**made, "metadata": {"name": "a", "managedFields": owners}, "data": {"k": f"{number}"}}
+        await api.put(f"{CONFIGMAPS}/a", changed)
+    await api.put(f"{CONFIGMAPS}/a", {**made, "metadata": {"name": "a", "managedFields": [nameless]}})
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "other"}}
+    refused = await api.ask("PATCH", f"{CONFIGMAPS}/a?fieldManager=m", config, type=APPLY)
+    assert (refused.status, refused.json["message"][:43]) == (409, "Apply failed with 1 conflict: conflict with")
+    for _ in range(2):
+        applied = await api.ask("PATCH", f"{CONFIGMAPS}/a?fieldManager=m&force=true", config, type=APPLY)
+        assert applied.status == 200, applied
+
+
+@pytest.mark.parametrize("path", [f".spec[{LONG}]", f".spec.rows[{'0' * 5000}1].key"])
+async def test_columns_of_custom_resources(api: Served, path: str) -> None:
+    column = {"name": "Rows", "type": "string", "jsonPath": path}
+    await api.post(DEFINITIONS, definition(version(additionalPrinterColumns=[column])))
+    await established(api)
+    await api.post(WIDGETS, widget("a"))
+    table = await api.ask("GET", WIDGETS, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
+    assert table.status == 200, table
+
+
+@pytest.mark.parametrize("name", [f"v{LONG}", f"v1beta{LONG}"])
+async def test_versions_of_custom_resources(api: Served, name: str) -> None:
+    answer = await api.ask("POST", DEFINITIONS, definition(version(name)))
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+
+
+@pytest.mark.parametrize("rule", [f"self.size < {LONG}", "[" * 5000 + "]" * 5000, "self" + ".size" * 5000])
+async def test_rules_of_custom_resources(api: Served, rule: str) -> None:
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [{"rule": rule}]}
+    answer = await api.ask("POST", DEFINITIONS, definition(version(spec=spec)))
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid"), answer
+
+
+def test_ports_to_forward() -> None:
+    for text in (LONG, "0", "65536", "-1", "²", ""):
+        with pytest.raises(BadRequest):
+            ports_of({"ports": [text]})
+    assert ports_of({"ports": ["80,443"]}) == [80, 443]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/namespaces/default/events", {"involvedObject": {"namespace": "default"}}),
+        ("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", {}),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", {}),
+        (CONFIGMAPS, {}),
+    ],
+)
+async def test_names_that_no_key_can_hold(api: Served, path: str, body: dict[str, Any]) -> None:
+    answer = await api.ask("POST", path, {"metadata": {"name": "a\0"}, **body})
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid"), answer

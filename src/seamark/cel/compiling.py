@@ -44,7 +44,10 @@ class Code:
 
     def __init__(self, node: Node, variables: dict[str, Type]) -> None:
         maker = _Maker(variables)
-        self.run = maker.make(node)
+        try:
+            self.run = maker.make(node)
+        except RecursionError:
+            raise EvaluationError("the expression is nested too deeply") from None
         self.cost = maker.fixed
         self.places = dict(maker.globals)
         self.size = maker.size

@@ -9,10 +9,11 @@ from typing import Any
 from seamark.cel.checker import check
 from seamark.cel.compiling import Code, Meter
 from seamark.cel.cost import Range, estimate
+from seamark.cel.errors import CompileError, Mistake
 from seamark.cel.library import functions, grouped
 from seamark.cel.nodes import Ident, Node, children
-from seamark.cel.parser import parse
-from seamark.cel.types import Overload, Type, named_type
+from seamark.cel.parser import DEEPEST, parse
+from seamark.cel.types import UNKNOWN_SIZE, Overload, Type, named_type
 
 PER_CALL_LIMIT = 1_000_000  # what one evaluation may cost
 
@@ -34,7 +35,10 @@ class Environment:
 
     def compile(self, text: str) -> Program:
         """Parse and check an expression; raises :class:`seamark.cel.errors.CompileError`."""
-        node = check(text, parse(text), self._variables, self._functions, self._types)
+        try:
+            node = check(text, parse(text), self._variables, self._functions, self._types)
+        except RecursionError:
+            raise CompileError(text, [Mistake(0, f"expression recursion limit exceeded: {DEEPEST}")]) from None
         return Program(text, node, self._variables)
 
     def with_variables(self, variables: Mapping[str, Type]) -> Environment:
@@ -81,8 +85,11 @@ class Program:
 
     @cached_property
     def cost_estimate(self) -> Range:
-        """What an evaluation costs at least and at most."""
-        return estimate(self._node, self._variables)
+        """What an evaluation costs at least and at most: more than is allowed, if it is nested too deeply to tell."""
+        try:
+            return estimate(self._node, self._variables)
+        except RecursionError:
+            return Range(0, UNKNOWN_SIZE)
 
     @cached_property
     def names(self) -> frozenset[str]:

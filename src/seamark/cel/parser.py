@@ -11,8 +11,9 @@ from seamark.cel.lexer import END, Token, tokens, unquoted
 from seamark.cel.nodes import Bind, Call, Entry, Ident, Listing, Literal, Loop, Mapping, Node, Select
 from seamark.cel.values import Uint
 
-_DEEPEST = 100  # nested parentheses, calls and operators
+DEEPEST = 100  # nested parentheses, calls and operators
 _LONGEST = 100_000
+_MOST_DIGITS = 30  # of a number
 
 _RESERVED = frozenset(("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"))
 _RESERVED |= {"package", "namespace", "return", "var", "void", "while"}
@@ -134,8 +135,8 @@ class _Parser:
 
     def _expression(self) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            self._mistake(self._token.at, f"expression recursion limit exceeded: {_DEEPEST}")
+        if self._depth > DEEPEST:
+            self._mistake(self._token.at, f"expression recursion limit exceeded: {DEEPEST}")
             raise _Stop
         node = self._binary(0)
         if token := self._found("?"):
@@ -237,7 +238,9 @@ class _Parser:
                 self._mistake(at, "invalid double literal")
             return Literal(value, at=at)
         digits = text.rstrip("uU") if token.kind == "uint" else text
-        number = int(sign + digits, 16 if digits.startswith("0x") else 10)
+        base = 16 if digits.startswith("0x") else 10
+        # Python refuses to read more than 4,300 digits; so many as these are too large in any case.
+        number = int(sign + (digits.removeprefix("0x").lstrip("0")[:_MOST_DIGITS] or "0"), base)
         if token.kind == "uint":
             if number >= 1 << 64:
                 self._mistake(at, "invalid uint literal")

@@ -35,6 +35,7 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
+_MOST_DIGITS = 30  # of a number in a duration; so many are too large in any case
 _part = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _moment = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -141,7 +142,9 @@ def parse_duration(text: str) -> Duration:
     position = total = 0
     while position < len(rest) and (match := _part.match(rest, position)) and (match[1] or match[2]):
         unit, fraction = _UNITS[match[3]], match[2] or ""
-        total += int(match[1] or 0) * unit + (int(fraction[:18]) * unit // 10 ** len(fraction[:18]) if fraction else 0)
+        total += int(match[1].lstrip("0")[:_MOST_DIGITS] or 0) * unit + (
+            int(fraction[:18]) * unit // 10 ** len(fraction[:18]) if fraction else 0
+        )
         position = match.end()
     if rest != "0" and (not rest or position < len(rest) or not LEAST_INT <= sign * total <= MOST_INT):
         raise _unlike("string", "google.protobuf.Duration")

@@ -161,7 +161,7 @@ def _refusal(conflicts: dict[str, Fields]) -> Conflict:
 
 
 def _shown(who: Object) -> str:
-    text = msgspec.json.encode(who["manager"]).decode()
+    text = msgspec.json.encode(who.get("manager", "")).decode()
     if "subresource" in who:
         text += f' with subresource "{who["subresource"]}"'
     return f"{text} using {who['apiVersion']}" if who["operation"] == "Update" else text

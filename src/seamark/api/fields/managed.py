@@ -138,7 +138,7 @@ def _capped(entries: Entries) -> Entries:
     if surplus <= 0:
         return entries
     updates.sort(key=lambda entry: (entry.get("time", ""), identifier(entry)))
-    buckets: dict[str, Object] = {e["apiVersion"]: e for e in updates if e["manager"] == ANCIENT}
+    buckets: dict[str, Object] = {e["apiVersion"]: e for e in updates if e.get("manager") == ANCIENT}
     first: dict[str, Object] = {}
     gone: list[Object] = []
     for entry in updates:
@@ -194,7 +194,9 @@ def identity(manager: str, operation: str, api_version: str, subresource: str) -
 
 
 def entry_of(who: Object, fields: Fields, time: str | None) -> Object:
-    entry = {"manager": who["manager"], "operation": who["operation"], "apiVersion": who["apiVersion"]}
+    entry = {"operation": who["operation"], "apiVersion": who["apiVersion"]}
+    if who.get("manager"):  # a manager may have no name
+        entry = {"manager": who["manager"], **entry}
     if time is not None:
         entry["time"] = time
     entry["fieldsType"] = "FieldsV1"
@@ -206,7 +208,7 @@ def entry_of(who: Object, fields: Fields, time: str | None) -> Object:
 
 def _same_identity(entry: Object, who: Object) -> bool:
     return (
-        entry["manager"] == who["manager"]
+        entry.get("manager", "") == who.get("manager", "")
         and entry["operation"] == who["operation"]
         and entry["apiVersion"] == who["apiVersion"]
         and entry.get("subresource") == who.get("subresource")
@@ -215,7 +217,7 @@ def _same_identity(entry: Object, who: Object) -> bool:
 
 def identifier(entry: Object) -> str:
     """An entry's identity as text.  An applier keeps its identity from one apiVersion to the next."""
-    who: Object = {"manager": entry["manager"], "operation": entry["operation"]}
+    who: Object = {"manager": entry.get("manager", ""), "operation": entry["operation"]}
     if entry["operation"] != "Apply":
         who["apiVersion"] = entry["apiVersion"]
     if entry.get("subresource"):
@@ -232,7 +234,7 @@ def _order(entry: Object) -> tuple[str, str, str, str, str]:
     return (
         entry["operation"],
         entry.get("time", ""),
-        entry["manager"],
+        entry.get("manager", ""),
         entry["apiVersion"],
         entry.get("subresource", ""),
     )

@@ -138,7 +138,7 @@ def ports_of(query: Query) -> list[int]:
     if not texts:
         raise errors.BadRequest('query parameter "ports" is required')
     for text in texts:
-        if not (text.isdecimal() and 0 < int(text) < 65536):
+        if not (text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536):
             raise errors.BadRequest(f'unable to parse "{text}" as a port')
     return [int(text) for text in texts]
 

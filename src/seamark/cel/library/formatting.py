@@ -33,11 +33,11 @@ def _format(text: str, given: list[Any]) -> str:
             raise EvaluationError(f"index {used} out of range")
         value = given[used]
         used += 1
-        precision = 6 if match[1] is None else int(match[1])
-        if precision > _MOST_PRECISION:
-            raise EvaluationError(f"precision {precision} exceeds maximum allowed precision {_MOST_PRECISION}")
+        digits = "6" if match[1] is None else match[1].lstrip("0") or "0"
+        if len(digits) > len(str(_MOST_PRECISION)) or int(digits) > _MOST_PRECISION:
+            raise EvaluationError(f"precision {digits} exceeds maximum allowed precision {_MOST_PRECISION}")
         try:
-            return _CLAUSES[verb](value, precision)
+            return _CLAUSES[verb](value, int(digits))
         except _Unfit as error:
             raise EvaluationError(f"error during formatting: {error}") from None
 

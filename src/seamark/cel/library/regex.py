@@ -59,12 +59,15 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """Whether the pattern is found in a text; raises as :func:`compiled`.
 
     A set of one pattern answers several times as fast as a search that says where.  A set that runs out of memory finds
-    nothing, so what it does not find is searched for.
+    nothing, so what it does not find is searched for.  A pattern can be too large for a set.
     """
     searched = compiled(pattern)
     quick = re2.Set.SearchSet(_options())
     quick.Add(pattern)
-    quick.Compile()
+    try:
+        quick.Compile()
+    except re2.error:
+        return lambda text: searched.search(text) is not None
     return lambda text: bool(quick.Match(text)) or searched.search(text) is not None
 
 

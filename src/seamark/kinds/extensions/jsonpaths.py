@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 _simple = re.compile(r"\.\w[\w.\[\]'\"=@?()*\-\\/]*")
-_step = re.compile(r"\.([\w\-]+(?:\\.[\w\-/]+)*)|\[(\d+|\*)\]|\['([^']+)'\]|\[\"([^\"]+)\"\]")
+_step = re.compile(r"\.([\w\-]+(?:\\.[\w\-/]+)*)|\[(\d{1,9}|\*)\]|\['([^']+)'\]|\[\"([^\"]+)\"\]")
 
 
 def is_simple(path: str) -> bool:

@@ -14,7 +14,7 @@ from seamark.kinds.values.metadata import dns_1035_label
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _SELECTABLE = ("string", "boolean", "integer")
-_version = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_version = re.compile(r"v(\d{1,63})(?:(alpha|beta)(\d{1,63}))?")
 
 
 def priority(version: str) -> tuple[int, int, int, str]:

@@ -80,6 +80,8 @@ def path_segment(name: str, *, prefix: bool = False) -> list[str]:
     if not prefix and name in (".", ".."):
         wrong.append(f"may not be '{name}'")
     wrong += [f"may not contain '{char}'" for char in "/%" if char in name]
+    if "\0" in name:  # Kubernetes allows it; our stores do not
+        wrong.append("may not contain NUL")
     return wrong
 
 
