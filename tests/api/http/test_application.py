@@ -1,22 +1,15 @@
-"""The whole application: limits, compression, metrics, odd methods and paths, and anything at all."""
+"""The whole application: limits, compression, metrics, odd methods and paths."""
 
 import asyncio
 import gzip
 import json
-import logging
 import threading
 
 import pytest
-import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from random_requests import requests
-from served import ADMIN, OTHER, Answer, served
+from served import ADMIN, OTHER, served
 
-from seamark.api.http import application
-from seamark.api.http.protocol import MAX_BODY, Response, Streaming
+from seamark.api.http.protocol import MAX_BODY, Streaming
 from seamark.api.openapi.documents import OpenApi
-from seamark.kinds.language import protobuf, shapes
 from seamark.store.protocol import Unavailable
 
 BASE = "/api/v1/namespaces/default/configmaps"
@@ -202,82 +195,6 @@ async def test_a_timeout_must_be_a_duration(api):
     assert (await api.ask("GET", f"{BASE}?timeout=30s")).status == 200
     answer = await api.ask("GET", f"{BASE}?timeout=soon")
     assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
-
-
-def said_in(shown):
-    """The Status in an answer, in whichever format the request asked for."""
-    match shown.type:
-        case "application/yaml":
-            return yaml.safe_load(shown.body)
-        case "application/vnd.kubernetes.protobuf":
-            _, kind, message = protobuf.unwrap(shown.body)
-            return {"kind": kind, **protobuf.read(message, shapes.of(shapes.load().kinds["v1", "Status"]))}
-        case _:
-            return shown.json
-
-
-def check(request, answer, records):
-    said = [record for record in records if record.exc_info]
-    assert not said, (request, said[0].exc_info)
-    if isinstance(answer, Streaming):
-        return
-    shown = Answer(answer)
-    if shown.status < 400 or not shown.type.startswith("application/"):
-        assert shown.status in (200, 201, 404), (request, shown)
-        return
-    status = said_in(shown)
-    assert (status["kind"], status["code"], status["status"]) == ("Status", shown.status, "Failure"), (request, shown)
-    assert status["message"], request
-    if shown.status == 500:
-        # Some of Kubernetes' own are a bare 500, without a reason; ours would have one.
-        assert "reason" not in status, (request, shown)
-    elif shown.status > 500:
-        assert shown.status in (501, 504), (request, shown)
-
-
-class Listening(logging.Handler):
-    def __init__(self):
-        super().__init__()
-        self.records = []
-
-    def emit(self, record):
-        self.records.append(record)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(requests(), min_size=10, max_size=30))
-def test_no_request_breaks_anything(sent):
-    _send_all(sent)
-
-
-@pytest.mark.soak
-@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(requests(), min_size=10, max_size=50))
-def test_no_request_of_many_breaks_anything(sent):
-    _send_all(sent)
-
-
-def _send_all(sent):
-    async def main():
-        async with served() as api:
-            listening = Listening()
-            application.log.addHandler(listening)
-            try:
-                for request in sent:
-                    answer = api.begin(
-                        request["method"],
-                        request["path"].replace("?", ""),
-                        request["body"],
-                        **{key: request[key] for key in ("query", "type", "headers")},
-                    )
-                    if not isinstance(answer, Response | Streaming):
-                        answer = await answer
-                    check(request, answer, listening.records)
-                await api.cache_equals_store()
-            finally:
-                application.log.removeHandler(listening)
-
-    asyncio.run(main())
 
 
 async def test_strangers_are_told_nothing(api):
