@@ -9,5 +9,6 @@
 - ``in_process``: a site: API servers in this process over one store, following it late
 - ``planted``: bugs put in on purpose, one of each kind, that the short runs must find
 - ``processes``: a site: API servers as processes, over a file or etcd
+- ``crowd``: writers, watchers and DNS queries by the hundred, for outages of etcd under load
 - ``faults``: kills, stops, full disks, and a relay that drops, holds or delays what servers and etcd say
 """

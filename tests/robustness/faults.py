@@ -191,11 +191,17 @@ class Relay:
     @contextlib.asynccontextmanager
     async def holding(self, chance: random.Random) -> AsyncIterator[None]:
         """Nothing gets through, and nobody is told; it arrives when that is over."""
-        self._flowing.clear()
+        self.hold()
         try:
             yield
         finally:
-            self._flowing.set()
+            self.release()
+
+    def hold(self) -> None:
+        self._flowing.clear()
+
+    def release(self) -> None:
+        self._flowing.set()
 
     @contextlib.asynccontextmanager
     async def delaying(self, chance: random.Random) -> AsyncIterator[None]:
