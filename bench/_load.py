@@ -44,10 +44,18 @@ def environment(folder: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def seamark_server(
-    directory: Path, verb: str, *options: str, env: Mapping[str, str] | None = None, under: Sequence[str] = ()
+    directory: Path,
+    verb: str,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    program: Sequence[str] = (sys.executable, "-m", "seamark"),
+    under: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """A private Seamark on free ports; the block runs once it is ready.  ``under`` is a command that runs commands."""
-    command = [*under, sys.executable, "-m", "seamark", verb, "--data-dir", str(directory), "--api-port", "0", *options]
+    """A private Seamark on free ports, with all its processes; the block runs once it is ready.
+
+    ``under`` is a command that runs commands.
+    """
+    command = [*under, *program, verb, "--data-dir", str(directory), "--api-port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout is not None
@@ -58,10 +66,18 @@ def seamark_server(
                 break
         tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
         token = (directory / "pki" / "admin.token").read_text()
-        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, (process.pid,))
+        yield Server("127.0.0.1", int(urllib.parse.urlsplit(url).port or 0), tls, token, family(process.pid))
     finally:
         process.terminate()
         process.wait()
+
+
+def family(pid: int) -> tuple[int, ...]:
+    """A process and all that it started."""
+    children = [
+        int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()
+    ]
+    return (pid, *(each for child in children for each in family(child)))
 
 
 @contextlib.contextmanager
@@ -152,6 +168,48 @@ class Client(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._done.done():
             self._done.set_exception(exc or ConnectionError("the server hung up"))
+
+
+class Connection(asyncio.Protocol):
+    """A connection over which one request at a time is sent; what a watch brings is passed over."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._answer: asyncio.Future[bytes] | None = None
+        self._body = b""
+        self.transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    async def ask(self, sent: bytes) -> tuple[int, bytes]:
+        self._answer, self._body = asyncio.get_running_loop().create_future(), b""
+        self.transport.write(sent)
+        body = await self._answer
+        return self._parser.get_status_code(), body
+
+    def watch(self, sent: bytes) -> None:
+        self.transport.write(sent)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is not None:
+            self._parser.feed_data(data)
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(self._body)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(exc or ConnectionError("the server hung up"))
+
+
+async def connect(server: Server) -> Connection:
+    loop = asyncio.get_running_loop()
+    return (await loop.create_connection(Connection, server.host, server.port, ssl=server.tls))[1]
 
 
 async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Result:

@@ -17,6 +17,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: float | None = None  # per second
     cpu: float | None = None  # µs of the server's CPU time each
     megabytes: float | None = None
+    seconds: float | None = None
 
 
 class Results(msgspec.Struct):
@@ -45,6 +46,10 @@ class Report:
     def memory(self, what: str, megabytes: float) -> None:
         print(f"  {what:<28} {megabytes:9.0f} MB", flush=True)
         self._results.lines.append(Line(what, megabytes=megabytes))
+
+    def seconds(self, what: str, seconds: float) -> None:
+        print(f"  {what:<28} {seconds:9.2f} s", flush=True)
+        self._results.lines.append(Line(what, seconds=seconds))
 
     def save(self, file: str) -> None:
         Path(file).write_bytes(msgspec.json.format(msgspec.json.encode(self._results)) + b"\n")

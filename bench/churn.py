@@ -23,10 +23,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import httptools
 import msgspec
 import uvloop
-from bench._load import Server, cpu_seconds, environment, request, resident_megabytes, seamark_server
+from bench._load import (
+    Connection,
+    Server,
+    connect,
+    cpu_seconds,
+    environment,
+    request,
+    resident_megabytes,
+    seamark_server,
+)
 from bench._plot import Curve, growth, plot
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -54,43 +62,6 @@ class Sample(msgspec.Struct, frozen=True):
     cpu: float
 
 
-class Connection(asyncio.Protocol):
-    """A connection over which one request at a time is sent; what a watch brings is passed over."""
-
-    def __init__(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[bytes] | None = None
-        self._body = b""
-        self.transport: Any = None
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-
-    async def ask(self, sent: bytes) -> tuple[int, bytes]:
-        self._answer, self._body = asyncio.get_running_loop().create_future(), b""
-        self.transport.write(sent)
-        body = await self._answer
-        return self._parser.get_status_code(), body
-
-    def watch(self, sent: bytes) -> None:
-        self.transport.write(sent)
-
-    def data_received(self, data: bytes) -> None:
-        if self._answer is not None:
-            self._parser.feed_data(data)
-
-    def on_body(self, body: bytes) -> None:
-        self._body += body
-
-    def on_message_complete(self) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(self._body)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(exc or ConnectionError("the server hung up"))
-
-
 class Churn:
     """The clients: a crowd of Pods, Services and watchers whose size stays, and whose members do not."""
 
@@ -106,11 +77,6 @@ class Churn:
         self._free: asyncio.Queue[Connection] = asyncio.Queue()
         self.changes = 0
         self.refused: dict[str, int] = {}
-
-    async def _connect(self) -> Connection:
-        server = self._server
-        loop = asyncio.get_running_loop()
-        return (await loop.create_connection(Connection, server.host, server.port, ssl=server.tls))[1]
 
     async def _send(self, method: str, path: str, body: Any = None, media: str = JSON) -> bytes:
         sent = request(self._server, method, path, b"" if body is None else msgspec.json.encode(body), media)
@@ -174,7 +140,7 @@ class Churn:
     async def fill(self) -> None:
         """Make the crowd: its Pods, Services and ConfigMaps, and a Deployment that will be rolled."""
         for _ in range(HANDS):
-            self._free.put_nowait(await self._connect())
+            self._free.put_nowait(await connect(self._server))
         for make, count in ((self.create_service, APPS), (self.create_map, 200), (self.create_pod, 300)):
             for _ in range(count):
                 await make()
@@ -244,7 +210,7 @@ class Churn:
         """One more watcher; it stays for up to a minute and leaves without a word."""
         selector = self._random.choice(["", f"&labelSelector=app%3D{self._app()}"])
         path = self._random.choice([PODS, SERVICES, SLICES, MAPS])
-        connection = await self._connect()
+        connection = await connect(self._server)
         connection.watch(request(self._server, "GET", f"{path}?watch=true&resourceVersion=0{selector}"))
         asyncio.get_running_loop().call_later(self._random.uniform(1, 60), connection.transport.abort)
 

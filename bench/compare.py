@@ -1,6 +1,6 @@
 """Two runs of a benchmark side by side: ``python -m bench compare A.json B.json``, made by ``--json FILE``.
 
-The last column is B divided by A: of the CPU time or the memory where both have them, else of the time per operation.
+The last column is B divided by A: of the CPU time, memory or seconds where both have them, else of the time each takes.
 Less than 1 means that B is cheaper.
 """
 
@@ -20,6 +20,8 @@ def ratio(a: Line, b: Line) -> float | None:
         return b.cpu / a.cpu
     if a.megabytes and b.megabytes:
         return b.megabytes / a.megabytes
+    if a.seconds and b.seconds:
+        return b.seconds / a.seconds
     return a.rate / b.rate if a.rate and b.rate else None
 
 
@@ -28,6 +30,8 @@ def cell(line: Line | None) -> str:
         return "–"
     if line.megabytes is not None:
         return f"{line.megabytes:,.0f} MB"
+    if line.seconds is not None:
+        return f"{line.seconds:,.2f} s"
     cpu = f", {line.cpu:,.0f} µs" if line.cpu is not None else ""
     return f"{line.rate or 0:,.0f}/s{cpu}"
 

@@ -45,12 +45,14 @@ async def test_a_refusal_ends_the_run_with_its_text():
 
 
 def test_runs_are_compared_by_cost():
-    a = Results("api", "old", "", "", [Line("get", 100, 50.0), Line("idle", megabytes=40), Line("only here", 5)])
-    b = Results("api", "new", "", "", [Line("get", 900, 25.0), Line("idle", megabytes=60), Line("only there", 7)])
+    mine = [Line("get", 100, 50.0), Line("idle", megabytes=40), Line("start", seconds=1.25), Line("only here", 5)]
+    theirs = [Line("get", 900, 25.0), Line("idle", megabytes=60), Line("start", seconds=5), Line("only there", 7)]
+    a, b = Results("api", "old", "", "", mine), Results("api", "new", "", "", theirs)
     lines = [line.split() for line in compare.table(a, b)]
     assert lines[1] == ["get", "100/s,", "50", "µs", "900/s,", "25", "µs", "0.50", "×"]
     assert lines[2][-2:] == ["1.50", "×"]
-    assert lines[3][-1] == lines[4][-1] == "–"
+    assert lines[3] == ["start", "1.25", "s", "5.00", "s", "4.00", "×"]
+    assert lines[4][-1] == lines[5][-1] == "–"
 
 
 def test_a_saved_run_can_be_read_again(tmp_path, capsys):

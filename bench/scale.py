@@ -1,0 +1,304 @@
+"""One `seamark up` as large as a large cluster: 5,000 nodes, 5,000 Services, 150,000 Pods that become Ready.
+
+Pods are created in ten steps, and each step shows what a Pod costs, and what one change costs, at that size: both
+should stay the same.  Then: lists, a Deployment and its rollout on top, an idle while, and a start on all that data.
+``--peer`` measures the way beyond one process instead: two API servers with their controllers over one etcd, of which
+the leader is killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+from bench._load import (
+    Connection,
+    Server,
+    connect,
+    cpu_seconds,
+    drive,
+    environment,
+    request,
+    resident_megabytes,
+    seamark_server,
+)
+from bench.up import etcd_server
+
+STEPS, CLIENTS, NAMESPACES = 10, 32, 100
+MERGE = "application/merge-patch+json"
+
+
+def settings(nodes: int) -> str:
+    """Nodes of 110 Pods, as they usually are, with addresses for all."""
+    return (
+        f'[nodes]\ncount = {nodes}\npods = 110\npod_ranges = ["10.240.0.0/12", "fd00:10:240::/48"]\n'
+        'node_ranges = ["172.18.0.0/16", "fd00:172:18::/64"]\n'
+    )
+
+
+def namespace(number: int) -> str:
+    return f"ns-{number % NAMESPACES}"
+
+
+def pod(number: int, services: int) -> dict[str, Any]:
+    metadata = {"name": f"p{number}", "labels": {"app": f"s{number % services}"}}
+    container = {"name": "c", "image": "example/web:1", "ports": [{"containerPort": 80}]}
+    return {"metadata": metadata, "spec": {"containers": [container]}}
+
+
+class Measuring:
+    """Asks one server, and reads the CPU time and memory of its process."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._connection: Connection | None = None
+
+    async def ask(self, method: str, path: str, body: Any = None, media: str = "application/json") -> bytes:
+        self._connection = self._connection or await connect(self.server)
+        encoded = b"" if body is None else msgspec.json.encode(body)
+        status, answer = await self._connection.ask(request(self.server, method, path, encoded, media))
+        if status >= 300:
+            raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
+        return answer
+
+    async def send(self, requests: list[tuple[str, str, Any]], media: str = "application/json") -> None:
+        made = [request(self.server, method, path, msgspec.json.encode(body), media) for method, path, body in requests]
+        await drive(self.server, made, CLIENTS)
+
+    async def count(self, path: str) -> int:
+        """How many there are, without reading them: those of the first page, and those that remain."""
+        found = msgspec.json.decode(await self.ask("GET", f"{path}{'&' if '?' in path else '?'}limit=1"))
+        return len(found["items"]) + (found["metadata"].get("remainingItemCount") or 0)
+
+    async def pending(self) -> int:
+        """Pods that do not run yet, or the keys that controllers have yet to look at."""
+        waiting = msgspec.json.decode(await self.ask("GET", "/api/v1/pods?fieldSelector=status.phase%3DPending"))
+        lines = (await self.ask("GET", "/metrics")).decode().splitlines()
+        queued = sum(float(line.split()[-1]) for line in lines if line.startswith("workqueue_depth{"))
+        return len(waiting["items"]) + int(queued)
+
+    async def settled(self) -> None:
+        quiet = 0
+        while quiet < 2:
+            quiet = quiet + 1 if await self.pending() == 0 else 0
+            await asyncio.sleep(0.5)
+
+    async def timed(self, work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+        """Seconds, and seconds of the server's CPU time."""
+        cpu, began = cpu_seconds(self.server.pids) or 0.0, time.perf_counter()
+        await work()
+        return time.perf_counter() - began, (cpu_seconds(self.server.pids) or 0.0) - cpu
+
+    def say(self, what: str, text: str) -> None:
+        print(f"  {what:<44} {text}   {resident_megabytes(*self.server.pids):6.0f} MB", flush=True)
+
+
+async def fill(m: Measuring, options: argparse.Namespace) -> None:
+    """Services, then Pods in steps, with the cost at each size."""
+
+    async def services() -> None:
+        await m.send([("POST", "/api/v1/namespaces", {"metadata": {"name": namespace(n)}}) for n in range(NAMESPACES)])
+        await m.send(
+            [
+                (
+                    "POST",
+                    f"/api/v1/namespaces/{namespace(n)}/services",
+                    {"metadata": {"name": f"s{n}"}, "spec": {"selector": {"app": f"s{n}"}, "ports": [{"port": 80}]}},
+                )
+                for n in range(options.services)
+            ]
+        )
+        await m.settled()
+
+    took, cpu = await m.timed(services)
+    m.say(f"{options.services} Services", f"{took:6.1f} s, {cpu / options.services * 1e6:6.0f} µs CPU each")
+    step = options.pods // STEPS
+    for number in range(STEPS):
+        first = number * step
+
+        async def pods(first: int = first) -> None:
+            numbers = range(first, first + step)
+            paths = {n: f"/api/v1/namespaces/{namespace(n % options.services)}/pods" for n in numbers}
+            await m.send([("POST", paths[n], pod(n, options.services)) for n in numbers])
+            await m.settled()
+
+        took, cpu = await m.timed(pods)
+        change = await one_change(m, options)
+        m.say(
+            f"{first + step} Pods Ready",
+            f"{took:6.1f} s, {cpu / step * 1e6:6.0f} µs CPU each; one change {change:5.0f} µs",
+        )
+
+
+async def one_change(m: Measuring, options: argparse.Namespace) -> float:
+    """µs of CPU for one Pod that leaves a Service, or joins it again, with all that follows."""
+    numbers = range(min(500, options.pods // STEPS))
+
+    async def change() -> None:
+        for there in (False, True):
+            edits: list[tuple[str, str, Any]] = []
+            for number in numbers:
+                service = number % options.services
+                labels = {"app": f"s{service}" if there else "none"}
+                path = f"/api/v1/namespaces/{namespace(service)}/pods/p{number}"
+                edits.append(("PATCH", path, {"metadata": {"labels": labels}}))
+            await m.send(edits, MERGE)
+            await m.settled()
+
+    _, idle = await m.timed(lambda: asyncio.sleep(3.0))
+    took, cpu = await m.timed(change)
+    return (cpu - idle * took / 3) / (2 * len(numbers)) * 1e6
+
+
+async def use(m: Measuring, options: argparse.Namespace) -> None:
+    """What the full cluster does: lists, a Deployment and its rollout, and a node that fails."""
+    for what, path in (
+        ("list all Pods", "/api/v1/pods"),
+        ("list the Pods of a namespace", "/api/v1/namespaces/ns-1/pods"),
+    ):
+        body = b""
+
+        async def get(path: str = path) -> None:
+            nonlocal body
+            body = await m.ask("GET", path)
+
+        took, cpu = await m.timed(get)
+        m.say(what, f"{took:6.2f} s, {cpu * 1e3:6.0f} ms CPU, {len(body) / 1e6:.0f} MB")
+    labels = {"app": "rolled"}
+    deployments = "/apis/apps/v1/namespaces/ns-1/deployments"
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "example/web:1"}]}}
+    spec = {"replicas": options.replicas, "selector": {"matchLabels": labels}, "template": template}
+    deployment = {"metadata": {"name": "rolled"}, "spec": spec}
+
+    async def available() -> None:
+        counts: list[int] = []
+        while counts != [options.replicas] * 3:
+            await asyncio.sleep(0.2)
+            found = msgspec.json.decode(await m.ask("GET", f"{deployments}/rolled"))
+            status = found.get("status", {})
+            if status.get("observedGeneration") == found["metadata"]["generation"]:
+                counts = [status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")]
+
+    async def create() -> None:
+        await m.ask("POST", deployments, deployment)
+        await available()
+
+    async def roll() -> None:
+        change = {"spec": {"template": {"metadata": {"annotations": {"turn": "2"}}}}}
+        await m.ask("PATCH", f"{deployments}/rolled", change, MERGE)
+        await available()
+
+    for what, work in (("a Deployment becomes available", create), ("its rollout", roll)):
+        took, cpu = await m.timed(work)
+        m.say(f"{what}, {options.replicas} Pods", f"{took:6.1f} s, {cpu / options.replicas * 1e6:6.0f} µs CPU each")
+    _, cpu = await m.timed(lambda: asyncio.sleep(30.0))
+    m.say("idle, with all heartbeats", f"{cpu / 0.3:6.1f} % of a core")
+
+
+async def ready_nodes(m: Measuring, count: int) -> None:
+    found = 0
+    while found < count:
+        await asyncio.sleep(0.5)
+        found = await m.count("/api/v1/nodes")
+    await m.settled()
+
+
+def whole(folder: Path, options: argparse.Namespace) -> None:
+    config = folder / "settings.toml"
+    config.write_text(settings(options.nodes))
+    flags = ("--dns-port", "0", "--config", str(config))
+    for state in ("empty", "on its data"):
+        began = time.perf_counter()
+        with seamark_server(folder / "data", "up", *flags, env=environment(f"{folder}/compiled")) as server:
+            m = Measuring(server)
+            m.say(f"start, {state}", f"{time.perf_counter() - began:6.1f} s")
+            uvloop.run(life(m, options, began, fresh=state == "empty"))
+            size = sum(file.stat().st_size for file in (folder / "data").glob("store.db*"))
+            print(f"  {'store on disk':<44} {size / 1e6:.0f} MB", flush=True)
+
+
+async def life(m: Measuring, options: argparse.Namespace, began: float, *, fresh: bool) -> None:
+    await ready_nodes(m, options.nodes)
+    m.say(f"{options.nodes} nodes, nothing left to do", f"{time.perf_counter() - began:6.1f} s")
+    if fresh:
+        await fill(m, options)
+        await use(m, options)
+
+
+# --- two of each ------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def member(folder: Path, store: str, flags: tuple[str, ...]) -> Iterator[Server]:
+    with seamark_server(folder, "up", "--store", store, "--dns-port", "0", *flags) as server:
+        yield server
+
+
+async def failover(first: Measuring, second: Measuring, options: argparse.Namespace) -> None:
+    await ready_nodes(first, options.nodes)
+    await fill(first, options)
+    print(f"  the other server: {resident_megabytes(*second.server.pids):.0f} MB", flush=True)
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/seamark-controllers"
+
+    async def holder() -> str:
+        lease = msgspec.json.decode(await second.ask("GET", path))
+        return str(lease["spec"].get("holderIdentity") or "")
+
+    leader = first if f"_{first.server.pids[0]}_" in await holder() else second
+    other = second if leader is first else first
+    os.kill(leader.server.pids[0], signal.SIGKILL)
+    began = time.perf_counter()
+    await other.ask("GET", "/api/v1/namespaces/default")
+    read = time.perf_counter() - began
+    await other.ask(
+        "PATCH", f"/api/v1/namespaces/{namespace(0)}/pods/p0", {"metadata": {"labels": {"app": "none"}}}, MERGE
+    )
+    written = time.perf_counter() - began
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace(0)}/endpointslices"
+    slices += "?labelSelector=kubernetes.io%2Fservice-name%3Ds0"
+    found = b'"p0"'
+    while b'"p0"' in found:
+        await asyncio.sleep(0.1)
+        found = await other.ask("GET", slices)
+    print(
+        f"  the leader is killed: the other reads after {read * 1e3:.0f} ms, writes after {written * 1e3:.0f} ms,"
+        f" its controllers have acted after {time.perf_counter() - began:.1f} s",
+        flush=True,
+    )
+
+
+def two(folder: Path, options: argparse.Namespace) -> None:
+    config = folder / "settings.toml"
+    config.write_text(settings(options.nodes))
+    with etcd_server(folder / "etcd") as (address, _):
+        store = f"etcd://{address}/scale"
+        flags = ("--config", str(config), "--no-node-ports")
+        with member(folder / "a", store, flags) as first, member(folder / "b", store, flags) as second:
+            uvloop.run(failover(Measuring(first), Measuring(second), options))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pods", type=int, default=2000)
+    parser.add_argument("--services", type=int, default=100)
+    parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--replicas", type=int, default=500, help="of the Deployment that is rolled")
+    parser.add_argument("--peer", action="store_true", help="two servers over etcd, of which one is killed")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        (two if options.peer else whole)(Path(folder), options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
