@@ -203,3 +203,15 @@ def test_taking_the_annotation_back_strips_the_hints():
     assert [n.reason for n in plan.notes] == ["TopologyAwareHintsDisabled"]
     [each] = slices
     assert zones(each.endpoints) == [None] * 6
+
+
+def test_zones_that_are_kept_node_by_node_are_those_that_are_counted_at_once():
+    kept, nodes = hints.ZoneCpus(), {}
+    steps = [("a", node("a", zone="x")), ("b", node("b", zone="y")), ("c", node("c", zone="y")), ("b", None)]
+    steps += [("a", node("a", zone="y")), ("d", node("d", zone="")), ("d", None), ("d", node("d", zone="z"))]
+    for name, now in steps:
+        kept.put(name, now)
+        nodes[name] = now
+        at_once = hints.ZoneCpus(each for each in nodes.values() if each is not None)
+        assert (kept.cpus, kept.unknown, kept.shares) == (at_once.cpus, at_once.unknown, at_once.shares)
+    assert kept.shares == {"y": 2 / 3, "z": 1 / 3}

@@ -56,11 +56,32 @@ def own_hints(wanted: Mode, endpoint: Endpoint) -> Hints | None:
 # --- CPUs by zone ----------------------------------------------------------------------------------
 
 
-class ZoneCpus(msgspec.Struct, frozen=True):
-    """The CPUs of each zone, in thousandths, and the nodes whose zone or CPUs are not known."""
+class ZoneCpus:
+    """The CPUs of each zone, kept node by node: those of nodes that are ready, without the control plane."""
 
-    cpus: dict[str, int]
-    unknown: tuple[Node, ...]
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self.unknown: dict[str, Node] = {}  # nodes whose zone or CPUs are not known
+        self.cpus: dict[str, int] = {}  # thousandths by zone
+        self._known: dict[str, tuple[str, int]] = {}  # of each node, its zone and CPUs
+        for node in nodes:
+            self.put(node.metadata.name, node)
+
+    def put(self, name: str, node: Node | None) -> None:
+        """A node is like this now; None: it is gone."""
+        self.unknown.pop(name, None)
+        zone, amount = self._known.pop(name, ("", 0))
+        if zone:
+            self.cpus[zone] -= amount
+            if not self.cpus[zone]:
+                del self.cpus[zone]
+        if node is None or node.control_plane or not node.ready:
+            return
+        amount = _milli_cpus(node.status.allocatable.get("cpu"))
+        if node.zone and amount:
+            self._known[name] = (node.zone, amount)
+            self.cpus[node.zone] = self.cpus.get(node.zone, 0) + amount
+        else:
+            self.unknown[name] = node
 
     @property
     def shares(self) -> dict[str, float] | None:
@@ -71,24 +92,9 @@ class ZoneCpus(msgspec.Struct, frozen=True):
         return {zone: amount / total for zone, amount in self.cpus.items()}
 
 
-def zone_cpus(nodes: Iterable[Node]) -> ZoneCpus:
-    """The CPUs of the nodes that ready endpoints run on: those that are ready, without the control plane."""
-    cpus: dict[str, int] = {}
-    unknown: list[Node] = []
-    for node in nodes:
-        if node.control_plane or not node.ready:
-            continue
-        amount = _milli_cpus(node.status.allocatable.get("cpu"))
-        if node.zone and amount:
-            cpus[node.zone] = cpus.get(node.zone, 0) + amount
-        else:
-            unknown.append(node)
-    return ZoneCpus(cpus, tuple(unknown))
-
-
 def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
     """Each zone's part of the CPUs of these nodes; None if they cannot be shared by."""
-    return zone_cpus(nodes).shares
+    return ZoneCpus(nodes).shares
 
 
 def _milli_cpus(quantity: Quantity | None) -> int:

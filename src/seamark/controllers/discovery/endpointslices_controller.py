@@ -36,6 +36,10 @@ ATTEMPTS = 3
 # twentieth of a second per thousand endpoints.  A single change is written at once.
 PAUSE_PER_SLICE = 0.005
 
+# When thousands of nodes come or go, the hints of all Services are not looked at for each node: between two looks there
+# are so many seconds for each Service.
+PAUSE_PER_SERVICE = 0.0001
+
 # Changes that other clients make to slices are corrected after this many seconds: more may follow, and two controllers
 # that manage the same slices should not undo each other's writes one by one.
 EDIT_DELAY = 1.0
@@ -79,8 +83,7 @@ class EndpointSlicesController(Controller):
         self._limit = limit
         self._edit_delay = max(EDIT_DELAY, batch)
         self._kept: dict[Key, _Kept] = {}
-        self._shares: dict[str, float] | None = None
-        self._shares_known = False
+        self._zones = hints.ZoneCpus()
         members.follow(self)
 
     # --- following ---------------------------------------------------------------------------------
@@ -88,7 +91,7 @@ class EndpointSlicesController(Controller):
     def reset(self) -> None:
         self._kept.clear()
         self._absent.clear()
-        self._shares_known = False
+        self._zones = hints.ZoneCpus(self._nodes.objects())
 
     def service_changed(self, key: Key) -> None:
         self.queue.add(key)
@@ -121,9 +124,9 @@ class EndpointSlicesController(Controller):
                 self.queue.add_after(service, self._edit_delay)
 
     def _node_changed(self, key: Key, old: Node | None, new: Node | None) -> None:
+        self._zones.put(key, new)
         if old is None or new is None or old.ready != new.ready or old.zone != new.zone:
-            self._shares_known = False
-            self.queue.add(TOPOLOGY)
+            self.queue.add_batched(TOPOLOGY, at_least=len(self._kept) * PAUSE_PER_SERVICE)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class EndpointSlicesController(Controller):
         attempt = 1
         while True:
             kept = self._prepare(key, service)
-            topology = Topology(self._zone_shares(), hinted=bool(kept.zones))
+            topology = Topology(self._zones.shares, hinted=bool(kept.zones))
             plan = kept.state.plan(topology=topology, trigger_time=kept.times.earliest(service))
             try:
                 await self._slices.carry_out(key, plan.changes, kept.state.see)
@@ -201,16 +204,10 @@ class EndpointSlicesController(Controller):
 
     def _look_at_nodes(self) -> None:
         """The capacity of the zones has changed: queue the Services that need new hints."""
-        shares = self._zone_shares()
+        shares = self._zones.shares
         for key, kept in self._kept.items():
             if any(hints.overloaded(given, shares) for given in kept.zones.values()):
                 self.queue.add(key)
-
-    def _zone_shares(self) -> dict[str, float] | None:
-        if not self._shares_known:
-            self._shares = hints.zone_shares(self._nodes.objects())
-            self._shares_known = True
-        return self._shares
 
     # --- Events ------------------------------------------------------------------------------------
 

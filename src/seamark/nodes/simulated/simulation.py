@@ -78,6 +78,7 @@ class Simulation(Derived):
     ) -> None:
         super().__init__("simulated nodes")
         self.ready = asyncio.Event()
+        self._awaited = set(settings.names)  # Nodes that are not ready yet
         self._cluster = cluster
         self._settings = settings
         self._clock = manager.clock
@@ -167,6 +168,7 @@ class Simulation(Derived):
         self.roster.retain(self.nodes.keys())
 
     def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
+        self._note_whether_ready(name, new)
         if new is None:
             self.roster.remove(name)
             return
@@ -179,13 +181,16 @@ class Simulation(Derived):
                 each.node_changed(member, new=another)
         if member is not None:
             self._heartbeats.node_changed(member)
-        self._look_whether_ready()
 
-    def _look_whether_ready(self) -> None:
-        if not self.ready.is_set():
-            named = [self.nodes.get(name) for name in self._settings.names]
-            if all(node is not None and _settled(node) for node in named):
-                self.ready.set()
+    def _note_whether_ready(self, name: Key, node: Node | None) -> None:
+        if self.ready.is_set():
+            return
+        if node is not None and _settled(node):
+            self._awaited.discard(name)
+        elif (number := self._settings.number(name)) is not None and 1 <= number <= self._settings.count:
+            self._awaited.add(name)
+        if not self._awaited:
+            self.ready.set()
 
 
 def _settled(node: Node) -> bool:

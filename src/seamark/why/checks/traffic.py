@@ -122,10 +122,10 @@ def _hints(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
 
 
 def _topology(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
-    zones = hints.zone_cpus(nodes.values())
+    zones = hints.ZoneCpus(nodes.values())
     shares = zones.shares
     if zones.unknown:
-        yield _nodes_unknown(case, sorted(zones.unknown, key=lambda node: node.name))
+        yield _nodes_unknown(case, sorted(zones.unknown.values(), key=lambda node: node.name))
     elif shares is None:
         where = f"zone {next(iter(zones.cpus))}" if zones.cpus else "no zone at all"
         yield _withheld(
