@@ -84,6 +84,23 @@ def test_tokens_in_files_are_replaced_while_the_server_runs(tmp_path):
     assert known.user_of_token("t333").name == "cyd"
 
 
+def test_tokens_are_kept_and_found_by_their_digests_only():
+    """A look-up compares digests: a guess that begins like a token is no nearer to it than any other."""
+    asked = []
+
+    class Kept(dict):
+        def get(self, key, default=None):
+            asked.append(key)
+            return super().get(key, default)
+
+    fixed = FixedTokens(lambda: {"secret-token": User("ann")})
+    fixed._users = Kept(fixed._users)
+    digests = [sha256(guess.encode()).digest() for guess in ("secret-token", "secret-tokex", "x")]
+    assert [fixed.user(digest) is not None for digest in digests] == [True, False, False]
+    assert asked == digests
+    assert list(fixed._users) == digests[:1]
+
+
 def test_token_files(tmp_path):
     path = tmp_path / "tokens.csv"
     path.write_text('# a comment\n\nt1,ann,u1,"readers, writers"\nt2,bob,u2\n')

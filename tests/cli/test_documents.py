@@ -81,6 +81,15 @@ def test_every_annotation_is_described() -> None:
         assert f"| `{orders.PREFIX}{word}` |" in page
 
 
+def test_every_promise_about_security_names_a_test_that_exists() -> None:
+    rows = (ROOT / "docs" / "security.md").read_text().partition("| promise | test |")[2].strip().splitlines()[1:]
+    assert len(rows) > 10
+    for row in rows:
+        named = re.search(r"`(tests/\S+?\.py)::(\w+)`", row)
+        assert named is not None, row
+        assert re.search(rf"^(async )?def {named[2]}\(", (ROOT / named[1]).read_text(), re.MULTILINE), row
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     for page in (ROOT / "docs").glob("*.md"):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import gzip
 import socket
 import ssl
 
@@ -245,6 +246,17 @@ async def test_a_bomb_of_merge_keys_is_refused():
             status, text = await answer(reader)
             assert status == 400
             assert b"excessive aliasing" in text
+
+
+async def test_a_compressed_body_is_not_expanded():
+    """100 MB of spaces in 100 kB: taken as the bytes it is, which are no JSON."""
+    async with served() as api:
+        listener = await api.api.listen("127.0.0.1", 0, None)
+        bomb = gzip.compress(b" " * 100_000_000, compresslevel=1)
+        lines = (f"Content-Length: {len(bomb)}", f"Authorization: Bearer {ADMIN}", "Content-Encoding: gzip")
+        async with client(listener) as (reader, writer):
+            writer.write(head("POST", CONFIGMAPS, *lines, "Content-Type: application/json") + bomb)
+            assert (await answer(reader))[0] == 400
 
 
 async def test_a_review_is_small(api):
