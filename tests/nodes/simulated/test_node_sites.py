@@ -166,3 +166,10 @@ def test_conditions_and_taints_of_the_living_and_the_dead():
             Node,
         )
         assert [t.key for t in node_objects.taints(tainted, alive=True, now=0.0)] == ["mine"]
+
+
+def test_heartbeats_of_very_many_nodes_are_stretched():
+    few = NodeSettings()
+    assert few.paced() is few
+    many = NodeSettings(count=5000, pods=110, pod_ranges=("10.240.0.0/12",), node_ranges=("172.18.0.0/16",)).paced()
+    assert (many.heartbeat, many.lease, many.grace) == (50.0, 200, 250.0)

@@ -1,7 +1,12 @@
 """The settings of the simulated nodes: how many, where, how large, how fast."""
 
+from __future__ import annotations
+
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from math import ceil
 from typing import Annotated
+
+import msgspec
 
 from seamark.kinds.values.metadata import dns_subdomain, label_value
 from seamark.kinds.values.quantity import QuantityError, amount
@@ -9,6 +14,7 @@ from seamark.settings import Section, setting
 
 Network = IPv4Network | IPv6Network
 
+MOST_HEARTBEATS = 100  # a second, of all nodes together
 LONGEST_IPV6_PREFIX = 64  # of a node's part of an IPv6 range: /64 is the usual size of a network
 
 
@@ -37,7 +43,9 @@ class NodeSettings(Section, frozen=True):
     version: Annotated[str, setting("The kubelet version that each node reports.")] = "v1.38.0"
     scheduler: Annotated[str, setting("Pods with this `schedulerName` are assigned to nodes.")] = "default-scheduler"
     seed: Annotated[int, setting("Decides between nodes that are equally good.")] = 0
-    heartbeat: Annotated[float, setting("Seconds between two renewals of a node's Lease.")] = 10.0
+    heartbeat: Annotated[float, setting("Seconds between two renewals of a node's Lease; more beyond 1,000 nodes.")] = (
+        10.0
+    )
     lease: Annotated[int, setting("Seconds for which such a Lease is valid.")] = 40
     grace: Annotated[float, setting("Seconds without a heartbeat after which a node is NotReady.")] = 50.0
     stop_after: Annotated[float, setting("Seconds that a simulated process takes to end.")] = 0.1
@@ -85,6 +93,18 @@ class NodeSettings(Section, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.name(number) for number in range(1, self.count + 1))
+
+    def paced(self) -> NodeSettings:
+        """The same for very many nodes: heartbeats come, and are missed, so much later that there are not too many.
+
+        All of them are writes of this process.  If it fell behind with them, all nodes would count as dead.
+        """
+        slower = self.count / MOST_HEARTBEATS / self.heartbeat
+        if slower <= 1:
+            return self
+        return msgspec.structs.replace(
+            self, heartbeat=self.heartbeat * slower, lease=ceil(self.lease * slower), grace=self.grace * slower
+        )
 
     def zone(self, number: int) -> str:
         return self.zones[(number - 1) % len(self.zones)] if self.zones else ""

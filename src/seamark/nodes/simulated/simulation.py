@@ -67,7 +67,7 @@ def add_nodes(
 
         manager.beside("removal of simulated nodes", dismiss)
         return None
-    return Simulation(manager, cluster, settings, hosting)
+    return Simulation(manager, cluster, settings.paced(), hosting)
 
 
 class Simulation(Derived):
