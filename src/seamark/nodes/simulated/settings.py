@@ -43,7 +43,7 @@ class NodeSettings(Section, frozen=True):
     version: Annotated[str, setting("The kubelet version that each node reports.")] = "v1.38.0"
     scheduler: Annotated[str, setting("Pods with this `schedulerName` are assigned to nodes.")] = "default-scheduler"
     seed: Annotated[int, setting("Decides between nodes that are equally good.")] = 0
-    heartbeat: Annotated[float, setting("Seconds between two renewals of a node's Lease; more beyond 1,000 nodes.")] = (
+    heartbeat: Annotated[float, setting("Seconds between two renewals of a node's Lease; beyond 1,000 nodes more.")] = (
         10.0
     )
     lease: Annotated[int, setting("Seconds for which such a Lease is valid.")] = 40
