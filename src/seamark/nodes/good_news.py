@@ -16,7 +16,7 @@ from seamark.clock import Clock
 from seamark.kinds.resource import PODS
 from seamark.rules.objects.pod import ContainerStatus, Pod
 
-BURST = 900  # the recorder holds a thousand
+BURST = 200  # fifty Pods of one container; an Event costs about as much as a Pod, and stays for an hour
 
 
 class GoodNews:

@@ -74,7 +74,7 @@ class NodeSettings(Section, frozen=True):
             "Events per second, at most, about Pods that do well: scheduled, and if simulated also pulled, created and "
             "started. About Pods beyond that only problems are told; 0 for only problems."
         ),
-    ] = 50.0
+    ] = 10.0
     workers: Annotated[int, setting("Writes in progress at once, per kind of work.")] = 32
 
     def __post_init__(self) -> None:
