@@ -2,8 +2,10 @@
 
 ``start``: Pods of one process each, created together until all are Ready, beside as many processes that are started by
 ``unshare --user --net --pid --fork`` by hand.  ``memory``: the helper and the daemon before and after, per Pod.
-``traffic``: requests on one connection per request from one Pod to another, by the other's address and through a
-ClusterIP, in turns; the kernel does both, so they should be alike.
+``traffic``: requests from one Pod to another, by the other's address and through a ClusterIP, request by request in
+turns so that other load on the machine meets both alike; each on a connection of its own, and all on one that is kept.
+The kernel does it all, so they should be alike.  The two ways lead to different ports of the server: to the same one, a
+connection through the ClusterIP could meet the remembered one of a direct connection, and would have to change ports.
 
 Run: ``python -m bench.pods [--pods 200] [--requests 3000]``
 """
@@ -33,32 +35,44 @@ from seamark.rules.objects.pod import Pod
 
 PYTHON = ["/usr/bin/env", "python3", "-c"]
 SERVER = """
-import socket
-listening = socket.create_server(("", 8080), backlog=512)
-while True:
-    client, _ = listening.accept()
-    client.recv(100)
-    client.sendall(b"x")
-    client.close()
+import socket, threading
+def serve(port):
+    listening = socket.create_server(("", port), backlog=512)
+    while True:
+        client, _ = listening.accept()
+        with client:
+            while client.recv(100):
+                client.sendall(b"x")
+for port in (8080, 8081):
+    threading.Thread(target=serve, args=[port]).start()
 """
 CLIENT = """
 import socket, sys, time
 direct, service, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-def ask(place):
-    with socket.create_connection(place) as made:
-        made.sendall(b"x")
-        assert made.recv(1)
-def measure(place):
-    began = time.perf_counter()
-    for _ in range(count):
-        ask(place)
-    return count / (time.perf_counter() - began)
-places = {"direct": (direct, 8080), "service": (service, 80)}
-for place in places.values():
-    ask(place)
-for _ in range(5):
-    for name, place in places.items():
-        print(name, measure(place), flush=True)
+places = {"direct": (direct, 8081), "service": (service, 80)}
+def ask(made):
+    made.sendall(b"x")
+    assert made.recv(1)
+def on_a_new_one(name):
+    with socket.create_connection(places[name]) as made:
+        ask(made)
+def on_a_kept_one(name):
+    ask(kept[name])
+for name in places:
+    on_a_new_one(name)
+kept = {}
+for how, action in (("new", on_a_new_one), ("kept", on_a_kept_one)):
+    if how == "kept":  # only now, because the server has one client at a time on each port
+        kept = {name: socket.create_connection(place) for name, place in places.items()}
+    for _ in range(5):
+        took = dict.fromkeys(places, 0.0)
+        for _ in range(count):
+            for name in places:
+                began = time.perf_counter()
+                action(name)
+                took[name] += time.perf_counter() - began
+        for name in places:
+            print(f"{how}-{name}", count / took[name], flush=True)
 """
 
 
@@ -111,6 +125,7 @@ def by_hand(count: int) -> float | None:
         "--net",
         "--pid",
         "--fork",
+        "--kill-child",
         "--mount",
         "sh",
         "-c",
@@ -175,10 +190,12 @@ async def traffic(daemon: Daemon, options: argparse.Namespace) -> None:
     for file in sorted(log.iterdir()):
         for line in file.read_text().splitlines():
             name, _, rate = line.split(" ", 3)[3].partition(" ")
-            if name in ("direct", "service"):
+            if name.startswith(("new-", "kept-")):
                 rates.setdefault(name, []).append(float(rate))
-    direct, service = (statistics.median(rates[name]) for name in ("direct", "service"))
-    print(f"traffic    connections/s: direct {direct:.0f}, ClusterIP {service:.0f} ({service / direct:.2f} ×)")
+    for how in ("new", "kept"):
+        direct, service = (statistics.median(rates[f"{how}-{name}"]) for name in ("direct", "service"))
+        shown = f"direct {direct:.0f}, ClusterIP {service:.0f} ({service / direct:.2f} ×)"
+        print(f"traffic    requests/s on {how} connections: {shown}")
 
 
 def _children() -> list[int]:

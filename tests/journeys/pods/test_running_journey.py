@@ -75,6 +75,21 @@ spec:
   type: NodePort
   selector: {app: web}
   ports: [{port: 80, targetPort: http}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web-all}
+spec: {clusterIP: None, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: python:3, command: [sleep, "1000"]}]}
+"""
+CLIENT = """
+import socket, urllib.request
+print(*{urllib.request.urlopen("http://web", timeout=10).read().split()[0].decode() for _ in range(20)})
+print(*{found[4][0] for found in socket.getaddrinfo("web-all", 80, socket.AF_INET)})
 """
 
 PEERS = """
@@ -193,11 +208,23 @@ def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
     seen = {ask(url).split()[0] for _ in range(12)}
     assert seen == set(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.name}").split())
 
+    kubectl.wait("--for=condition=Ready", "pod/client")
+
+    def inside() -> tuple[set[str], set[str]]:
+        """The Pods that a Pod reaches by the Service's name, and the addresses that DNS gives for all of them."""
+        by_name, by_dns = kubectl("exec", "client", "--", sys.executable, "-c", CLIENT).splitlines()
+        return set(by_name.split()), set(by_dns.split())
+
+    reached, addresses = inside()
+    assert (reached, len(addresses)) == (seen, 3)
+
     sick = ask(f"{url}/break").split()[0]  # its readiness probe fails from now on
     kubectl.wait("--for=condition=Ready=false", f"pod/{sick}")
     until(lambda: sick not in {ask(url).split()[0] for _ in range(12)})
     ready = "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].targetRef.name}"
     assert sick not in kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", ready).split()
+    at = kubectl("get", "pod", sick, "-o", "jsonpath={.status.podIP}")
+    until(lambda: inside() == (seen - {sick}, addresses - {at}))
     assert "Readiness probe failed" in until(lambda: kubectl("events", "--for", f"pod/{sick}"))
     kubectl("delete", "pod", sick)
     kubectl("rollout", "status", "deployment/web")
@@ -216,6 +243,73 @@ def test_peers_find_each_other_by_name(up, kubectl: Kubectl) -> None:
     program = manifest("1").split("---")[0]
     kubectl("apply", "-f", "-", stdin=program + "---\n" + PEERS % {"python": sys.executable})
     kubectl.wait("--for=condition=Complete", "job/meet")
+
+
+PLACED = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web-%(number)s, labels: {app: placed}}
+spec:
+  nodeName: node-%(number)s
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: python:3
+    command: ["%(python)s", /program/server.py]
+    readinessProbe: {httpGet: {path: /health, port: 8080}, periodSeconds: 1}
+    volumeMounts: [{name: program, mountPath: /program}]
+  volumes: [{name: program, configMap: {name: program}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: on-node-%(number)s}
+spec:
+  nodeName: node-%(number)s
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: python:3, command: [sleep, "1000"]}]
+"""
+LOCAL = """
+apiVersion: v1
+kind: Service
+metadata: {name: inside}
+spec: {internalTrafficPolicy: Local, selector: {app: placed}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: outside}
+spec: {type: NodePort, externalTrafficPolicy: Local, selector: {app: placed}, ports: [{port: 80, targetPort: 8080}]}
+"""
+ASK = """
+import sys, urllib.request
+print(*(urllib.request.urlopen(sys.argv[1], timeout=3).read().split()[0].decode() for _ in range(6)))
+"""
+
+
+def test_local_policies_and_a_node_that_is_stopped(up, kubectl: Kubectl, tmp_path: Path) -> None:
+    """Local policies keep to their node; without the other node, names and ClusterIPs lead to what is left."""
+    placed = [PLACED % {"number": number, "python": sys.executable} for number in (1, 2)]
+    kubectl("apply", "-f", "-", stdin="---\n".join([manifest("1").split("---")[0], *placed, LOCAL]))
+    kubectl.wait("--for=condition=Ready", *(f"pod/{each}-{number}" for number in (1, 2) for each in ("web", "on-node")))
+
+    def from_pod(pod: str, url: str) -> set[str]:
+        done = kubectl.run("exec", pod, "--", sys.executable, "-c", ASK, url)
+        return set(done.stdout.split()) or {done.stderr.strip().splitlines()[-2]}
+
+    service = kubectl("get", "service", "inside", "-o", "jsonpath={.spec.clusterIP}")
+    port = kubectl("get", "service", "outside", "-o", "jsonpath={.spec.ports[0].nodePort}")
+    nodes = kubectl("get", "nodes", "-o", "jsonpath={.items[*].status.addresses[0].address}").split()
+    until(lambda: from_pod("web-1", "http://outside") == {"web-1", "web-2"})
+    for number in (1, 2):
+        assert from_pod(f"web-{number}", "http://inside") == {f"web-{number}"}
+        assert from_pod(f"on-node-{number}", f"http://{service}") == {f"web-{number}"}
+    assert from_pod("on-node-1", f"http://{nodes[1]}:{port}") == {"web-2"}
+
+    Command(tmp_path)("node", "stop", "node-2", SEAMARK_DATA_DIR=str(up.directory), KUBECONFIG=str(up.kubeconfig))
+    kubectl.wait("--for=condition=Ready=false", "pod/web-2")
+    until(lambda: from_pod("web-1", "http://outside") == {"web-1"})
+    assert from_pod("web-1", "http://inside") == {"web-1"}
+    assert "web-2" not in "".join(from_pod("on-node-1", f"http://{nodes[1]}:{port}"))
 
 
 def test_a_program_and_a_shell(up, kubectl: Kubectl, tmp_path: Path) -> None:
