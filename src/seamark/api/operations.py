@@ -141,6 +141,10 @@ class Operations:
     def _get(self, target: Target) -> Entry | Answered:
         return _seen(target, self._reader.get(target.kind.resource, target.namespace, target.name))
 
+    def weight(self, target: Target, limit: int) -> int:
+        """About how many bytes a list of the target looks at."""
+        return 0 if target.name else self._reader.weight(target.kind.resource, target.namespace, limit)
+
     def list(
         self, target: Target, options: ListOptions, notes: Notes | None = None, *, bare: bool = False
     ) -> Page | Awaitable[Page]:

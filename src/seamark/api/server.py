@@ -31,6 +31,7 @@ from seamark.api.http.documents import Documents, Readiness
 from seamark.api.http.issuer import CONFIGURATION, KEYS, IssuerDiscovery
 from seamark.api.http.levels import Levels
 from seamark.api.http.listener import Listener
+from seamark.api.http.unread import Unread
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watch import Watches
 from seamark.api.identity.keys import KeyRing
@@ -145,7 +146,7 @@ class ApiServer:
             remove=self.remove_kind,
             prepare=self._convert_by_webhook,
         )
-        self.watches = Watches(reader, stalled_bytes=watch_bytes - watch_bytes // 4, cut=cut.add)
+        self.watches = Watches(reader, Unread(watch_bytes - watch_bytes // 4, cut=cut.add))
         self.operations = Operations(
             kinds=self.kinds,
             cache=self.cache,
@@ -190,7 +191,7 @@ class ApiServer:
         metrics.measured(
             "seamark_api_watch_bytes",
             "Bytes held for watches: recent events, and what clients have not read.",
-            lambda: float(self.cache.room.used + self.watches.stalled_bytes),
+            lambda: float(self.cache.room.used + self.watches.unread.size),
         )
         metrics.measured(
             "seamark_store_revision", "The revision the cache has seen.", lambda: float(self.cache.revision)
@@ -301,7 +302,11 @@ class ApiServer:
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
         self.listener = Listener(
-            self.application, tls=tls, admit=self.application.admit, max_connections=self._max_connections
+            self.application,
+            tls=tls,
+            admit=self.application.admit,
+            max_connections=self._max_connections,
+            unread=self.watches.unread,
         )
         await self.listener.open(host, port)
         return self.listener

@@ -8,9 +8,10 @@ import threading
 import pytest
 from served import ADMIN, OTHER, served
 
-from seamark.api.http.protocol import MAX_BODY, Streaming
+from seamark.api.http.protocol import MAX_BODY, Response, Streaming
 from seamark.api.openapi.documents import OpenApi
 from seamark.store.protocol import Unavailable
+from turns import turns
 
 BASE = "/api/v1/namespaces/default/configmaps"
 AS_MASTER = {"impersonate-group": "system:masters"}
@@ -58,6 +59,28 @@ async def test_large_answers_are_compressed_for_those_who_can(api):
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == plain.body
     assert (await api.ask("GET", f"{BASE}/c0", headers={"accept-encoding": "gzip"})).header("Content-Encoding") is None
+
+
+async def test_a_long_list_counts_until_it_is_sent_and_waits_while_others_fill_the_room(api, monkeypatch):
+    monkeypatch.setattr("seamark.api.http.fairness.ROOM", 2_000_000)
+    for number in range(4):
+        await api.post(BASE, {"metadata": {"name": f"c{number}"}, "data": {"k": "x" * 300_000}})
+    queue = api.api.application._queue
+
+    async def listed():
+        found = api.begin("GET", BASE)
+        return found if isinstance(found, Response) else await found
+
+    first = await listed()
+    assert 1_200_000 < queue.room.used == first.load.size < 1_300_000
+    assert (await api.ask("GET", BASE, query="limit=2")).status == 200
+    assert queue.room.used == first.load.size, "a list of two is not long"
+    second = asyncio.ensure_future(listed())
+    await turns(5)
+    assert queue.waiting == 1
+    assert (await api.ask("GET", f"{BASE}/c1")).status == 200
+    first.load.release()
+    assert (await second).body == first.body
 
 
 async def test_indented_for_people(api):

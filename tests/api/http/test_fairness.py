@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.http.fairness import TURN, WAITING_PER_SEAT, FairQueue, Full
+from seamark.api.http.fairness import ROOM, TURN, WAITING_PER_SEAT, FairQueue, Full, Load
 
 LONG = 2 * TURN
 
@@ -119,6 +119,55 @@ async def test_errors_reach_the_one_who_asked() -> None:
     with pytest.raises(ValueError, match="no"):
         await later[0]
     assert await later[1] == "b"
+
+
+async def test_long_lists_wait_for_room_by_flow_and_keep_nobody_else_waiting() -> None:
+    day = Day()
+    queue = queue_of(day)
+
+    def ask(flow: str, name: str, size: int) -> tuple[Load, Any]:
+        load, work = Load(queue, flow, size), day.work(name, 0)
+        done = queue.at_once(work, began=day.now, seat=False, load=load)
+        return load, done or queue.wait(flow, work, seat=False, load=load)
+
+    loads = [ask("ann", f"a{n}", ROOM // 2)[0] for n in range(5)]
+    ask("bob", "b0", ROOM // 2)
+    last = ask("bob", "b1", ROOM // 2)
+    await asyncio.sleep(0)
+    assert day.done == ["a0", "a1", "b0"], "bob has none under way, so that he need not wait for ann's"
+    assert submit(queue, "ann", day.work("short", 0), began=day.now, seat=False) == "short"
+    loads[0].release()
+    await asyncio.sleep(0)
+    assert day.done[4:] == [], "bob's first took the place"
+    loads[1].release()
+    loads[1].release()
+    await asyncio.sleep(0)
+    assert day.done[4:] == ["a2"]
+    loads[2].release()
+    await last[1]
+    assert day.done[4:] == ["a2", "b1", "a3"], "now ann has none under way"
+    assert (queue.waiting, queue.room.used) == (1, 3 * ROOM // 2)
+
+
+async def test_a_list_larger_than_the_room_is_made_alone() -> None:
+    day = Day()
+    queue = queue_of(day)
+    huge, other = Load(queue, "ann", 9 * ROOM), Load(queue, "bob", ROOM)
+    assert queue.at_once(day.work("huge", 0), began=day.now, seat=False, load=huge) == "huge"
+    assert queue.at_once(day.work("other", 0), began=day.now, seat=False, load=other) is None
+    huge.release()
+    assert queue.at_once(day.work("other", 0), began=day.now, seat=False, load=other) == "other"
+
+
+async def test_a_list_that_fails_leaves_the_room() -> None:
+    queue: FairQueue[str] = FairQueue(1)
+
+    def fail() -> str:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        queue.at_once(fail, began=0.0, seat=False, load=Load(queue, "ann", ROOM))
+    assert queue.room.used == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.sampled_from([0.0, TURN / 3, TURN])), max_size=40))

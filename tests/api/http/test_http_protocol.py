@@ -1,13 +1,15 @@
 """HTTP/1.1: requests cut out of bytes, answers made into bytes, and clients that misbehave."""
 
 import asyncio
+import gzip
 import time
 from email.utils import parsedate_to_datetime
 
 import pytest
 
 from seamark.api.http import protocol as http
-from seamark.api.http.protocol import Connection, Connections, Response, Streaming, frame
+from seamark.api.http.protocol import PIECE, Connection, Connections, Response, Streaming, frame
+from seamark.api.http.unread import Unread
 from turns import turns
 
 
@@ -490,3 +492,108 @@ def test_every_status_used_has_its_line():
     for error in errors._classes(errors.ApiError):
         assert error.code in http.REASONS
     assert 501 in http.REASONS
+
+
+# --- long answers ----------------------------------------------------------------------------------
+
+LONG = [b"a" * 1000] * 1000
+
+
+class Taken:
+    """A part of the room for long answers."""
+
+    released = 0
+
+    def release(self):
+        self.released += 1
+
+
+def sends(body, **more):
+    return connect(lambda request: Response(200, body, **more) if request.path == "/long" else Response(200, b"short"))
+
+
+@pytest.mark.parametrize("body", [LONG, b"".join(LONG), [b"x" * PIECE, b"y", b"z" * (2 * PIECE)]])
+async def test_a_long_answer_is_written_in_pieces_between_which_others_have_their_turn(body):
+    connection, transport, handler = sends(body)
+    connection.data_received(get("/long") + get("/next"))
+    turns = 0
+    while not transport.sent.endswith(b"short"):
+        written = len(transport.sent)
+        assert len(handler.requests) == 1, "the next request waits for the answer to be written"
+        await asyncio.sleep(0)
+        assert len(transport.sent) - written < PIECE + 2048
+        turns += 1
+    assert turns > 2
+    assert bodies(transport.take()) == [b"".join(body) if isinstance(body, list) else body, b"short"]
+
+
+async def test_a_long_answer_waits_for_its_reader():
+    load = Taken()
+    connection, transport, _ = sends(LONG, load=load)
+    connection.data_received(get("/long"))
+    connection.pause_writing()
+    written = len(transport.sent)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (len(transport.sent), load.released) == (written, 0)
+    connection.resume_writing()
+    while connection.busy:
+        await asyncio.sleep(0)
+    assert bodies(transport.take()) == [b"".join(LONG)]
+    assert load.released == 1
+
+
+async def test_a_long_answer_is_compressed_piece_by_piece():
+    connection, transport, _ = sends(LONG, pack=True, headers=[("Content-Encoding", "gzip")])
+    connection.data_received(get("/long"))
+    while connection.busy:
+        await asyncio.sleep(0)
+    head, _, data = transport.take().partition(b"\r\n\r\n")
+    assert b"Transfer-Encoding: chunked" in head
+    whole = b""
+    while data:
+        size, _, data = data.partition(b"\r\n")
+        whole, data = whole + data[: int(size, 16)], data[int(size, 16) + 2 :]
+    assert gzip.decompress(whole) == b"".join(LONG)
+
+
+async def test_what_a_client_does_not_read_keeps_nobody_waiting_and_is_bounded(monkeypatch):
+    monkeypatch.setattr("seamark.api.http.protocol.UNREAD_SECONDS", 0.0)
+    cuts = []
+    unread = Unread(1_800_000, cut=lambda: cuts.append(1))
+    peers, loads, transports = Connections(unread), [Taken(), Taken()], [Transport(), Transport()]
+    for load, transport in zip(loads, transports, strict=True):
+        connection = Connection(lambda request, load=load: Response(200, LONG, load=load), peers)
+        connection.connection_made(transport)
+        connection.data_received(get())
+        connection.pause_writing()
+        while not load.released:
+            await asyncio.sleep(0)
+    assert ([transport.aborted for transport in transports], cuts) == ([True, False], [1])
+    assert unread.size < 1_100_000
+    connection.connection_lost(None)
+    assert unread.size == 0
+
+
+async def test_the_turn_of_a_client_that_is_gone_is_given_up():
+    turn = asyncio.get_running_loop().create_future()
+
+    def waits(request):
+        request.waits = turn
+        return asyncio.shield(turn)
+
+    connection, _, _ = connect(waits)
+    connection.data_received(get())
+    await asyncio.sleep(0)
+    connection.connection_lost(None)
+    assert turn.cancelled()
+
+
+async def test_an_answer_for_a_client_that_is_gone_leaves_the_room():
+    load, turn = Taken(), asyncio.get_running_loop().create_future()
+    connection, _, _ = connect(lambda request: turn)
+    connection.data_received(get())
+    connection.connection_lost(None)
+    turn.set_result(Response(200, LONG, load=load))
+    while not load.released:
+        await asyncio.sleep(0)

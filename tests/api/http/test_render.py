@@ -109,9 +109,9 @@ async def test_tables_that_cannot_be(two):
 
 
 async def test_every_kind_in_every_representation(api):
-    from random_requests import collections
+    from random_requests import kinds
 
-    for path in collections():
+    for _, path in kinds():
         for accept in ("application/json", "application/yaml", TABLE, META.format("List")):
             answer = await api.ask("GET", path, headers={"accept": accept})
             assert (answer.status, answer.type) == (200, accept.partition(";")[0]), (path, accept, answer)

@@ -218,7 +218,7 @@ class TestSlowClients:
         lines.read_again()
         await api.post(BASE, configmap("last"))
         assert [name for _, name in told(lines.events)] == [*(f"n{n:02}" for n in range(50)), "last"]
-        assert api.api.watches.stalled_bytes == 0
+        assert api.api.watches.unread.size == 0
         assert api.api.cache.of(CONFIGMAPS).behind == 0
 
     async def test_it_may_stall_again_and_again(self, api):
@@ -268,7 +268,7 @@ class TestSlowClients:
             await api.post(BASE, configmap("b"))
             more = [await self._stalled(api) for _ in range(8)]
             await api.post(BASE, configmap("c"))
-            assert api.api.watches.stalled_bytes <= 750_000
+            assert api.api.watches.unread.size <= 750_000
             cut = [lines.aborted for lines in (*slow[1:], slow[0], *more)]
             assert cut == [True] * cut.count(True) + [False] * cut.count(False)
             assert 0 < cut.count(True) < 5
@@ -282,7 +282,7 @@ class TestSlowClients:
         await api.post(BASE, configmap("large", k="x" * 500_000))
         await api.post(BASE, configmap("small"))
         assert len(lines.frames) == 1
-        assert api.api.watches.stalled_bytes > 400_000  # the rest of it
+        assert api.api.watches.unread.size > 400_000  # the rest of it
         while lines.stalled:
             lines.stalled = False
             lines.on_writable()
@@ -385,7 +385,7 @@ def test_clients_that_never_read_over_tls(run, tmp_path):
                 most = max(most, sum(held))
             await seen
             assert most <= 21 * 2 * watching.PIECE
-            assert api.api.watches.stalled_bytes <= 1_200_000
+            assert api.api.watches.unread.size <= 1_200_000
             assert api.api.cache.room.used <= 400_000
             assert len(api.api.watches.open) < 21  # some had to go
             for _, writer in (good, *deaf):

@@ -27,7 +27,7 @@ from seamark.api.authorization import Attributes, Authorizer, User, check
 from seamark.api.call import NOT_AVAILABLE, Target, check_verb, not_allowed
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
-from seamark.api.http.fairness import FairQueue, Full
+from seamark.api.http.fairness import LONG_LIST, FairQueue, Full, Load
 from seamark.api.http.levels import Levels
 from seamark.api.http.negotiate import PLAIN, negotiate_error
 from seamark.api.http.protocol import MAX_BODY, Request, Response, Streaming
@@ -46,6 +46,8 @@ log = logging.getLogger("seamark.api")
 
 # Bodies below this are not worth compressing (Kubernetes' own threshold).
 GZIP_FROM = 128 * 1024
+# Larger ones are compressed piece by piece as they are sent, because to compress them takes long.
+PACKED_IN_PIECES_FROM = 512 * 1024
 # Reviews, which users without rights may post, and Bindings are small.
 MAX_UNSTORED_BODY = 128 * 1024
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -61,6 +63,7 @@ class Label(Notes):
     warning: str = ""
     audited: Audited | None = None
     level: tuple[tuple[str, str], ...] = ()  # the headers that name the priority level, if they are sent
+    load: Load | None = None  # what a long list takes of the room for them, until it has been sent
 
 
 class Checked(msgspec.Struct):
@@ -161,6 +164,10 @@ class Application:
             result = await answer
         except Exception as error:
             result = refusal(error, request)
+        except BaseException:
+            if label.load is not None:
+                label.load.release()
+            raise
         return self._finished(request, result, label, began)
 
     async def _in_turn(self, turn: Future[Answer | Awaitable[Answer]]) -> Answer:
@@ -182,7 +189,9 @@ class Application:
 
     def _complete(self, request: Request, answer: Response, label: Label, began: float) -> Response:
         self._counted(request, answer, label, began)
-        return self._compressed(request, indented(request, answer))
+        answer = self._compressed(request, indented(request, answer))
+        answer.load = label.load
+        return answer
 
     def _counted(self, request: Request, answer: Answer, label: Label, began: float) -> None:
         self._count(label, answer.status, began)
@@ -307,16 +316,26 @@ class Application:
             return self._verbs.perform(found.verb, call)
         flow, work = (found.user.name, label.resource), partial(self._verbs.perform, found.verb, call)
         seat = found.verb not in ("get", "list")
-        answer = self._queue.at_once(work, began=began, seat=seat)
+        if found.verb == "list":
+            label.load = self._load(found, flow)
+        answer = self._queue.at_once(work, began=began, seat=seat, load=label.load)
         if answer is None:
             level = self._levels.of(found.user, attributes(label.verb, found.target))
             if level.rejects:
                 raise too_many()
             try:
-                return self._in_turn(self._queue.wait(flow, work, seat=seat, exempt=level.exempt))
+                turn = self._queue.wait(flow, work, seat=seat, load=label.load, exempt=level.exempt)
             except Full:
                 raise too_many() from None
+            request.waits = turn
+            return self._in_turn(turn)
         return answer if isinstance(answer, Response | Streaming) else self._seated(answer)
+
+    def _load(self, found: Checked, flow: tuple[str, str]) -> Load | None:
+        """What a list takes of the room; None if it is not long."""
+        limit = first(found.query, "limit")
+        size = self._operations.weight(found.target, int(limit) if limit.isdecimal() and len(limit) < 10 else 0)
+        return Load(self._queue, flow, size) if size >= LONG_LIST else None
 
     # --- answers -----------------------------------------------------------------------------------
 
@@ -326,9 +345,11 @@ class Application:
         size = sum(map(len, body)) if isinstance(body, list) else len(body)
         if size < GZIP_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
             return answer
+        headers = (*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+        if size >= PACKED_IN_PIECES_FROM and request.version != "1.0":
+            return Response(answer.status, body, answer.content_type, headers, pack=True)
         whole = b"".join(body) if isinstance(body, list) else body
         packed = gzip.compress(whole, compresslevel=1, mtime=0)
-        headers = (*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
         return Response(answer.status, packed, answer.content_type, headers)
 
 

@@ -23,6 +23,7 @@ import time
 from itertools import chain
 
 from seamark.api.http.protocol import Admit, Connection, Connections, Handler
+from seamark.api.http.unread import Unread
 from seamark.kinds.values.hosts import bracketed
 
 log = logging.getLogger("seamark.api")
@@ -55,6 +56,7 @@ class Listener:
         tls: ssl.SSLContext | None,
         admit: Admit | None = None,
         max_connections: int = 10_000,
+        unread: Unread | None = None,
     ) -> None:
         self._handler = handler
         self._admit = admit
@@ -62,7 +64,7 @@ class Listener:
         self._max_connections = min(max_connections, _open_files() * 3 // 4)
         self._listening: list[socket.socket] = []
         self._silent: dict[Connection, socket.socket] = {}  # the oldest first
-        self.connections = Connections()
+        self.connections = Connections(unread)
         self.address = ("", 0)
 
     @property

@@ -11,15 +11,20 @@ kept: clients without rights cannot make the server hold anything but the head.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+import zlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
 import msgspec
+
+from seamark.api.http.fairness import Load
+from seamark.api.http.unread import Unread
 
 MAX_BODY = 3 * 1024 * 1024
 # A body that is not kept is read up to this size, so that the client gets to see the answer.
@@ -33,6 +38,11 @@ LINE_COST = 256
 HEAD_SECONDS = 30.0
 SLOWEST_BODY = 4096
 MAX_PIPELINED = 32
+# Longer answers are written in pieces of this size, each when the client has read most of the last, and not two in one
+# turn of the event loop.
+PIECE = 128 * 1024
+# After this time a client that does not read no longer keeps others waiting.  What its answer holds counts as unread.
+UNREAD_SECONDS = 1.0
 # A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
 MAX_STREAM_BACKLOG = 16 * 1024 * 1024
 
@@ -85,6 +95,7 @@ class Request(msgspec.Struct, gc=False):
     version: str = "1.1"
     crowded: bool = False  # the body was not kept, because too many others wait
     checked: Any = None  # what ``admit`` has found out about the head
+    waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
 
 
 class Response(msgspec.Struct, gc=False):
@@ -94,6 +105,8 @@ class Response(msgspec.Struct, gc=False):
     body: bytes | list[bytes] = b""
     content_type: str = "application/json"
     headers: Sequence[tuple[str, str]] = ()
+    pack: bool = False  # whether the body is to be compressed while it is sent
+    load: Load | None = None  # released when the client has been sent all, is gone, or does not read
 
 
 class Streaming(msgspec.Struct, gc=False):
@@ -114,6 +127,31 @@ Admit = Callable[[Request], Response | None]
 
 class _Refused(Exception):
     """Stops the parser in the middle of its data; the client has its answer."""
+
+
+def pieces_of(body: bytes | list[bytes]) -> Iterator[bytes]:
+    """A long body in pieces of about the same size, each made when it is needed."""
+    batch: list[bytes] = []
+    size = 0
+    for each in body if isinstance(body, list) else [body]:
+        for at in range(0, len(each), PIECE) if len(each) > PIECE else (0,):
+            batch.append(each[at : at + PIECE])
+            size += len(batch[-1])
+            if size >= PIECE:
+                yield b"".join(batch)
+                batch.clear()
+                size = 0
+    if batch:
+        yield b"".join(batch)
+
+
+def packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a body as chunks of its compressed form."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    for piece in pieces:
+        if data := packer.compress(piece):
+            yield frame(data)
+    yield frame(packer.flush()) + b"0\r\n\r\n"
 
 
 def frame(data: bytes) -> bytes:
@@ -210,10 +248,11 @@ class Unchunked(Stream):
 class Connections(set["Connection"]):
     """The open connections of a server; says when the last one has gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, unread: Unread | None = None) -> None:
         super().__init__()
         self.entering: dict[Connection, asyncio.Task[None]] = {}  # those whose TLS handshake is not done
         self.held = 0  # bytes of bodies that wait to be complete, or for their turn
+        self.unread = unread or Unread(sys.maxsize)  # bytes of answers that clients do not read
         self.on_empty: Callable[[], None] | None = None
 
     def add(self, connection: Connection) -> None:
@@ -241,17 +280,22 @@ class Connection(asyncio.Protocol):
         "_headless",
         "_held",
         "_keep_alive",
+        "_load",
+        "_more",
         "_parser",
         "_peers",
+        "_pieces",
         "_plain",
         "_refused",
         "_request",
         "_size",
         "_task",
         "_unread_size",
+        "_unsent",
         "_upgraded",
         "_url",
         "_waiting",
+        "_waits",
         "_writable",
         "busy",
         "last_active",
@@ -270,6 +314,13 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[tuple[Request, bool, Response | None]] = deque()
         self._held = 0  # bytes of bodies that are part of ``peers.held``
         self._task: asyncio.Task[None] | None = None
+        self._waits: asyncio.Future[Any] | None = None  # the turn of the request that waits for one
+        # A long answer that is being sent: its pieces, its bytes that are not written, its part of the room for such
+        # answers, and what goes on with it, or gives the client up, in a moment.
+        self._pieces: Iterator[bytes] | None = None
+        self._unsent = 0
+        self._load: Load | None = None
+        self._more: asyncio.Handle | None = None
         self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
@@ -317,6 +368,9 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         self._release(self._held)
         self._reset()
+        if self._waits is not None:
+            self._waits.cancel()
+        self._stop_sending()
         self.resume_writing()
         stream, self.stream = self.stream, None
         if stream is not None:
@@ -360,6 +414,8 @@ class Connection(asyncio.Protocol):
             self.stalled_since = time.monotonic()
             if self.transport is not None and self.stream is None:
                 self.transport.pause_reading()
+            if self._pieces is not None:
+                self._then(asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._unread))
 
     def resume_writing(self) -> None:
         waiting, self._writable = self._writable, None
@@ -370,6 +426,9 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
             if not self.busy:
                 self._next()
+            elif self._pieces is not None:
+                self._peers.unread.moves(self)
+                self._send_more()
             elif self.stream is not None and self.stream.on_writable is not None:
                 self.stream.on_writable()
 
@@ -492,6 +551,7 @@ class Connection(asyncio.Protocol):
             if isinstance(answer, Response | Streaming):
                 self._answer(answer)
             else:
+                self._waits = request.waits
                 self._task = asyncio.ensure_future(self._wait(answer))
         if self.transport is not None and self._writable is None and self._takes_more:
             self.transport.resume_reading()
@@ -501,12 +561,16 @@ class Connection(asyncio.Protocol):
         return len(self._waiting) < MAX_PIPELINED and self._held <= MAX_BODY
 
     async def _wait(self, answer: Awaitable[Response | Streaming]) -> None:
-        self._answer(await answer)
+        made = await answer
+        self._waits = None
+        self._answer(made)
         if not self.busy:
             self._next()
 
     def _answer(self, answer: Response | Streaming) -> None:
         if self.transport is None or self.transport.is_closing():
+            if isinstance(answer, Response) and answer.load is not None:
+                answer.load.release()
             return
         if isinstance(answer, Streaming):
             self.stream = self._begin_stream(answer)
@@ -517,15 +581,55 @@ class Connection(asyncio.Protocol):
             return
         body = answer.body
         size = sum(map(len, body)) if isinstance(body, list) else len(body)
-        head = self._head(answer, f"Content-Length: {size}\r\n")
+        head = self._head(answer, "Transfer-Encoding: chunked\r\n" if answer.pack else f"Content-Length: {size}\r\n")
+        if size > PIECE and not self._headless:
+            pieces = pieces_of(body)
+            self._pieces, self._unsent, self._load = packed(pieces) if answer.pack else pieces, size, answer.load
+            self.transport.write(head)
+            self._send_more()
+            return
+        if answer.load is not None:
+            answer.load.release()
         if self._headless:
             self.transport.write(head)
-        elif isinstance(body, list):
-            self.transport.write(head)
-            self.transport.writelines(body)
         else:
-            self.transport.write(head + body)
+            self.transport.write(head + (b"".join(body) if isinstance(body, list) else body))
         self._answered()
+
+    def _send_more(self) -> None:
+        """Write the next piece of a long answer, and the one after it when other connections had their turn."""
+        self._then(None)
+        if self._pieces is None or self._writable is not None or self.transport is None or self.transport.is_closing():
+            return
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._stop_sending()
+            self._answered()
+            self._next()
+            return
+        self._unsent -= PIECE
+        self.transport.write(piece)
+        if self._writable is None:
+            self._then(asyncio.get_running_loop().call_soon(self._send_more))
+
+    def _then(self, handle: asyncio.Handle | None) -> None:
+        if self._more is not None:
+            self._more.cancel()
+        self._more = handle
+
+    def _unread(self) -> None:
+        """The client does not read: others need not wait for it."""
+        if self._load is not None:
+            self._load.release()
+        self._peers.unread.stalls(self, max(0, self._unsent) + PIECE)
+
+    def _stop_sending(self) -> None:
+        self._pieces = None
+        self._then(None)
+        self._peers.unread.moves(self)
+        load, self._load = self._load, None
+        if load is not None:
+            load.release()
 
     def _begin_stream(self, answer: Streaming) -> Stream:
         if answer.upgrade is not None:
@@ -604,6 +708,7 @@ class Connection(asyncio.Protocol):
     def cut(self) -> None:
         """Close at once, whatever the client still has to read."""
         self._peers.discard(self)
+        self._stop_sending()
         if self.transport is not None:
             self.transport.abort()
 

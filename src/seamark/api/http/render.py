@@ -111,7 +111,10 @@ class Renderer:
     # --- lists -------------------------------------------------------------------------------------
 
     def many(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
-        """The answer to a list, in pieces; ``listing`` is its metadata."""
+        """The answer to a list, in pieces; ``listing`` is its metadata.
+
+        In the plain case the pieces are the kept tails themselves: a list that is being sent takes no memory for them.
+        """
         if self.direct:
             resource = self.kind.resource
             head = f'{{"kind":"{self.kind.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
@@ -122,10 +125,8 @@ class Renderer:
             if not self.kind.built_in:  # the items of custom resources have their own kind and apiVersion
                 plain, kind = self.kind.shows_as_stored, self.kind
                 tails = [entry.tail for entry in entries] if plain else [entry.tail_of(kind) for entry in entries]
-                items = b",".join([self.head + tail for tail in tails])
-                return [head, msgspec.json.encode(listing), b',"items":[', items, b"]}\n"]
-            items = b",{".join([entry.tail for entry in entries])
-            return [head, msgspec.json.encode(listing), b',"items":[{', items, b"]}\n"]
+                return _joined(head, msgspec.json.encode(listing), b',"items":[' + self.head, b"," + self.head, tails)
+            return _joined(head, msgspec.json.encode(listing), b',"items":[{', b",{", [entry.tail for entry in entries])
         if self._messages:
             resource = self.kind.resource
             message = protobuf.listed(listing, map(self._message, entries))
@@ -222,3 +223,12 @@ class Renderer:
             "columnDefinitions": [msgspec.to_builtins(column) for column in self.kind.columns],
             "rows": rows,
         }
+
+
+def _joined(head: bytes, listing: bytes, opening: bytes, between: bytes, tails: Sequence[bytes]) -> list[bytes]:
+    """The pieces of a list with at least one item."""
+    pieces = [between] * (2 * len(tails) + 3)
+    pieces[:3] = head, listing, opening
+    pieces[3::2] = tails
+    pieces[-1] = b"]}\n"
+    return pieces

@@ -17,6 +17,7 @@ import msgspec
 from seamark import errors
 from seamark.api.http.protocol import Stream, Streaming, frame
 from seamark.api.http.render import Renderer
+from seamark.api.http.unread import Unread
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.failures import unwatchable
 from seamark.api.state.forms import converted
@@ -42,18 +43,13 @@ INITIAL_END = "k8s.io/initial-events-end"
 class Watches:
     """Opens watches, counts them, and ends them all when the server stops.
 
-    It also bounds the memory that clients take that do not read: if there is too much of it, those that have not read
-    for the longest time are cut off.
+    ``unread`` bounds the memory of those whose clients do not read.
     """
 
-    def __init__(self, reader: Reader, *, stalled_bytes: int, cut: Callable[[], None]) -> None:
-        """``cut`` counts the watches that are cut off."""
+    def __init__(self, reader: Reader, unread: Unread) -> None:
         self._reader = reader
-        self._limit = stalled_bytes
-        self._cut = cut
-        self._stalled: dict[Watch, int] = {}  # the bytes each holds, the longest stalled first
+        self.unread = unread
         self.open: set[Watch] = set()
-        self.stalled_bytes = 0
 
     def start(self, watching: Watching, renderer: Renderer) -> Streaming:
         """The answer to a watch request; events flow once its head is sent."""
@@ -65,21 +61,8 @@ class Watches:
 
         return Streaming(begin, renderer.representation.streamed_as)
 
-    def stalls(self, watch: Watch, size: int) -> None:
-        """The client of a watch does not read; that holds about so many bytes."""
-        self.moves(watch)
-        self._stalled[watch] = size
-        self.stalled_bytes += size
-        while self.stalled_bytes > self._limit:
-            self._cut()
-            next(iter(self._stalled)).cut()
-
-    def moves(self, watch: Watch) -> None:
-        """The client of a watch reads again."""
-        self.stalled_bytes -= self._stalled.pop(watch, 0)
-
     def ended(self, watch: Watch) -> None:
-        self.moves(watch)
+        self.unread.moves(watch)
         self.open.discard(watch)
 
     def end_all(self) -> None:
@@ -197,7 +180,7 @@ class Watch:
             if self._unsubscribe is None or not await self._stream.drain():
                 self._closed()
                 return False
-            self._watches.moves(self)
+            self._watches.unread.moves(self)
             data = self._rest
         return True
 
@@ -312,7 +295,7 @@ class Watch:
                 return False
             if stream.stalled:
                 self._rest = data[at + PIECE :]
-                self._watches.stalls(self, SOCKET_BUFFER + 2 * min(size, PIECE) + len(self._rest))
+                self._watches.unread.stalls(self, SOCKET_BUFFER + 2 * min(size, PIECE) + len(self._rest))
                 return False
         self._rest = b""
         return True
@@ -326,7 +309,7 @@ class Watch:
         """If the watch is behind and its client reads, send it recent events until it has them all."""
         if not self._behind or self._catching_up is not None:
             return
-        self._watches.moves(self)
+        self._watches.unread.moves(self)
         if not self._write(self._rest):
             return
         events = self._collection.numbered_from(self._number)

@@ -110,6 +110,7 @@ class Collection:
         self.prefix = prefix
         self.shown_as: set[Resource] = set()  # the kinds that show its objects
         self.entries: SortedDict[str, Entry] = SortedDict()
+        self.size = 0  # bytes of the entries' JSON
         self.events: deque[Event] = deque()
         self.events_size = 0  # bytes
         self.behind = 0  # how many watchers have events to read
@@ -238,11 +239,14 @@ class Collection:
         for row in rows:
             entry = entry_of(row.key[len(self.prefix) :], row.value, row.revision)
             self.entries[entry.path] = entry
+            self.size += len(entry.tail)
 
     def step(self, change: Change) -> Event | None:
         """Apply one change of the log; returns its event, None for the deletion of a key that was not there."""
         path = change.key[len(self.prefix) :]
         previous: Entry | None = self.entries.get(path)
+        if previous is not None:
+            self.size -= len(previous.tail)
         if change.value is None:
             if previous is None:
                 return None
@@ -251,6 +255,7 @@ class Collection:
         else:
             entry = entry_of(path, change.value, change.revision)
             self.entries[path] = entry
+            self.size += len(entry.tail)
             event = Event("MODIFIED" if previous is not None else "ADDED", entry, previous, {})
         self.events.append(event)
         self.grow(_size(event))

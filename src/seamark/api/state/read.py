@@ -103,6 +103,14 @@ class Reader:
 
     # --- lists -------------------------------------------------------------------------------------
 
+    def weight(self, resource: Resource, namespace: str, limit: int) -> int:
+        """About how many bytes a list looks at; ``limit`` is 0 if it has none."""
+        collection = self._cache.of(resource)
+        if not (every := len(collection.entries)):
+            return 0
+        count = collection.count(namespace) if namespace else every
+        return collection.size * (min(count, limit) if limit else count) // every
+
     def in_memory(self, selection: Selection, options: ListOptions) -> bool:
         """Whether the current state answers this list (once fresh enough)."""
         if options.continue_:
