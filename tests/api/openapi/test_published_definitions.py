@@ -13,10 +13,10 @@ from seamark.kinds.extensions.custom import kinds_of
 NAME = "com.example.v1.Widget"
 
 
-def published(schema: Any) -> tuple[Any, Any]:
+def published(schema: Any, **more: Any) -> tuple[Any, Any]:
     """The definition in the documents of v2 and v3."""
     names = {"plural": "widgets", "kind": "Widget"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **more}
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     api = OpenApi(kinds_of({"metadata": {"name": "widgets.example.com"}, "spec": spec}))
     old = msgspec.json.decode(api.v2.body)["definitions"][NAME]
@@ -37,6 +37,17 @@ def test_a_root_that_keeps_unknown_fields_is_any_object_in_v2() -> None:
     assert old == {"type": "object", "x-kubernetes-group-version-kind": kind}
     assert new["description"] == "Any."
     assert set(new["properties"]) == {"apiVersion", "kind", "metadata", "spec"}
+
+
+@pytest.mark.parametrize("keeping", [False, True])
+def test_fields_that_selectors_may_name_are_told(keeping: bool) -> None:
+    spec = {"type": "object", "properties": {"color": {"type": "string"}, "size": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"spec": spec}, "x-kubernetes-preserve-unknown-fields": keeping}
+    told = [{"fieldPath": "spec.size"}, {"fieldPath": "spec.color"}]
+    for shown in published(schema, selectableFields=[{"jsonPath": f".{field['fieldPath']}"} for field in told]):
+        assert shown["x-kubernetes-selectable-fields"] == told
+    for shown in published(schema):
+        assert "x-kubernetes-selectable-fields" not in shown
 
 
 @pytest.mark.parametrize(

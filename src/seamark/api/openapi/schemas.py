@@ -117,7 +117,7 @@ def _given(shape: Shape, schema: Object, dialect: Dialect, whole_objects: WholeO
     """A schema that a definition gives, with the fields that every object has."""
     if dialect == "v2" and schema.get(_PRESERVE):
         # Clients of v2 would take other fields for mistakes if there were any here.
-        shown: Object = {"type": "object"}
+        shown: Object = {"type": "object"} | {word: schema[word] for word in (_SELECTABLE,) if word in schema}
     else:
         shown = _shown(schema, dialect)
         shown["properties"] = {**(shown.get("properties") or {}), **_of_every_object(dialect)}
@@ -127,6 +127,7 @@ def _given(shape: Shape, schema: Object, dialect: Dialect, whole_objects: WholeO
 
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_SELECTABLE = "x-kubernetes-selectable-fields"
 _METADATA = (
     "Standard object's metadata. More info: "
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"

@@ -105,13 +105,16 @@ class CustomKind(DynamicKind):
 
     @cached_property
     def schema_digest(self) -> bytes:
-        return sha256(schema_text(self._version)).digest()
+        return sha256(schema_text(self._version) + ",".join(self.field_names).encode()).digest()
 
     @cached_property
     def shape(self) -> Shape:
         resource = self.resource
         reversed_group = ".".join(reversed(resource.group.split(".")))
-        return shape_of(f"{reversed_group}.{resource.version}.{resource.kind}", self._schema)
+        shown = self._schema
+        if self.field_names:
+            shown = {**shown, "x-kubernetes-selectable-fields": [{"fieldPath": path} for path in self.field_names]}
+        return shape_of(f"{reversed_group}.{resource.version}.{resource.kind}", shown)
 
     @cached_property
     def _prune(self) -> filling.Prune:
