@@ -15,7 +15,8 @@ from free_ports import free_port
 from seamark.api.outgoing import calling
 from seamark.api.outgoing.calling import CallFailed, Outgoing
 from seamark.api.outgoing.targets import Client, Reference
-from seamark.kinds.resource import SERVICES, Resource
+from seamark.kinds.resource import NODES, SERVICES, Resource
+from seamark.kinds.wellknown import SIMULATED_ANNOTATION
 
 HOOK = Reference("default", "hook")
 
@@ -27,6 +28,8 @@ class Objects:
         self.slices: list[dict[str, Any]] = []
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any] | None:
+        if (resource, name) == (NODES, "simulated"):
+            return {"metadata": {"name": name, "annotations": {SIMULATED_ANNOTATION: "true"}}}
         return service() if (resource, name, namespace) == (SERVICES, "hook", "default") else None
 
     def all(self, resource: Resource, namespace: str = "", *, containing: bytes = b"") -> Iterable[dict[str, Any]]:
@@ -172,6 +175,9 @@ class Pods:
     def __init__(self) -> None:
         self.opened: list[socket.socket] = []
 
+    def runs(self, pod: str) -> bool:
+        return pod == "running"
+
     async def socket(self, address: str) -> socket.socket | None:
         if address != "127.0.0.1":
             return None
@@ -211,4 +217,31 @@ async def test_what_is_no_pod_is_called_from_this_machine(objects: Objects, trus
         _, writer = await outgoing.connect(client)
         writer.close()
         assert pods.opened == []
+    await outgoing.close()
+
+
+async def test_a_pod_that_is_simulated_is_not_called(objects: Objects, trusted: Trusted) -> None:
+    """Its address may be somebody else's on the network of this machine."""
+    pods = Pods()
+    outgoing = Outgoing(objects, lambda: pods)  # type: ignore[arg-type,return-value]
+    client = Client(service=HOOK, authority=trusted.pem)
+
+    def endpoint(uid: str, node: str) -> dict[str, Any]:
+        target = {"kind": "Pod", "name": f"hook-{uid}", "uid": uid}
+        return {"addresses": ["127.0.0.1"], "nodeName": node, "targetRef": target}
+
+    async with trusted.server(echo) as server:
+        one = endpoint_slice(server.port)
+        objects.slices = [{**one, "endpoints": [endpoint("1", "simulated"), endpoint("running", "simulated")]}]
+        for _ in range(2):
+            assert (await post(outgoing, client)).status == 200
+        objects.slices = [{**one, "endpoints": [endpoint("1", "simulated"), endpoint("1", "real")]}]
+        for _ in range(2):
+            assert (await post(outgoing, client)).status == 200
+        objects.slices = [{**one, "endpoints": [endpoint("1", "simulated")]}]
+        told = f'dial tcp 127.0.0.1:{server.port}: connect: connection refused: pod "hook-1" is simulated'
+        with pytest.raises(CallFailed, match=told):
+            await post(outgoing, client)
+        with pytest.raises(CallFailed, match=told):
+            await outgoing.connect(client)
     await outgoing.close()

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seamark.api.outgoing.targets import Address, Client, Unresolvable, addresses
-from seamark.errors import ApiError
+from seamark.errors import ApiError, Object
 from seamark.kinds.admission import Others
-from seamark.kinds.resource import ENDPOINT_SLICES, SERVICES
-from seamark.kinds.wellknown import SERVICE_NAME_LABEL
+from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICES
+from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SIMULATED_ANNOTATION
 
 if TYPE_CHECKING:
     import aiohttp
@@ -80,6 +80,7 @@ class Outgoing:
     async def post(self, client: Client, body: bytes, *, query: str = "", seconds: float, accept: str) -> Answer:
         """Post a document and read the answer within so many seconds; raises :class:`CallFailed` if there is none."""
         headers = (("Content-Type", "application/json"), ("Accept", accept), ("User-Agent", AGENT))
+        self._connections()  # imports the HTTP library, which is not to be taken from the first one's time
         try:
             async with asyncio.timeout(seconds):
                 async with self.open(client, "POST", query=query, headers=headers, body=body) as response:
@@ -132,10 +133,21 @@ class Outgoing:
         slices = self._others.all(ENDPOINT_SLICES, reference.namespace, containing=label)
         service = self._others.get(SERVICES, reference.name, reference.namespace)
         try:
-            found = addresses(reference, service, slices)
+            found = addresses(reference, service, slices, simulated=self._is_simulated)
         except Unresolvable as error:
             raise CallFailed(str(error)) from None
         return found[next(self._turn) % len(found)]
+
+    def _is_simulated(self, endpoint: Object) -> bool:
+        """Whether the endpoint is a Pod of a simulated node that runs no processes."""
+        pod = endpoint.get("targetRef") or {}
+        if pod.get("kind") != "Pod" or not (node_name := endpoint.get("nodeName")):
+            return False
+        node = self._others.get(NODES, node_name)
+        if node is None or SIMULATED_ANNOTATION not in (node["metadata"].get("annotations") or {}):
+            return False
+        pods = self._pods()
+        return pods is None or not pods.runs(pod.get("uid", ""))
 
     def tls(self, client: Client) -> ssl.SSLContext:
         """The TLS settings for a client.  Each server name has its own, by which the pool keeps connections apart."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from seamark.errors import Object
+from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
     from seamark.access.credentials import Certificate
@@ -88,10 +89,17 @@ def _decoded(text: str) -> bytes:
         return b""
 
 
-def addresses(reference: Reference, service: Object | None, slices: Iterable[Object]) -> list[Address]:
+def addresses(
+    reference: Reference,
+    service: Object | None,
+    slices: Iterable[Object],
+    *,
+    simulated: Callable[[Object], bool] = lambda endpoint: False,
+) -> list[Address]:
     """The addresses to connect to, any of which will do; ``slices`` are those of the Service.
 
-    Raises :class:`Unresolvable` if there is none.
+    Nothing listens at an endpoint that is ``simulated``, so none is connected to: on this machine's network, its
+    address may be somebody else's.  Raises :class:`Unresolvable` if there is no other.
     """
     if service is None:
         raise Unresolvable(f'service "{reference.name}" not found')
@@ -101,15 +109,21 @@ def addresses(reference: Reference, service: Object | None, slices: Iterable[Obj
     ports = [port.get("name", "") for port in spec.get("ports") or () if port["port"] == reference.port]
     if not ports:
         raise Unresolvable(f'no service port {reference.port} found for service "{reference.name}"')
-    found = [
-        (endpoint["addresses"][0], port)
+    ready = [
+        (endpoint, port)
         for each in slices
         if (port := _port_of(each, ports[0])) is not None
         for endpoint in each.get("endpoints") or ()
         if endpoint["addresses"] and _is_ready(endpoint)
     ]
-    if not found:
+    if not ready:
         raise Unresolvable(f'no endpoints available for service "{reference.name}"')
+    found = [(endpoint["addresses"][0], port) for endpoint, port in ready if not simulated(endpoint)]
+    if not found:
+        endpoint, port = ready[0]
+        host, pod = bracketed(endpoint["addresses"][0]), endpoint["targetRef"].get("name", "")
+        why = f'pod "{pod}" is simulated, so nothing listens there'
+        raise Unresolvable(f"dial tcp {host}:{port}: connect: connection refused: {why}")
     return found
 
 
