@@ -76,14 +76,17 @@ def subprotocols(headers: Mapping[str, str]) -> list[str]:
 
 
 def _offered_token(headers: Mapping[str, str]) -> str:
-    for name in subprotocols(headers):
-        if name.startswith(BEARER_PROTOCOL):
-            text = name.removeprefix(BEARER_PROTOCOL)
-            try:
-                return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
-            except (binascii.Error, UnicodeDecodeError):
-                raise errors.Unauthorized from None
-    return ""
+    offered = subprotocols(headers)
+    tokens = [name.removeprefix(BEARER_PROTOCOL) for name in offered if name.startswith(BEARER_PROTOCOL)]
+    if not tokens:
+        return ""
+    # The answer must choose one of the protocols, and never the token.
+    if len(tokens) > 1 or len(offered) == 1:
+        raise errors.Unauthorized
+    try:
+        return base64.b64decode(tokens[0] + "=" * (-len(tokens[0]) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise errors.Unauthorized from None
 
 
 def _digest(token: str) -> bytes:
