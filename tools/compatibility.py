@@ -57,6 +57,8 @@ def replay(tool: str, *arguments: str) -> Cases:
     found = {case[2].rstrip(":"): case[1] == "ok" for case in lines if case}
     if not found:
         raise SystemExit(f"{tool} said nothing:\n{done.stdout}\n{done.stderr}")
+    if not all(found.values()):
+        print(*(line for line in done.stdout.splitlines() if not line.startswith("ok ")), sep="\n", file=sys.stderr)
     return found
 
 
