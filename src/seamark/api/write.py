@@ -19,7 +19,9 @@ import asyncio
 import copy
 import random
 from collections.abc import Callable
+from functools import partial
 from os import urandom
+from typing import TypeVar
 
 import msgspec
 
@@ -36,6 +38,7 @@ from seamark.api.state.versions import number_or_zero, of_write_or_watch
 from seamark.api.turns import Turn, Turns, aside
 from seamark.errors import Object
 from seamark.kinds.admission import Request
+from seamark.kinds.haste import Costly, Patience, at_once
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Part, Together
@@ -43,6 +46,8 @@ from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import invalid, refuse
 from seamark.kinds.values.refusals import already_exists, conflict, missing, no_unique_name, other_uid
 from seamark.store.protocol import Mismatch, Store, Write
+
+T = TypeVar("T")
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
@@ -85,6 +90,7 @@ class Writer:
         self._reservations = reservations
         self._random = chance
         self._turns = Turns()
+        self._patience = Patience()
 
     # --- create ------------------------------------------------------------------------------------
 
@@ -162,7 +168,10 @@ class Writer:
         name = meta.get("name", "")
         reserved = self._reservations.plan(kind, kind.whole, obj, None, dry_run=caller.dry_run)
         wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced, plain=not kind.built_in)
-        wrong += kind.validate(obj)
+        if kind.costly:
+            wrong += await self._judged(partial(kind.validate, obj), caller)
+        else:
+            wrong += kind.validate(obj)
         if wrong:
             raise refuse(kind.stored_as or resource, name, wrong)
         await self._admission.validate(request, *held)
@@ -195,6 +204,13 @@ class Writer:
             memory["stored"] = uid, inner
         stored_form: Object = inner
         return stored_form
+
+    async def _judged(self, judge: Callable[[], list[T]], caller: Caller) -> list[T]:
+        """What rules say that may take long.  Meanwhile others use the seat, but nobody else writes the object."""
+        try:
+            return at_once(judge)
+        except Costly:
+            return await aside(caller.notes, self._patience.hear(judge))
 
     def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
         # As in Kubernetes: a version that is no number counts as none, and a dry run does not check it.
@@ -340,11 +356,17 @@ class Writer:
         wrong = metadata.validate_update(new["metadata"], old["metadata"], plain=not kind.built_in)
         # Kubernetes checks the metadata of a custom resource twice when it is changed, and says so.
         twice = () if kind.built_in else tuple(wrong)
-        wrong += part.validate(kind, new, old)
+        if kind.costly:
+            wrong += await self._judged(partial(part.validate, kind, new, old), caller)
+        else:
+            wrong += part.validate(kind, new, old)
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong, twice)
         await self._admission.validate(request, turn)
-        warnings = part.warnings(kind, new, old)
+        if kind.costly:
+            warnings = await self._judged(partial(part.warnings, kind, new, old), caller)
+        else:
+            warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
         writes = reserved.writes + _writes(request.also)
         if kind.conversion is None:

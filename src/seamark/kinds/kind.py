@@ -158,6 +158,11 @@ class Kind:
         """What the removal of an object frees."""
         raise NotImplementedError
 
+    @property
+    def costly(self) -> bool:
+        """Whether ``validate*`` and ``warnings`` may take long, and then raise Costly (:mod:`seamark.kinds.haste`)."""
+        return False
+
     def validate(self, obj: Object) -> Errors:
         """Everything wrong with the object, except in its metadata."""
         return []

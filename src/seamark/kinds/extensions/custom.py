@@ -17,6 +17,7 @@ from seamark.kinds.extensions.outlines import schema_of, schema_text, top_fields
 from seamark.kinds.extensions.schemas import has_rules
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
+from seamark.kinds.haste import Costly, hurried
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
@@ -225,6 +226,10 @@ class CustomKind(DynamicKind):
             )
         super().prepare_create(obj)
 
+    @property
+    def costly(self) -> bool:
+        return self._rules is not None
+
     def validate(self, obj: Object) -> Errors:
         errors = self._schema_mistakes(obj)
         return errors if self._rules is None else self._with_rules(errors, obj, checking.ABSENT)
@@ -251,9 +256,12 @@ class CustomKind(DynamicKind):
     def _judged(self, obj: Object, old: Any) -> Outcome:
         from seamark.kinds.extensions import rules
 
-        outcome = rules.Outcome()
+        in_haste = hurried.get()
+        outcome = rules.Outcome(rules.HURRIED) if in_haste else rules.Outcome()
         assert self._rules is not None
         self._rules(obj, old, "", outcome)
+        if in_haste and outcome.budget.left <= 0:
+            raise Costly
         return outcome
 
     def validate_status(self, obj: Object, old: Object) -> Errors:

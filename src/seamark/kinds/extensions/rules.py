@@ -2,6 +2,8 @@
 
 ``runner(schema)`` is None where a schema has no rules.  A rule that was broken before, by a value that an
 update did not change, is only a warning; rules about changes (``oldSelf``) always hold.
+
+Rules may take seconds before they have cost too much: ``HURRIED`` is what they may cost on the event loop.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from seamark.kinds.extensions.schemas import LIST_KEYS, LIST_TYPE, RULES, extra,
 from seamark.kinds.values.fields import Errors, FieldError, show
 
 BUDGET = 10_000_000  # what all rules together may cost for one object
+HURRIED = 5_000  # what they may cost on the event loop
 _LONGEST_MESSAGE = 5 * 1024
 _SKIPPED = "some validation rules were not checked because the object was invalid; correct the existing errors to "
 _BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany")
@@ -37,10 +40,10 @@ Run = Callable[[Any, Any, str, "Outcome"], None]
 class Outcome:
     """What an evaluation found: mistakes, and those that an update did not make."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: int = BUDGET) -> None:
         self.errors: Errors = []
         self.tolerated: Errors = []
-        self.budget = Meter(BUDGET)
+        self.budget = Meter(budget)
 
 
 class Rule:
