@@ -36,7 +36,7 @@ _UDP = socket.IPPROTO_UDP
 _BY_ADDRESS, _BY_PROTOCOL, _BY_PORT = 1 << 1, 1 << 3, 1 << 5  # what a filter compares
 _FAMILIES = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
-_REST = 10  # how many times longer than a search nothing is searched for
+_REST = 10  # how many times longer than a search takes of a core nothing is searched for
 
 Place = tuple[int, str, int]  # family, address (empty for a node port) and port
 Target = tuple[str, int]
@@ -96,17 +96,22 @@ class Flows:
             await self._wake.wait()
             self._wake.clear()
             doubtful, self._doubtful = self._doubtful, {}
-            began = time.perf_counter()
             try:
                 assert self._around is not None
-                await asyncio.to_thread(_end, netlink, doubtful, self._around)
+                spent = await asyncio.to_thread(_end, netlink, doubtful, self._around)
             except NetlinkError as error:
                 log.warning("UDP flows to former endpoints cannot be ended: %s", error)
-            await asyncio.sleep(_REST * (time.perf_counter() - began))
+            else:
+                await asyncio.sleep(_REST * spent)
 
 
-def _end(netlink: Netlink, doubtful: dict[Place, frozenset[Target]], around: Surroundings) -> None:
-    """End the flows to these places that lead to other endpoints than these."""
+def _end(netlink: Netlink, doubtful: dict[Place, frozenset[Target]], around: Surroundings) -> float:
+    """End the flows to these places that lead to other endpoints than these.
+
+    Returns how many seconds of a core it took.  On a busy machine most of the time passes until there is a core, and
+    that is no reason to let flows go to former endpoints for longer.
+    """
+    began = time.thread_time()
     single = next(iter(doubtful)) if len(doubtful) == 1 else None
     for family in {place[0] for place in doubtful}:
         query = Message(_GET, family, _filter(single) if single else b"")
@@ -121,6 +126,7 @@ def _end(netlink: Netlink, doubtful: dict[Place, frozenset[Target]], around: Sur
             except NetlinkError as error:
                 if error.number != errno.ENOENT:
                     raise
+    return time.thread_time() - began
 
 
 def _places(route: Route) -> list[tuple[Place, frozenset[Target]]]:
