@@ -16,6 +16,7 @@ from served import Served, served
 from free_ports import free_port, reachable_address
 from seamark.api.admission import PLUGINS
 from seamark.kinds.resource import SECRETS as RESOURCE
+from seamark.kinds.wellknown import SIMULATED_ANNOTATION
 
 
 @pytest.fixture(scope="module")
@@ -125,15 +126,36 @@ async def test_a_failure_obeys_the_failure_policy(url: str, hooks: Hooks, answer
         assert 'error_type="calling_webhook_error"' in text
 
 
-async def test_a_webhook_that_is_gone_obeys_the_failure_policy(api: Served, hooks: Hooks) -> None:
-    nowhere = {"url": f"https://127.0.0.1:{free_port()}/x"}
-    path, config = configuration(hooks.hook("x", clientConfig=nowhere))
-    made = await api.post(path, config)
-    refused = await api.ask("POST", SECRETS, secret())
-    assert (refused.status, "connection refused" in refused.json["message"]) == (500, True)
-    made["webhooks"][0]["failurePolicy"] = "Ignore"
-    await api.put(f"{path}/own", made)
-    await api.post(SECRETS, secret())
+BEHIND = {"service": {"namespace": "default", "name": "hook", "path": "/x"}}
+SIMULATED = {"addresses": ["10.244.0.9"], "nodeName": "n", "targetRef": {"kind": "Pod", "name": "hook-1", "uid": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("where", "endpoints", "sentence"),
+    [
+        ({"url": "https://127.0.0.1:{port}/x"}, [], "dial tcp 127.0.0.1:{port}: connect: connection refused"),
+        (BEHIND, [], 'no endpoints available for service "hook"'),
+        (BEHIND, [SIMULATED], "dial tcp 10.244.0.9:{port}: connect: connection refused: "),
+    ],
+)
+async def test_a_webhook_that_is_gone_obeys_the_failure_policy(
+    url: str, hooks: Hooks, where: Any, endpoints: Any, sentence: str
+) -> None:
+    port = free_port()
+    client = {"url": where["url"].format(port=port)} if "url" in where else where
+    path, config = configuration(hooks.hook("x", clientConfig=client))
+    async with served(url=url) as api:
+        await api.post("/api/v1/nodes", {"metadata": {"name": "n", "annotations": {SIMULATED_ANNOTATION: "true"}}})
+        await api.post("/api/v1/namespaces/default/services", service())
+        slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+        await api.post(slices, {**endpoint_slice(port), "endpoints": endpoints})
+        made = await api.post(path, config)
+        refused = await api.ask("POST", SECRETS, secret())
+        assert (refused.status, refused.json["reason"]) == (500, "InternalError")
+        assert sentence.format(port=port) in refused.json["message"]
+        made["webhooks"][0]["failurePolicy"] = "Ignore"
+        await api.put(f"{path}/own", made)
+        await api.post(SECRETS, secret())
 
 
 async def test_a_webhook_that_is_too_slow_is_given_up(api: Served, hooks: Hooks) -> None:
