@@ -1,11 +1,12 @@
-"""A namespace that is deleted is emptied on aggregated servers too."""
+"""A namespace that is deleted is emptied on aggregated servers too, and owners there are asked for."""
 
 import pytest
 from own_cluster import own_cluster
 from tests.api.aggregation.keeping_server import FLUNDERS, KeepingServer
 
 from seamark.api.aggregation.front_proxy import FrontProxy
-from seamark.kinds.resource import API_SERVICES, NAMESPACES
+from seamark.controllers.housekeeping.garbage import ASK_AGAIN_SECONDS
+from seamark.kinds.resource import API_SERVICES, CONFIGMAPS, NAMESPACES
 
 
 @pytest.fixture
@@ -37,6 +38,36 @@ async def test_objects_of_other_servers_go_with_their_namespace(tmp_path, server
         assert [key[1:] for key in server.objects] == [("default", "b")]
         assert all("/default/" not in each.path for each in server.requests if each.method == "DELETE")
         await own.api.outgoing.close()
+
+
+def owned(name, uid):
+    owner = {"apiVersion": FLUNDERS.api_version, "kind": FLUNDERS.kind, "name": "a", "uid": uid}
+    return {"metadata": {"name": name, "ownerReferences": [owner]}}
+
+
+async def test_an_object_goes_with_its_owner_on_another_server(tmp_path, server):
+    """The server is asked: an owner that it does not have is gone, one that it cannot tell about is not."""
+    async with own_cluster(front_proxy=FrontProxy(tmp_path / "front")) as own, own.controlled(ending=True):
+        await server.register(own.cluster)
+        await own.until(lambda: known(own))
+        server.put(FLUNDERS, "a", "default")
+        server.objects[FLUNDERS, "default", "a"]["metadata"]["uid"] = "1"
+        await own.cluster.create(CONFIGMAPS, owned("mine", "1"), namespace="default")
+        await own.cluster.create(CONFIGMAPS, owned("stale", "2"), namespace="default")
+        await own.until(lambda: gone(own, "stale"))
+        assert not await gone(own, "mine")
+        del server.objects[FLUNDERS, "default", "a"]
+        server.broken = True
+        await own.clock.advance(ASK_AGAIN_SECONDS, own.quiet)
+        assert not await gone(own, "mine")
+        server.broken = False
+        await own.clock.advance(10 * ASK_AGAIN_SECONDS, own.quiet)
+        assert await gone(own, "mine")
+        await own.api.outgoing.close()
+
+
+async def gone(own, name):
+    return await own.find(CONFIGMAPS, name, namespace="default") is None
 
 
 async def test_a_namespace_stays_while_a_server_cannot_say_what_it_has(tmp_path, server):

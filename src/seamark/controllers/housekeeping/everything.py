@@ -6,7 +6,7 @@ objects are reported as deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from seamark.access.informer import Informer
@@ -61,6 +61,18 @@ class Bare(View, frozen=True):
     any_version: ClassVar[bool] = True
 
     metadata: BareMetadata
+
+
+class Foreign(Protocol):
+    """The kinds of aggregated servers."""
+
+    def resources(self) -> Mapping[Resource, Collection[str]]:
+        """What they serve, each with its verbs."""
+        ...
+
+    def unknown(self) -> Sequence[str]:
+        """The versions of groups whose kinds cannot be found out now."""
+        ...
 
 
 # Called with the kind, the key, the old and the new object.

@@ -7,6 +7,8 @@ then checks, in this order:
 - it is being deleted with ``foregroundDeletion``: delete its dependants; once no blocking one is left, remove the
   finalizer.  A dependant that waits for this object itself, in a circle of owners, does not block
 - it has owners: if all are gone, delete it; if only some are gone, remove the references to these
+
+Objects of aggregated servers are not followed.  Where one is an owner, its server is asked, and again after a while.
 """
 
 from __future__ import annotations
@@ -19,15 +21,16 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Cluster, Propagation
 from seamark.access.informer import key_of as path_of
-from seamark.controllers.housekeeping.everything import AnyMetadata, AnyObject, Bare, Everything
+from seamark.controllers.housekeeping.everything import AnyMetadata, AnyObject, Bare, Everything, Foreign
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
 from seamark.rules.objects.metadata import OwnerReference
-from seamark.runtime.controller import Controller
+from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+ASK_AGAIN_SECONDS = 15.0  # whether an owner of an aggregated server still exists
 
 
 class Standing(Enum):
@@ -62,10 +65,13 @@ def duty(owners: Sequence[tuple[OwnerReference, Standing]], *, has_dependants: b
 class GarbageCollector(Controller):
     """Deletes objects when all their owners are gone.  A key is a kind and the key of an object."""
 
-    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything) -> None:
+    def __init__(
+        self, manager: Manager, cluster: Cluster, everything: Everything, foreign: Foreign | None = None
+    ) -> None:
         super().__init__("garbage-collector", manager)
         self._cluster = cluster
         self._everything = everything
+        self._foreign = foreign
         self._resources: dict[str, Resource] = {}  # by their names in keys
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
@@ -155,11 +161,22 @@ class GarbageCollector(Controller):
             )
         elif decided.forget:
             await self._forget_owners(resource, thing, decided.forget)
+        elif any(self._elsewhere(owner) for owner in meta.owner_references):
+            raise Again(ASK_AGAIN_SECONDS, f"the owner of {meta.name} is of an aggregated server")
+
+    def _elsewhere(self, owner: OwnerReference) -> Resource | None:
+        """The resource of an owner that an aggregated server has."""
+        if self._foreign is None or self._everything.by_kind(owner.api_version, owner.kind) is not None:
+            return None
+        for resource, verbs in self._foreign.resources().items():
+            if (resource.api_version, resource.kind) == (owner.api_version, owner.kind) and "get" in verbs:
+                return resource
+        return None
 
     async def _standing(self, owner: OwnerReference, namespace: str) -> Standing:
-        resource = self._everything.by_kind(owner.api_version, owner.kind)
+        resource = self._everything.by_kind(owner.api_version, owner.kind) or self._elsewhere(owner)
         if resource is None:
-            # A kind that is not served here may be served elsewhere, so the owner may still exist.
+            # A kind that nobody serves now may be served again, so the owner may still exist.
             return Standing.ALIVE
         place = namespace if resource.namespaced else ""
         found = self._everything.find(resource, path_of(place, owner.name))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.controllers.housekeeping.everything import AnyObject, Bare, Everything
+from seamark.controllers.housekeeping.everything import AnyObject, Bare, Everything, Foreign
 from seamark.errors import Object
 from seamark.kinds.resource import NAMESPACES, PODS, Resource
 from seamark.kinds.values import times
@@ -22,18 +21,6 @@ FINALIZER = "kubernetes"
 GRACE_SECONDS = 1.0
 # Objects that stay for a while (a Pod's grace period) queue the namespace when they go; this is only a safety net.
 LOOK_AGAIN_SECONDS = 5.0
-
-
-class Foreign(Protocol):
-    """The kinds of aggregated servers."""
-
-    def resources(self) -> Mapping[Resource, Collection[str]]:
-        """What they serve, each with its verbs."""
-        ...
-
-    def unknown(self) -> Sequence[str]:
-        """The versions of groups whose kinds cannot be found out now."""
-        ...
 
 
 class NamespaceController(Controller):

@@ -11,9 +11,9 @@ from seamark.access.cluster import Cluster
 from seamark.controllers.autoscaling import autoscaler_controller
 from seamark.controllers.autoscaling.autoscaler_controller import AutoscalerController
 from seamark.controllers.housekeeping import policy_types
-from seamark.controllers.housekeeping.everything import Everything
+from seamark.controllers.housekeeping.everything import Everything, Foreign
 from seamark.controllers.housekeeping.garbage import GarbageCollector
-from seamark.controllers.housekeeping.namespaces import GRACE_SECONDS, Foreign, NamespaceController
+from seamark.controllers.housekeeping.namespaces import GRACE_SECONDS, NamespaceController
 from seamark.controllers.housekeeping.policy_types import PolicyTypesController
 from seamark.controllers.housekeeping.surroundings import add_surroundings
 from seamark.controllers.policy import budgets, quotas
@@ -69,7 +69,7 @@ def add_cleaning(
     everything = Everything(manager.informers, kinds)
     manager.add(
         everything,
-        GarbageCollector(manager, cluster_for("generic-garbage-collector"), everything),
+        GarbageCollector(manager, cluster_for("generic-garbage-collector"), everything, foreign),
         NamespaceController(
             manager, cluster_for("namespace-controller"), everything, grace=namespace_grace, foreign=foreign
         ),
