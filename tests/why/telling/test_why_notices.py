@@ -14,13 +14,20 @@ from seamark.cli import main
 from seamark.cli.asking.exporter import Exporter
 from seamark.controllers.discovery.process import ControllerProcess
 from seamark.errors import Forbidden
-from seamark.kinds.resource import EVENTS, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, SERVICES
 from seamark.why.look import Survey, look_at_all
 from seamark.why.telling.following import surveys
 from seamark.why.telling.gauges import metrics_text
 from seamark.why.telling.notices import REFRESH, keep_events, plan, tell
+from virtual_time import HastyClock
 
 CASE = catalogue_cases.HERE / "selector-value-typo.yaml"
+SLICE = {
+    "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
+    "addressType": "IPv4",
+    "endpoints": [{"addresses": ["192.0.2.1"]}],
+    "ports": [{"name": "", "port": 80}],
+}
 
 
 async def broken() -> tuple[Any, Survey]:
@@ -48,12 +55,29 @@ async def test_an_event_comes_with_the_cause_and_goes_with_it() -> None:
     assert not [each for each in await events(cluster) if each["reason"] == "SelectorValueTypo"]
 
 
+async def test_a_cause_that_passes_is_not_told() -> None:
+    """As at boot, when the Service of the API server stands before its endpoints are written."""
+    cluster = await build(catalogue_cases.load(catalogue_cases.HERE / "selectorless-nothing.yaml"))
+
+    class WritingMeanwhile(HastyClock):
+        async def sleep(self, seconds: float) -> None:
+            await cluster.create(ENDPOINT_SLICES, SLICE)
+
+    survey = await look_at_all(cluster, "", clock=clock())
+    assert [each.findings[0].code.value for each in survey.reports] == ["SelectorlessWithoutEndpoints"]
+    await tell(cluster, survey, clock=WritingMeanwhile(NOW))
+    assert await events(cluster) == []
+    await cluster.delete(ENDPOINT_SLICES, "web-1", namespace="shop")
+    await tell(cluster, survey, clock=clock())
+    assert [each["reason"] for each in await events(cluster)] == ["SelectorlessWithoutEndpoints"]
+
+
 async def test_events_are_counted_and_refreshed_but_not_written_without_need() -> None:
     cluster, survey = await broken()
     await tell(cluster, survey, clock=clock())
     present = await events(cluster)
     assert plan(survey, present, NOW + 1) == plan(Survey((), 0), [], NOW)
-    [(_, later)] = plan(survey, present, NOW + REFRESH).patch
+    [(_, later)] = plan(survey, present, NOW + 2 * REFRESH).patch
     assert list(later) == ["lastTimestamp"]
     [(_, other)] = plan(survey, [{**present[0], "message": "something else"}], NOW + 1).patch
     assert (other["count"], other["message"]) == (2, present[0]["message"])
@@ -129,7 +153,7 @@ async def test_the_exporter_is_ready_once_it_has_looked() -> None:
 
 async def test_the_controller_keeps_events_until_it_is_told_to_end() -> None:
     cluster, _ = await broken()
-    keeping = asyncio.create_task(keep_events(cluster))
+    keeping = asyncio.create_task(keep_events(cluster, clock=clock()))
     while not await events(cluster):
         await asyncio.sleep(0)
     keeping.cancel()

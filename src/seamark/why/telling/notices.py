@@ -1,6 +1,7 @@
 """Keeps one Event for each Service and cause, so that ``kubectl describe service`` tells what ``why`` would say.
 
-An Event is written when a cause appears, counted when its words change, refreshed before the server lets it expire, and
+An Event is written when a cause appears and lasts: one that the controllers, or the API server while it starts, are
+about to remove is not told.  It is counted when its words change, refreshed before the server lets it expire, and
 deleted once the cause is gone.
 """
 
@@ -18,7 +19,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import EVENTS, SERVICES
 from seamark.kinds.values import times
 from seamark.why.finding import Finding, Severity
-from seamark.why.look import Survey
+from seamark.why.look import Survey, look_at_all
 from seamark.why.observe import CannotLook
 from seamark.why.telling.following import PACE, surveys
 from seamark.why.views import Key
@@ -102,6 +103,11 @@ def _change(before: Object, event: Object, now: float) -> Object | None:
     return {"lastTimestamp": event["lastTimestamp"]} if now - last >= REFRESH else None
 
 
+def _in_both(events: Sequence[Object], earlier: Sequence[Object]) -> tuple[Object, ...]:
+    named = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in earlier}
+    return tuple(each for each in events if (each["metadata"]["namespace"], each["metadata"]["name"]) in named)
+
+
 async def keep_events(cluster: Cluster, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Keep the Events about all Services that need attention, until cancelled."""
     while True:
@@ -117,6 +123,10 @@ async def tell(cluster: Cluster, survey: Survey, *, clock: Clock = SYSTEM_CLOCK)
     """Make the Events of the cluster those that the survey calls for; what cannot be written is logged."""
     present = (await cluster.list(EVENTS, fields=f"source={COMPONENT}")).items
     changes = plan(survey, present, clock.time())
+    if changes.create:
+        await clock.sleep(PACE)
+        later = plan(await look_at_all(cluster, "", clock=clock), present, clock.time())
+        changes = msgspec.structs.replace(later, create=_in_both(later.create, changes.create))
     try:
         for event in changes.create:
             await cluster.create(EVENTS, event, namespace=event["metadata"]["namespace"])
