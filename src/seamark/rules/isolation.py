@@ -121,7 +121,7 @@ def _peers(peers: Sequence[Peer], party: Party, namespace: str) -> bool | None:
 def _peer(peer: Peer, party: Party, namespace: str) -> bool | None:
     if peer.ip_block is not None:
         return any(
-            _within(address, peer.ip_block.cidr) and not any(_within(address, each) for each in peer.ip_block.except_)
+            within(address, peer.ip_block.cidr) and not any(within(address, each) for each in peer.ip_block.except_)
             for address in party.all_addresses
         )
     if party.pod is None:
@@ -137,7 +137,7 @@ def _peer(peer: Peer, party: Party, namespace: str) -> bool | None:
     return _matches(peer.namespace_selector, party.namespace_labels)
 
 
-def _within(address: str, cidr: str) -> bool:
+def within(address: str, cidr: str) -> bool:
     parsed, network = parse(address), parse_network(cidr)
     return parsed is not None and network is not None and parsed.address in network.network
 

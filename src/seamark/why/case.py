@@ -15,6 +15,7 @@ from seamark.rules.endpoints import EndpointsState
 from seamark.rules.membership import Reason, Standing, Verdict, judge
 from seamark.rules.mirroring import MirrorPlan
 from seamark.rules.objects import endpoints as rules_endpoints
+from seamark.rules.objects import endpointslice as rules_slice
 from seamark.rules.objects.node import Node
 from seamark.rules.slices import objects as slice_objects
 from seamark.rules.slices.state import SlicesState
@@ -51,7 +52,12 @@ def patient(world: World, pod: Pod) -> Patient:
     events = world.events_by_object.get(("Pod", *pod.key), ())
     node, name = world.node_of(pod), pod.spec.node_name
     absent = evidence.search(world, "Node", "", name=name) if node is None and name else None
-    return Patient(pod, node, world.now, tuple(events), absent)
+    claims = [event for claim in pod.claims for event in world.events_by_object.get(_claim(pod, claim), ())[:1]]
+    return Patient(pod, node, world.now, tuple(events), absent, tuple(claims))
+
+
+def _claim(pod: Pod, name: str) -> tuple[str, str, str]:
+    return "PersistentVolumeClaim", pod.metadata.namespace, name
 
 
 class Case:
@@ -151,10 +157,15 @@ class Case:
                 for address in each.verdict.addresses(family)
             )
         else:
-            found = [address for each in self.slices for address in each.ready_addresses()]
+            found = [address for each in self.slices if self._used(each) for address in each.ready_addresses()]
             if not found and not self.world.bookkept:
-                found = [address for each in self.mirror.changes.create for address in each.ready_addresses()]
+                mirrored = [each for each in self.mirror.changes.create if self._used(each)]
+                found = [address for each in mirrored for address in each.ready_addresses()]
         return tuple(sorted(set(found)))
+
+    def _used(self, each: rules_slice.EndpointSlice) -> bool:
+        """Whether proxies use a slice of that address type; DNS answers a headless Service's name with any."""
+        return self.service.headless or each.address_type in self.service.families
 
 
 def plural(count: int, word: str) -> str:

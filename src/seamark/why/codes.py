@@ -63,6 +63,11 @@ class Code(Enum):
         Family.EXTERNAL,
         "externalName names a Service that does not exist",
     )
+    EXTERNAL_NAME_TARGET_EMPTY = (
+        "ExternalNameTargetEmpty",
+        Family.EXTERNAL,
+        "externalName names a Service that has no ready endpoint",
+    )
     EXTERNAL_NAME_IGNORES_SELECTOR = (
         "ExternalNameIgnoresSelector",
         Family.EXTERNAL,

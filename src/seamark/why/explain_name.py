@@ -10,6 +10,7 @@ from itertools import groupby
 
 import msgspec
 
+from seamark.kinds.values import addresses
 from seamark.why import evidence
 from seamark.why.case import listed
 from seamark.why.checks.near import misspelt
@@ -42,7 +43,9 @@ class Question(msgspec.Struct, frozen=True):
 def questions(asked: str, namespace: str, zone: str) -> list[Question]:
     """What a name may mean to a Pod of that namespace, the likeliest first."""
     bare = asked.rstrip(".").lower()
-    labels = bare.removesuffix(f".{zone}").removesuffix(".svc").split(".")
+    labels = bare.removesuffix(f".{zone}").split(".")
+    if "svc" in labels[2:]:  # whatever follows it should be the zone
+        labels = labels[: labels.index("svc", 2)]
     port = ".".join(label for label in labels if label.startswith("_"))
     match [label for label in labels if not label.startswith("_")]:
         case [name]:
@@ -107,9 +110,24 @@ def _missing(
     world: World | None,
     looked: tuple[Evidence, ...],
 ) -> Finding:
+    address = _of_reverse(asked)
+    if address:
+        return Finding(
+            Code.NAME_NOT_FOUND,
+            Severity.ERROR,
+            f"No Service and no endpoint of a headless one has the address {address}, so DNS has no name for it.",
+            Fix("Check the address; Pods have names only as endpoints of a headless Service."),
+            looked,
+        )
     meant = questions(asked, namespace, zone)
     there = next((each for each in meant if each.service in services), None)
     if there is not None:
+        whole = _whole(asked, there, zone)
+        if whole:
+            where, name = there.service
+            cause = f"{asked} is not found: Service {name} of namespace {where} is called {name}.{where}.svc.{zone}"
+            seen = (*looked, *evidence.of(services[there.service], "metadata.name"))
+            return _guess(f"{cause}.", whole, seen)
         return _of_service(asked, there, services[there.service], behind, world, looked)
     names = [each.service for each in meant]
     elsewhere = sorted(key for key in services if any(key[1] == name for _, name in names))
@@ -133,6 +151,27 @@ def _missing(
 def _guess(cause: str, name: str, seen: tuple[Evidence, ...]) -> Finding:
     fix = Fix(f"If that is meant, ask for {name}.", certain=False)
     return Finding(Code.NAME_NOT_FOUND, Severity.ERROR, cause, fix, seen)
+
+
+def _whole(asked: str, question: Question, zone: str) -> str:
+    """The whole name, if the end of what was asked for is not that of a Service's name: a wrong zone, or no svc."""
+    bare = asked.rstrip(".").lower()
+    svc = bare.removesuffix(f".{zone}").split(".")[2:]
+    if ("svc" not in svc and not bare.endswith(f".{zone}")) or svc[-1:] == ["svc"]:
+        return ""
+    namespace, name = question.service
+    return ".".join(filter(None, (question.port, question.host, name, namespace, "svc", zone)))
+
+
+def _of_reverse(asked: str) -> str:
+    """The address that a name of a reverse zone stands for; "" for other names."""
+    labels = asked.rstrip(".").lower().split(".")
+    if labels[-2:] == ["in-addr", "arpa"]:
+        return ".".join(reversed(labels[:-2]))
+    if labels[-2:] == ["ip6", "arpa"]:
+        digits = "".join(reversed(labels[:-2]))
+        return addresses.canonical(":".join(digits[at : at + 4] for at in range(0, len(digits), 4)))
+    return ""
 
 
 # --- a name within a Service -----------------------------------------------------------------------

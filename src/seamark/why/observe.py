@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from seamark import errors
 from seamark.access.blocking import together
 from seamark.access.cluster import Cluster, Listing
 from seamark.clock import Clock
 from seamark.kinds.resource import (
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
@@ -23,6 +22,7 @@ from seamark.kinds.resource import (
     EVENTS,
     INGRESS_CLASSES,
     INGRESSES,
+    JOBS,
     NAMESPACES,
     NETWORK_POLICIES,
     NODES,
@@ -60,7 +60,7 @@ from seamark.why.world import LeftOut, Refused, Seen, World
 T = TypeVar("T")
 
 _BALANCER_FAILED = "SyncLoadBalancerFailed"  # the reason of a cloud's Events
-WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
+WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS, JOBS, CRON_JOBS)
 
 
 class CannotLook(Exception):
@@ -132,7 +132,7 @@ class _Reader:
         for resource in WORKLOADS:
             items = await self.optional(resource, AnyWorkload, namespace)
             known = known or items is not None
-            found += [msgspec.structs.replace(each, kind=resource.kind) for each in items or ()]
+            found += [each.of_kind(resource.kind) for each in items or ()]
         return found if known else None
 
 
@@ -199,6 +199,8 @@ async def _learn_more(reader: _Reader, world: World, services: Sequence[Service]
         await _learn_elsewhere(reader, world, empty)
     if any(not each.would_serve for case in cases for each in case.candidates) or _close(empty):
         await _learn_events(reader, world, "involvedObject.kind=Pod,type=Warning")
+    if any(not each.pod.spec.node_name and each.pod.claims for case in cases for each in case.candidates):
+        await _learn_events(reader, world, "involvedObject.kind=PersistentVolumeClaim")
     bare = [case for case in cases if not case.service.managed and not case.service.external]
     for case in bare:
         if not case.slices and case.endpoints is None:
@@ -207,6 +209,7 @@ async def _learn_more(reader: _Reader, world: World, services: Sequence[Service]
         await _learn_events(reader, world, f"reason={probing.UNHEALTHY}", f"reason={probing.INVALID}")
     targets = {target for case in cases if case.service.external and (target := in_cluster_target(case.service))}
     await _also(reader, world, sorted({namespace for namespace, _ in targets}))
+    await _learn_beyond(reader, world, sorted(targets))
 
 
 def _close(empty: Sequence[Case]) -> bool:
@@ -242,6 +245,19 @@ async def _learn_events(reader: _Reader, world: World, *selectors: str) -> None:
     for fields in selectors:
         events = await reader.optional(EVENTS, Event, world.seen.namespace, fields=fields)
         world.learn(events=[*(world.seen.events or ()), *(events or ())])
+
+
+async def _learn_beyond(reader: _Reader, world: World, targets: Sequence[Key]) -> None:
+    """The slices of Services of other namespaces, to see whether anything answers there."""
+    found = {
+        (namespace, name): await reader.optional(
+            ENDPOINT_SLICES, EndpointSlice, namespace, labels=f"{SERVICE_NAME_LABEL}={name}"
+        )
+        for namespace, name in targets
+        if namespace in world.seen.also
+    }
+    if found:
+        world.learn(beyond={key: slices for key, slices in found.items() if slices is not None})
 
 
 async def observe_services(cluster: Cluster) -> Sequence[Service]:

@@ -130,7 +130,7 @@ def world_of(found: Iterable[tuple[str, Document]], *, namespace: str = "default
     pods += [
         _made(workload, each, len(pods) + position)
         for position, (workload, each) in enumerate(workloads)
-        if workload.wanted != 0
+        if workload.wanted != 0 and not workload.spec.suspend
     ]
     return World(
         Seen(
@@ -185,7 +185,7 @@ def _template(document: Document) -> Document | None:
 
 def _workload(source: str, document: Document) -> AnyWorkload:
     spec = document["spec"]
-    known = {key: spec[key] for key in ("replicas", "serviceName", "paused") if key in spec}
+    known = {key: spec[key] for key in ("replicas", "serviceName", "paused", "suspend", "schedule") if key in spec}
     plain = {
         "kind": document["kind"],
         "metadata": document["metadata"],

@@ -94,6 +94,12 @@ class Pod(pod.Pod, frozen=True):
     spec: PodSpec = PodSpec()
 
     @property
+    def claims(self) -> list[str]:
+        """The names of the PersistentVolumeClaims that it uses."""
+        found = (volume.persistent_volume_claim for volume in self.spec.volumes)
+        return [each.claim_name for each in found if each is not None]
+
+    @property
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
 
@@ -133,6 +139,14 @@ class Template(View, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class JobSpec(View, frozen=True):
+    template: Template = Template()
+
+
+class JobTemplate(View, frozen=True):
+    spec: JobSpec = JobSpec()
+
+
 class Ordinals(View, frozen=True):
     start: int = 0
 
@@ -140,9 +154,12 @@ class Ordinals(View, frozen=True):
 class WorkloadSpec(View, frozen=True):
     replicas: int | None = None
     paused: bool = False
+    suspend: bool = False
+    schedule: str = ""
     service_name: str = ""
     ordinals: Ordinals = Ordinals()
     template: Template = Template()
+    job_template: JobTemplate | None = None
 
 
 class WorkloadStatus(View, frozen=True):
@@ -164,7 +181,16 @@ class AnyWorkload(View, frozen=True):
         """How many Pods it should have; None if it does not say by itself."""
         if self.kind == "DaemonSet":
             return self.status.desired_number_scheduled
+        if self.kind in ("Job", "CronJob"):
+            return None
         return 1 if self.spec.replicas is None else self.spec.replicas
+
+    def of_kind(self, kind: str) -> AnyWorkload:
+        """With its kind, which lists leave out; the template of a CronJob is found where that of the others is."""
+        spec, within = self.spec, self.spec.job_template
+        if within is not None:
+            spec = msgspec.structs.replace(spec, template=within.spec.template)
+        return msgspec.structs.replace(self, kind=kind, spec=spec)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.metadata.name}"
@@ -231,6 +257,7 @@ class IngressSpec(View, frozen=True):
 class Ingress(View, frozen=True):
     metadata: Metadata
     spec: IngressSpec = IngressSpec()
+    status: service.ServiceStatus = service.ServiceStatus()  # both have load balancers, told alike
 
     def backends(self) -> Iterator[tuple[str, BackendService]]:
         """The Services it sends to, each with the path of the field that names it."""

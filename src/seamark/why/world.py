@@ -102,9 +102,10 @@ class Seen(msgspec.Struct, frozen=True):
     """The lists as they were read; None for those that could not be read, or were not needed.
 
     ``namespace`` is the only one that was read, "" if all were; ``also`` are further namespaces whose Services were
-    read; ``elsewhere`` are Pods of other namespaces that the selector of one Service matches.  ``hypothetical`` says
-    that the objects were read from manifests, and do not run yet.  ``refused`` is what could not be read, and
-    ``mistakes`` is what the API server would not accept.
+    read; ``elsewhere`` are Pods of other namespaces that the selector of one Service matches, and ``beyond`` the slices
+    of Services of other namespaces that aliases lead to.  ``hypothetical`` says that the objects were read from
+    manifests, and do not run yet.  ``refused`` is what could not be read, and ``mistakes`` is what the API server would
+    not accept.
     """
 
     services: Sequence[Service]
@@ -120,6 +121,7 @@ class Seen(msgspec.Struct, frozen=True):
     ingress_classes: Sequence[IngressClass] | None = None
     policies: Sequence[NetworkPolicy] | None = None
     elsewhere: Sequence[Pod] = ()
+    beyond: Mapping[Key, Sequence[EndpointSlice]] = msgspec.field(default_factory=dict)
     namespace: str = ""
     also: tuple[str, ...] = ()
     now: float | None = None
@@ -230,7 +232,12 @@ class World:
         groups: dict[frozenset[tuple[str, str]], list[Pod]] = {}
         for pod in self.pods_by_namespace.get(namespace, ()):
             groups.setdefault(_telling(pod.metadata.labels), []).append(pod)
-        makers = {_telling(w.spec.template.metadata.labels): w for w in self.workloads_by_namespace.get(namespace, ())}
+        makers = {
+            _telling(each.spec.template.metadata.labels): each
+            for each in self.workloads_by_namespace.get(namespace, ())
+            # The Pods of a Job have further labels, and stand for it while they are there.
+            if each.kind not in ("Job", "CronJob") or not self.selected(namespace, each.spec.template.metadata.labels)
+        }
         for labels, pods in groups.items():
             yield Shape(dict(labels), tuple(pods), makers.pop(labels, None))
         for labels, workload in makers.items():
@@ -265,6 +272,17 @@ class World:
         """The slices that name this Service."""
         return [each for each in self._slices.get(key, ()) if each.metadata.deletion_timestamp is None]
 
+    def slices_behind(self, key: Key) -> list[EndpointSlice]:
+        """The slices of a Service, in whichever namespace it is."""
+        return self.slices_of(key) or list(self.seen.beyond.get(key, ()))
+
+    def answers(self, key: Key) -> bool | None:
+        """Whether a Service has a ready endpoint, as its slices say; None if they were not read."""
+        known = self.seen.namespace in ("", key[0]) or key in self.seen.beyond
+        if not self.bookkept or not known:
+            return None
+        return any(each.ready_addresses() for each in self.slices_behind(key))
+
     def strays(self, namespace: str) -> list[EndpointSlice]:
         """Slices that name no Service, or one that does not exist."""
         return [
@@ -283,7 +301,7 @@ class World:
             "Pod": (*seen.pods, *seen.elsewhere),
             "Node": seen.nodes,
             "Endpoints": seen.endpoints,
-            "EndpointSlice": seen.slices,
+            "EndpointSlice": (*(seen.slices or ()), *(each for found in seen.beyond.values() for each in found)),
             "Namespace": seen.namespaces,
             "ServiceCIDR": seen.cidrs,
             "Ingress": seen.ingresses,

@@ -92,6 +92,7 @@ PARTS = {
         get list | core | namespaces
         list | core | replicationcontrollers
         list | apps | daemonsets deployments replicasets statefulsets
+        list | batch | cronjobs jobs
         list | networking.k8s.io | ingressclasses ingresses networkpolicies servicecidrs
         create delete list patch | core | events
         """,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seamark.cli.asking.why import asked, told
 from seamark.cli.failure import Failure
 from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.kinds.values import addresses
 
 if TYPE_CHECKING:
     from seamark.access.cluster import Cluster
@@ -29,6 +30,8 @@ def explain_name(options: argparse.Namespace, name: str) -> int:
 
 async def _explain(options: argparse.Namespace, name: str, cluster: Cluster, connection: Connection) -> int:
     namespace = options.namespace or connection.namespace
+    if (address := addresses.parse(name)) is not None:
+        name = address.address.reverse_pointer
     report = await report_on(cluster, name, namespace, options.cluster_domain.strip("."))
     text, code = told(report, options)
     print(text)
@@ -65,7 +68,9 @@ async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
             asyncio.timeout(_PATIENCE),
             asking(cluster, config, ForwardConfig(routes=(Route(),))) as ask,
         ):
-            types = ("SRV",) if name.startswith("_") else ("A", "AAAA")
+            types = (
+                ("SRV",) if name.startswith("_") else ("PTR",) if name.rstrip(".").endswith(".arpa") else ("A", "AAAA")
+            )
             return await walk(name, types, search_path(namespace, zone), ask)
     except TimeoutError as error:
         raise CannotLook(f"the cluster's names could not be read within {_PATIENCE:.0f} s") from error

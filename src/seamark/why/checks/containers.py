@@ -49,7 +49,7 @@ def initialising(patient: Patient) -> Trouble | None:
             return Trouble(
                 Code.INIT_CONTAINER_FAILING,
                 f"init container {status.name} fails: {_ending(status)}",
-                f"Repair init container {status.name}; the Pod's other containers wait for it.",
+                f"{_repair(status)} The Pod's other containers wait for it.",
                 seen,
                 logs(pod, status.name),
             )
@@ -63,6 +63,15 @@ def initialising(patient: Patient) -> Trouble | None:
                 logs(pod, status.name),
             )
     return None
+
+
+def _repair(status: ContainerStatus) -> str:
+    waiting, last = status.state.waiting, status.state.terminated or status.last_state.terminated
+    if waiting is not None and waiting.reason in _IMAGE:
+        return _remedy(status.image, waiting.message)
+    if last is not None and last.reason == "OOMKilled":
+        return f"Raise the memory limit of init container {status.name}, or make it use less."
+    return f"Repair init container {status.name}."
 
 
 def _sidecar(patient: Patient, status: ContainerStatus, container: Container) -> Trouble:
@@ -103,6 +112,8 @@ def _remedy(image: str, message: str) -> str:
             f"Say what {image} is on this machine: start seamark with --image '{image}=host', or with a directory, "
             "an OCI layout or an archive in place of host."
         )
+    if "pull policy of Never" in message:
+        return f"Bring {image} onto the node, or let it be pulled (imagePullPolicy: IfNotPresent)."
     return "Correct the image's name or tag, or give the Pod credentials for the registry (imagePullSecrets)."
 
 
@@ -136,10 +147,14 @@ def not_running(patient: Patient) -> Trouble | None:
         if killed is not None:
             return killed
         if waiting is not None and waiting.reason == "CrashLoopBackOff":
+            succeeds = last is not None and last.exit_code == 0
             return Trouble(
                 Code.CONTAINER_CRASHING,
-                f"container {name} crashes again and again (CrashLoopBackOff): {_ending(status)}",
-                f"Read what container {name} says before it ends, and repair it.",
+                f"container {name} {'ends' if succeeds else 'crashes'} again and again (CrashLoopBackOff):"
+                f" {_ending(status)}",
+                f"Correct the command of container {name}: it ends without an error, and a server should not end."
+                if succeeds
+                else f"Read what container {name} says before it ends, and repair it.",
                 seen,
                 logs(pod, name, previous=True),
             )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from seamark.kinds.values import times
 from seamark.why import evidence
 from seamark.why.case import Case, listed
 from seamark.why.checks.near import misspelt
 from seamark.why.codes import Code
-from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, look
-from seamark.why.views import BackendService, Ingress
+from seamark.why.finding import Command, Finding, Fix, Severity, json_patch, look, merge_patch
+from seamark.why.views import BackendService, Ingress, IngressClass
 
+_CLASS_ANNOTATION = "kubernetes.io/ingress.class"  # how classes were named before the field
+_DEFAULT_ANNOTATION = "ingressclass.kubernetes.io/is-default-class"
 _PATIENCE = 120.0  # seconds that a cloud may need to make a load balancer
 
 
@@ -136,9 +138,12 @@ def _no_service(case: Case, ingress: Ingress, path: str, backend: BackendService
 
 def _no_class(case: Case, ingress: Ingress) -> Iterator[Finding]:
     wanted, classes = ingress.spec.ingress_class_name, case.world.seen.ingress_classes
-    if not wanted or classes is None or case.world.seen.hypothetical:
+    if classes is None or case.world.seen.hypothetical:
         return
     names = sorted(each.metadata.name for each in classes)
+    if not wanted:
+        yield from _no_default(case, ingress, classes, names)
+        return
     if wanted in names:
         return
     close = [each for each in names if misspelt(each, wanted) is not None] or (names if len(names) == 1 else [])
@@ -159,6 +164,32 @@ def _no_class(case: Case, ingress: Ingress) -> Iterator[Finding]:
             *evidence.of(ingress, "spec.ingressClassName"),
             evidence.search(case.world, "IngressClass", "", name=wanted),
             evidence.search(case.world, "IngressClass", ""),
+        ),
+    )
+
+
+def _no_default(
+    case: Case, ingress: Ingress, classes: Sequence[IngressClass], names: Sequence[str]
+) -> Iterator[Finding]:
+    """An Ingress without a class, where none is the default.  One that has an address is served nevertheless."""
+    by_annotation = _CLASS_ANNOTATION in ingress.metadata.annotations
+    default = any(each.metadata.annotations.get(_DEFAULT_ANNOTATION) == "true" for each in classes)
+    if by_annotation or default or ingress.status.load_balancer.ingress or not names:
+        return
+    where = (ingress.metadata.namespace, ingress.metadata.name)
+    fix = Fix(f"Set ingressClassName to the class that should serve it: {listed(names)}.", certain=False)
+    if len(names) == 1:
+        patch = merge_patch("ingress", where, {"spec": {"ingressClassName": names[0]}})
+        fix = Fix(f"If {names[0]} should serve it, say so:", (patch,), certain=False)
+    yield Finding(
+        Code.INGRESS_CLASS_MISSING,
+        Severity.WARNING,
+        f"Ingress {ingress.metadata.name}, which leads to it, names no IngressClass, none is the default (there is"
+        f" {listed(names)}), and it has no address: perhaps no ingress controller serves it.",
+        fix,
+        (
+            *evidence.of(ingress, "spec.ingressClassName", "metadata.annotations", "status.loadBalancer.ingress"),
+            *evidence.each(classes, "metadata.annotations"),
         ),
     )
 

@@ -102,16 +102,34 @@ def _target(case: Case) -> Iterator[Finding]:
     target = in_cluster_target(service)
     if target is None:
         return
-    if _loops(service, world):
+    chain = _chain(service, world)
+    end = in_cluster_target(chain[-1])
+    if end in {each.key for each in chain}:
+        where = "leads back to this Service" if end == case.key else "leads into a circle of other aliases"
+        names = " → ".join(f"{name}.{namespace}" for namespace, name in (*(each.key for each in chain), end))
         yield Finding(
             Code.EXTERNAL_NAME_LOOP,
             Severity.ERROR,
-            f"externalName {service.spec.external_name} leads back to this Service, so the name never resolves.",
+            f"externalName {service.spec.external_name} {where} ({names}), so the name never resolves.",
             Fix("Point externalName at a name outside, or at a Service that has addresses."),
-            (*case.seen("spec.externalName"), *_chain(service, world)),
+            evidence.each(chain, "spec.externalName"),
         )
     elif target not in world.services and _known(world, target[0]):
         yield _missing(case, target)
+    elif end is not None and end in world.services and world.answers(end) is False:
+        yield Finding(
+            Code.EXTERNAL_NAME_TARGET_EMPTY,
+            Severity.ERROR,
+            f"externalName leads to Service {end[1]} in namespace {end[0]}, which has no ready endpoint, so nothing"
+            " answers there.",
+            Fix(f"Repair that Service: `seamark why svc/{end[1]} -n {end[0]}` says why it is empty."),
+            (
+                *evidence.each(chain, "spec.externalName"),
+                evidence.search(world, "Service", end[0], name=end[1]),
+                evidence.search(world, "EndpointSlice", end[0], labels={SERVICE_NAME_LABEL: end[1]}),
+                *evidence.each(world.slices_behind(end), "endpoints"),
+            ),
+        )
 
 
 def _relative(case: Case) -> Key | None:
@@ -129,25 +147,15 @@ def _known(world: World, namespace: str) -> bool:
     return not world.seen.hypothetical and (not seen or seen == namespace or namespace in world.seen.also)
 
 
-def _loops(service: Service, world: World) -> bool:
-    met = {service.key}
-    here: Service | None = service
-    while here is not None and here.external:
-        target = in_cluster_target(here)
-        if target is None:
-            return False
-        if target in met:
-            return True
-        met.add(target)
-        here = world.services.get(target)
-    return False
-
-
-def _chain(service: Service, world: World) -> tuple[evidence.Field, ...]:
-    """Where the aliases lead, one after the other."""
-    target = in_cluster_target(service)
-    others = [each for each in world.services.values() if each.external and each.key == target]
-    return evidence.each(others, "spec.externalName")
+def _chain(service: Service, world: World) -> list[Service]:
+    """The aliases that lead on from a Service, itself the first; each once."""
+    chain = [service]
+    while (target := in_cluster_target(chain[-1])) is not None:
+        following = world.services.get(target)
+        if following is None or not following.external or following in chain:
+            break
+        chain.append(following)
+    return chain
 
 
 def _missing(case: Case, target: Key) -> Finding:

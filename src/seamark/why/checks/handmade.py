@@ -78,7 +78,7 @@ def _foreign(case: Case) -> Iterator[Finding]:
     own = {address for each in case.ready for address in (*each.verdict.ipv4, *each.verdict.ipv6)}
     names = {(port.name, port.protocol) for port in case.service.spec.ports}
     for each in hand_made(case):
-        offered = {(port.name or "", port.protocol or "TCP") for port in each.ports or ()}
+        offered = _offered(each)
         if each.address_type not in case.service.families or not (case.service.headless or offered & names):
             continue
         led = [
@@ -228,7 +228,7 @@ def _slices(case: Case) -> Iterator[Finding]:
 def _unoffered(case: Case) -> Iterator[Finding]:
     """Ports of the Service that no slice offers, although slices offer other ports of it."""
     names = {(port.name, port.protocol) for port in case.service.spec.ports}
-    offered = {(port.name or "", port.protocol or "TCP") for each in case.slices for port in each.ports or ()}
+    offered = {pair for each in case.slices for pair in _offered(each)}
     missing = sorted(names - offered)
     if not names & offered or not missing or case.service.headless:
         return
@@ -243,13 +243,18 @@ def _unoffered(case: Case) -> Iterator[Finding]:
     )
 
 
+def _offered(each: EndpointSlice) -> set[tuple[str, str]]:
+    """The ports of a slice that proxies use, by name and protocol; one without a number is ignored."""
+    return {(port.name or "", port.protocol or "TCP") for port in each.ports or () if port.port}
+
+
 def _port_findings(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Finding]:
     """Slices without any port of the Service.  A headless Service needs none: DNS answers with addresses alone."""
     names = {(port.name, port.protocol) for port in case.service.spec.ports}
     if not names or case.service.headless:
         return
     for each in slices:
-        offered = {(port.name or "", port.protocol or "TCP") for port in each.ports or ()}
+        offered = _offered(each)
         if each.address_type in case.service.families and not offered & names:
             yield _slice_ports(case, each)
 
@@ -344,6 +349,9 @@ def _other_family(case: Case, each: EndpointSlice) -> Finding:
 
 def _slice_ports(case: Case, each: EndpointSlice) -> Finding:
     wanted = listed(offered_port(port.name, port.protocol) for port in case.service.spec.ports)
+    bare = [port for port in each.ports or () if not port.port]
+    if bare:
+        return _without_number(case, each, listed(offered_port(p.name or "", p.protocol or "TCP") for p in bare))
     offered = listed(offered_port(port.name or "", port.protocol or "TCP") for port in each.ports or ()) or "none"
     commands: tuple[Command, ...] = ()
     ports = case.service.spec.ports
@@ -358,6 +366,28 @@ def _slice_ports(case: Case, each: EndpointSlice) -> Finding:
         f"EndpointSlice {each.metadata.name} offers port {offered}, but the Service's port is {wanted}: they are joined"
         " by name and protocol, so the slice is ignored.",
         Fix("Give the slice's port the Service's port name" + (":" if commands else "."), commands),
+        (*case.seen("spec.ports"), *evidence.of(each, "ports")),
+    )
+
+
+def _without_number(case: Case, each: EndpointSlice, ports: str) -> Finding:
+    numbers = [port.target_port for port in case.service.spec.ports]
+    commands: tuple[Command, ...] = ()
+    if len(numbers) == 1 and len(each.ports or ()) == 1 and isinstance(numbers[0], int) and numbers[0]:
+        commands = (
+            json_patch("endpointslice", each.key, [{"op": "add", "path": "/ports/0/port", "value": numbers[0]}]),
+        )
+    return Finding(
+        Code.SLICE_PORT_MISMATCH,
+        Severity.WARNING if case.service.managed else Severity.ERROR,
+        f"Port {ports} of EndpointSlice {each.metadata.name} has no number, so proxies ignore it.",
+        Fix(
+            "If the addresses listen on the Service's targetPort, write it there:"
+            if commands
+            else "Give it the number.",
+            commands,
+            certain=not commands,
+        ),
         (*case.seen("spec.ports"), *evidence.of(each, "ports")),
     )
 

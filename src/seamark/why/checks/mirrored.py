@@ -36,10 +36,13 @@ def findings(case: Case) -> Iterator[Finding]:
             elif not is_probed(endpoints):
                 yield _unready(case, endpoints)
         return
-    if not case.ready_addresses:
+    other = [each for each in _mirrored_slices(case) if each.address_type not in case.service.families]
+    if not case.ready_addresses and other:
+        yield _other_family(case, endpoints, other)
+    elif not case.ready_addresses:
         yield from _not_mirrored(case, endpoints)
     elif not hand_made(case):
-        yield from _disagreeing(case, [each for each in case.slices if mirroring.ours(each)])
+        yield from _disagreeing(case, _mirrored_slices(case))
     yield from _port_findings(case, endpoints)
     yield from _left_out(case)
 
@@ -47,6 +50,22 @@ def findings(case: Case) -> Iterator[Finding]:
 def hand_made(case: Case) -> list[EndpointSlice]:
     """The slices that no controller manages."""
     return [each for each in case.slices if not slice_objects.ours(each) and not mirroring.ours(each)]
+
+
+def _mirrored_slices(case: Case) -> list[EndpointSlice]:
+    return [each for each in case.slices if mirroring.ours(each)]
+
+
+def _other_family(case: Case, endpoints: Endpoints, slices: Sequence[EndpointSlice]) -> Finding:
+    families = " and ".join(case.service.families)
+    return Finding(
+        Code.SLICE_OF_OTHER_FAMILY,
+        Severity.ERROR,
+        f"Its Endpoints hold {slices[0].address_type} addresses ({listed(each.ip for each in endpoints.ready())}), but"
+        f" the Service is for {families}, so no proxy uses them.",
+        Fix(f"Write {families} addresses, or make the Service anew for {slices[0].address_type} (ipFamilies)."),
+        (*case.seen("spec.ipFamilies", "spec.clusterIP"), *evidence.of(endpoints, "subsets"), *evidence.each(slices)),
+    )
 
 
 def _not_mirrored(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
@@ -149,9 +168,20 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
     service = case.service
     names = {(port.name, port.protocol) for port in service.spec.ports}
     offered = {(port.name, port.protocol) for port in endpoints.ports()}
-    said, wanted = (listed(offered_port(*pair) for pair in sorted(pairs)) or "none" for pairs in (offered, names))
+    said, wanted = (listed(offered_port(*pair) for pair in sorted(pairs)) for pairs in (offered, names))
     joined_by_name = bool(names) and not service.headless
     if not joined_by_name or offered & names or not mirroring.mirrorable(endpoints):
+        return
+    if not offered:
+        yield Finding(
+            Code.ENDPOINTS_PORT_MISMATCH,
+            Severity.ERROR,
+            f"Its Endpoints name no ports, but the Service has {wanted}: nothing gets through.",
+            Fix(
+                "Give the Endpoints the ports on which the addresses listen, under the names they have in the Service."
+            ),
+            (*case.seen("spec.ports"), *evidence.of(endpoints, "subsets")),
+        )
         return
     commands: tuple[Command, ...] = ()
     if len(service.spec.ports) == 1 and len(endpoints.subsets or ()) == 1 and len(endpoints.ports()) == 1:

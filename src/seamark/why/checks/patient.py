@@ -29,7 +29,8 @@ class Trouble(msgspec.Struct, frozen=True):
 class Patient(msgspec.Struct, frozen=True):
     """A Pod, its node (None: there is none), the time (None: not known), and the warning Events about it.
 
-    ``absent`` is the search that did not find the node that the Pod names.
+    ``absent`` is the search that did not find the node that the Pod names; ``claims`` are the newest Events about the
+    PersistentVolumeClaims that it uses.
     """
 
     pod: Pod
@@ -37,6 +38,7 @@ class Patient(msgspec.Struct, frozen=True):
     now: float | None
     events: tuple[Event, ...] = ()
     absent: Search | None = None
+    claims: tuple[Event, ...] = ()
 
     def event(self, reason: str, beginning: str = "", container: str = "", since: str | None = None) -> Event | None:
         """The newest Event of that reason, about that container and not from before ``since``."""

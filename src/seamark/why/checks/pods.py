@@ -17,6 +17,9 @@ from seamark.why.finding import delete, look
 _OVERDUE = 120.0  # seconds after the end of the grace period
 _DEFAULT_SCHEDULER = "default-scheduler"
 
+# Events about claims that are as they should be.
+_NO_CAUSE = frozenset(("WaitForFirstConsumer", "ProvisioningSucceeded", "Provisioning"))
+
 # Events that say what keeps a Pod from starting, with what to do about it.
 _DECISIVE = {
     "FailedMount": (
@@ -111,21 +114,9 @@ def _unscheduled(patient: Patient) -> Trouble | None:
         )
     failed = patient.event("FailedScheduling")
     if condition is not None and condition.status == "False":
-        return Trouble(
-            Code.POD_UNSCHEDULABLE,
-            with_message("unschedulable: no node can take it", condition.message),
-            "Make room, or change what the Pod asks for (requests, node selector, affinity, tolerations, volumes).",
-            seen,
-            describe(pod),
-        )
+        return _unschedulable(patient, condition.message, seen)
     if failed is not None:
-        return Trouble(
-            Code.POD_UNSCHEDULABLE,
-            with_message("unschedulable: no node can take it", failed.message),
-            "Make room, or change what the Pod asks for (requests, node selector, affinity, tolerations, volumes).",
-            (*seen, evidence.told(failed)),
-            describe(pod),
-        )
+        return _unschedulable(patient, failed.message, (*seen, evidence.told(failed)))
     scheduler = pod.spec.scheduler_name
     seen += evidence.of(pod, "spec.schedulerName")
     if scheduler not in ("", _DEFAULT_SCHEDULER):
@@ -144,6 +135,19 @@ def _unscheduled(patient: Patient) -> Trouble | None:
         "Check that the scheduler is running.",
         seen,
         describe(pod),
+    )
+
+
+def _unschedulable(patient: Patient, message: str, seen: tuple[evidence.Evidence, ...]) -> Trouble:
+    """What the scheduler says; where that is about volumes, with what is said about the claims behind them."""
+    detail = with_message("unschedulable: no node can take it", message)
+    fix = "Make room, or change what the Pod asks for (requests, node selector, affinity, tolerations, volumes)."
+    told = [event for event in patient.claims if event.reason not in _NO_CAUSE and "volume" in message.lower()]
+    for event in told:
+        detail += with_message(f"; PersistentVolumeClaim {event.involved_object.name}", event.message)
+        fix = "Make what the claim needs (its StorageClass, a provisioner or a PersistentVolume), or correct the claim."
+    return Trouble(
+        Code.POD_UNSCHEDULABLE, detail, fix, (*seen, *(evidence.told(event) for event in told)), describe(patient.pod)
     )
 
 

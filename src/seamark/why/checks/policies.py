@@ -131,8 +131,14 @@ def _kept_in(
             f"{names} {'lets' if len(out) == 1 else 'let'} Pod {pod.metadata.name} out only to some places, and port"
             f" {door.port}/{door.protocol} of Service {case.name}'s Pods is none of them, {_ENFORCED}.",
             Fix(f"If it should be let out, add an egress rule to NetworkPolicy {out[0].metadata.name}.", (), show),
-            (*client, *_of(out, "egress"), *_pods([each.pod for each, _ in held]), *case.seen("spec.ports")),
+            (
+                *client,
+                *_of(out, "egress"),
+                *_pods([each.pod for each, _ in held]),
+                *case.seen("spec.ports", "spec.clusterIP"),
+            ),
             weight=len(held),
+            facts=_cluster_ip_allowed(case, out),
         )
     elif not isolation.speaks(out, _DNS):
         yield Finding(
@@ -143,6 +149,15 @@ def _kept_in(
             Fix("Allow egress to port 53, UDP and TCP, of the cluster's DNS.", (), show),
             (*client, *_of(out, "egress")),
         )
+
+
+def _cluster_ip_allowed(case: Case, out: Sequence[NetworkPolicy]) -> tuple[str, ...]:
+    """A remark, if a rule names the Service's own address: a proxy has changed it to a Pod's before policies see it."""
+    blocks = [peer.ip_block.cidr for each in out for rule in each.spec.egress for peer in rule.to if peer.ip_block]
+    named = [cidr for cidr in blocks for ip in case.service.addresses if ip and isolation.within(ip, cidr)]
+    if not named:
+        return ()
+    return (f"{named[0]} holds the Service's cluster IP, but policies see the addresses of its Pods",)
 
 
 # --- words -----------------------------------------------------------------------------------------

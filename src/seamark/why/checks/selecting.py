@@ -16,6 +16,7 @@ from seamark.why.views import AnyWorkload, Event, Pod, Service
 from seamark.why.world import Shape
 
 _FEW = 3
+_ENDS = ("Complete", "Failed")  # conditions of a Job that has ended
 
 _CODES = {
     DifferenceKind.SPELLING: Code.SELECTOR_VALUE_TYPO,
@@ -90,17 +91,45 @@ def _without_pods(case: Case, workload: AnyWorkload) -> Finding:
             ),
             seen,
         )
+    if workload.kind in ("Job", "CronJob"):
+        return _without_run(workload, seen, describe)
     if wanted == 0:
         cause = f"{workload} makes the Pods it selects, but no node is eligible for it."
         fix = "Check its node selector, affinity and tolerations against the nodes."
     elif workload.spec.paused:
-        cause = f"{workload} makes the Pods it selects, but is paused and has made none."
-        fix = "Resume it."
+        return Finding(
+            Code.WORKLOAD_WITHOUT_PODS,
+            Severity.ERROR,
+            f"{workload} makes the Pods it selects, but is paused and has made none.",
+            Fix("Resume it:", (merge_patch(workload.kind.lower(), where, {"spec": {"paused": False}}),), (describe,)),
+            seen,
+        )
     else:
         count = f"{wanted} " if wanted is not None else ""
         cause = f"{workload} should have made {count}Pods that it selects, but there are none."
         fix = f"Check that the controllers for {workload.kind}s run, and its events."
     return Finding(Code.WORKLOAD_WITHOUT_PODS, Severity.ERROR, cause, Fix(fix, (), (describe,)), seen)
+
+
+def _without_run(workload: AnyWorkload, seen: tuple[evidence.Evidence, ...], describe: Command) -> Finding:
+    """A Job or CronJob, whose Pods are there only while they run."""
+    where = workload.metadata.namespace, workload.metadata.name
+    ended = next((c.type for c in workload.status.conditions if c.status == "True" and c.type in _ENDS), "")
+    stay = "A Service needs Pods that stay: if it should always answer, run the server in a Deployment."
+    fix = Fix(stay, (), (describe,), certain=False)
+    if workload.spec.suspend:
+        cause = "is suspended and has none"
+        resume = merge_patch(workload.kind.lower(), where, {"spec": {"suspend": False}})
+        fix = Fix("If it should run now, resume it:", (resume,), (describe,), certain=False)
+    elif ended:
+        cause = f"has ended ({ended}), and its Pods are gone"
+    elif workload.kind == "CronJob":
+        cause = f"has them only while it runs (schedule {workload.spec.schedule})"
+    else:
+        cause = "has none"
+        fix = Fix("Check that the controllers for Jobs run, and its events.", (), (describe,))
+    text = f"{workload} makes the Pods it selects, but {cause}."
+    return Finding(Code.WORKLOAD_WITHOUT_PODS, Severity.ERROR, text, fix, seen)
 
 
 def _refused(case: Case, workload: AnyWorkload) -> Event | None:
@@ -121,6 +150,8 @@ def _of_workload(workload: AnyWorkload) -> tuple[evidence.Field, ...]:
         workload,
         "spec.replicas",
         "spec.paused",
+        "spec.suspend",
+        "spec.schedule",
         "spec.template.metadata.labels",
         "status.conditions",
         "status.desiredNumberScheduled",

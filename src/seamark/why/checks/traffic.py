@@ -116,7 +116,8 @@ def _hints(case: Case, nodes: dict[str, Node]) -> Iterator[Finding]:
         case "topology":
             yield from _topology(case, nodes)
         case distribution:
-            yield from _without_zone(case, f"trafficDistribution {distribution}")
+            if distribution != "PreferSameNode":  # its hints are for nodes; those for zones only come second
+                yield from _without_zone(case, f"trafficDistribution {distribution}")
             wanted = [endpoint for family in case.service.families for _, endpoint in case.wanted_slices.wanted(family)]
             yield from _unwritten(case, wanted)
 
