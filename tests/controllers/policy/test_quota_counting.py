@@ -1,12 +1,20 @@
 """Quotas in a cluster: charged by the API server, counted anew by the controller."""
 
 import asyncio
+from collections import Counter
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from own_cluster import own_cluster
 
+from seamark.controllers.policy import quotas
 from seamark.errors import Forbidden
+from seamark.kinds.policy import usage
 from seamark.kinds.resource import CONFIGMAPS, PODS, RESOURCE_QUOTAS, SERVICES
+from seamark.kinds.values.quantity import plus
+from seamark.rules.objects.pod import Pod
 
 POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 
@@ -129,3 +137,48 @@ async def test_it_is_counted_now_and_then():
         await own.clock.advance(301)
         await own.quiet()
         assert (await status(own))["used"] == {"configmaps": "0"}
+
+
+async def test_only_what_has_changed_is_looked_into_again(monkeypatch):
+    seen = []
+
+    def used_by(resource, obj, now):
+        seen.append(resource)
+        return usage.used_by(resource, obj, now)
+
+    monkeypatch.setattr(quotas, "used_by", used_by)
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        asks = {"resources": {"requests": {"cpu": "100m"}}}
+        for number in range(9):
+            pod = {"spec": {"containers": [{"name": "c", "image": "i", **asks}], "terminationGracePeriodSeconds": 0}}
+            await own.cluster.create(PODS, named(f"p-{number}", pod), namespace="default")
+        await own.cluster.create(RESOURCE_QUOTAS, quota(pods="20", cpu="2"), namespace="default")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"] == {"cpu": "900m", "pods": "9"}
+        assert len(seen) == 9, "the second count knows all of them"
+        await own.cluster.patch(PODS, "p-0", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+        await own.cluster.delete(PODS, "p-8", namespace="default")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"] == {"cpu": "800m", "pods": "8"}
+        assert len(seen) <= 11, "the one that has changed, and maybe the one that went"
+
+
+def test_a_pod_that_gets_a_node_is_no_reason_to_count():
+    before = msgspec.convert({"metadata": {"name": "p"}, **POD}, Pod)
+    placed = msgspec.convert({"metadata": {"name": "p"}, "spec": {**POD["spec"], "nodeName": "n"}}, Pod)
+    larger = msgspec.structs.replace(placed, spec=msgspec.structs.replace(placed.spec, active_deadline_seconds=5))
+    assert not quotas._uses_less(PODS, before, placed)
+    assert quotas._uses_less(PODS, placed, larger)
+
+
+@given(st.lists(st.sampled_from(["0", "1", "100m", "1Gi", "512Mi", "1.5", "2k", "9223372036854775807"]), max_size=20))
+def test_a_total_is_the_sum_of_all(quantities):
+    one_by_one = "0"
+    uses = Counter((("cpu", quantity),) for quantity in quantities)
+    for use in uses.elements():
+        one_by_one = plus(one_by_one, use[0][1])
+    assert usage.total(uses, ["cpu", "pods"]) == {"cpu": one_by_one, "pods": "0"}

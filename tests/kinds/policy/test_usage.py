@@ -211,7 +211,7 @@ def test_what_containers_must_say() -> None:
 
 
 def test_a_sum_has_every_name() -> None:
-    assert total([{"pods": "1", "x": "1"}, {"pods": "2"}], ["pods", "cpu"]) == {"pods": "3", "cpu": "0"}
+    assert total({(("pods", "1"), ("x", "1")): 3, (("pods", "2"),): 1}, ["pods", "cpu"]) == {"pods": "5", "cpu": "0"}
 
 
 # --- charging -----------------------------------------------------------------------------------------------

@@ -5,11 +5,16 @@ an object goes, ends or shrinks.  This controller does, by counting all objects 
 first, then lists the objects, and writes only if the quota is still the one it read: an object that is made meanwhile
 charges the quota, so the count is repeated.  Nothing is charged before the status says what is limited: when it first
 does, objects made during that count may be missing from it, so they are counted once more.
+
+What an object uses is worked out once for each of its versions, and kept for the next count.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from contextlib import suppress
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -18,7 +23,7 @@ from seamark.access.cluster import Cluster, Receipt
 from seamark.access.informer import split_key
 from seamark.controllers.housekeeping.everything import AnyObject, Everything
 from seamark.errors import Object
-from seamark.kinds.policy.usage import counted_by, in_scope, total, used_by
+from seamark.kinds.policy.usage import Use, counted_by, in_scope, total, used_by
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
 from seamark.kinds.values import times
 from seamark.rules.objects.metadata import ObjectView, View, namespace_of
@@ -34,6 +39,9 @@ RESYNC_SECONDS = 300.0
 # Counting takes time in proportion to the objects, so that a burst of deletions is counted a few times only.
 BATCH_SECONDS = 0.5
 
+# So many objects are looked at before others have their turn.
+LOOKED_AT = 100
+
 _SHRINKING = (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS)  # kinds whose objects may use less without going
 
 
@@ -47,6 +55,44 @@ class Quota(ObjectView, frozen=True):
     spec: QuotaSpec = QuotaSpec()
 
 
+class Stamp(View, frozen=True):
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Bare(View, frozen=True):
+    """An object that only has to be there."""
+
+    any_version: ClassVar[bool] = True
+
+
+class Counted(View, frozen=True):
+    """An object that may have to be looked into."""
+
+    metadata: Stamp
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def document(self) -> Object:
+        """What the rules of usage read."""
+        metadata: Any = msgspec.to_builtins(self.metadata)
+        return {
+            "metadata": metadata,
+            "spec": msgspec.json.decode(self.spec),
+            "status": msgspec.json.decode(self.status),
+        }
+
+
+class Known(msgspec.Struct):
+    """What the last count of a quota found: by uid, the version of an object and what it uses of the quota."""
+
+    spec: Object
+    uses: dict[str, tuple[str, Use]] = {}
+
+
 class QuotaController(Controller):
     """One key is one quota."""
 
@@ -57,6 +103,7 @@ class QuotaController(Controller):
         self._clock = manager.clock
         self._quotas = self.watch(manager.informers.of(RESOURCE_QUOTAS, as_=Quota), self._quota_changed)
         self._by_namespace = self._quotas.index("namespace", namespace_of)
+        self._known: dict[Key, Known] = {}
         everything.follow(self._changed)
 
     def _quota_changed(self, key: Key, old: Quota | None, new: Quota | None) -> None:
@@ -77,9 +124,10 @@ class QuotaController(Controller):
         try:
             quota = await self._cluster.get(RESOURCE_QUOTAS, name, namespace=namespace)
         except errors.NotFound:
+            self._known.pop(key, None)
             return
         hard = (quota.get("spec") or {}).get("hard") or {}
-        status: Object = {"hard": hard, "used": await self._count(quota, hard)} if hard else {}
+        status: Object = {"hard": hard, "used": await self._count(key, quota, hard)} if hard else {}
         limited = quota["status"].get("hard") or {}
         if status != quota["status"]:
             quota["status"] = status
@@ -88,17 +136,44 @@ class QuotaController(Controller):
             raise Again(BATCH_SECONDS, "what was made during the first count was not charged")
         raise Again(RESYNC_SECONDS, "counted now and then")
 
-    async def _count(self, quota: Object, hard: dict[str, str]) -> dict[str, str]:
+    async def _count(self, key: Key, quota: Object, hard: dict[str, str]) -> dict[str, str]:
         used: dict[str, str] = {}
-        now, namespace = times.text(self._clock.time()), quota["metadata"]["namespace"]
+        before = self._known.get(key)
+        known = before.uses if before is not None and before.spec == quota["spec"] else {}
+        now = Known(quota["spec"])
         for resource in self._everything.resources:
             names = counted_by(resource, hard) if resource.namespaced else ()
             if names:
                 with suppress(errors.NotFound):  # the kind is gone
-                    listed = (await self._cluster.list(resource, namespace=namespace)).items
-                    counted = (obj for obj in listed if in_scope(quota, resource, obj))
-                    used |= total((used_by(resource, obj, now) for obj in counted), names)
+                    uses = await self._uses(resource, quota, known, now)
+                    used |= total(uses, names)
+        self._known[key] = now
         return {name: used[name] for name in sorted(used)}
+
+    async def _uses(
+        self, resource: Resource, quota: Object, known: dict[str, tuple[str, Use]], now: Known
+    ) -> Counter[Use]:
+        """How many objects of a kind have each use of the quota; adds them to what is known ``now``."""
+        namespace, time = quota["metadata"]["namespace"], times.text(self._clock.time())
+        if resource not in _SHRINKING:  # all are alike
+            there = (await self._cluster.list(resource, namespace=namespace, as_=Bare)).items
+            counts = bool(there) and in_scope(quota, resource, {})
+            return Counter({tuple(used_by(resource, {}, time).items()): len(there)} if counts else {})
+        found: Counter[Use] = Counter()
+        looked_at = 0
+        for each in (await self._cluster.list(resource, namespace=namespace, as_=Counted)).items:
+            meta = each.metadata
+            version, use = known.get(meta.uid, ("", ()))
+            # What an object uses that is being deleted changes with time.
+            if version != meta.resource_version or meta.deletion_timestamp is not None:
+                document = each.document()
+                use = tuple(used_by(resource, document, time).items()) if in_scope(quota, resource, document) else ()
+                looked_at += 1
+                if not looked_at % LOOKED_AT:
+                    await asyncio.sleep(0)
+            now.uses[meta.uid] = (meta.resource_version, use)
+            found[use] += 1
+        return found
 
 
 def _uses_less(resource: Resource, old: AnyObject, new: AnyObject) -> bool:
@@ -108,7 +183,7 @@ def _uses_less(resource: Resource, old: AnyObject, new: AnyObject) -> bool:
     if isinstance(old, Pod) and isinstance(new, Pod):
         return (
             old.finished != new.finished
-            or old.spec != new.spec
+            or msgspec.structs.replace(old.spec, node_name=new.spec.node_name) != new.spec
             or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         )
     return True

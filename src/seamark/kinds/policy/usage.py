@@ -6,7 +6,7 @@ controller that counts anew both ask these functions, so they cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING
 
 from seamark.errors import Object
@@ -26,6 +26,7 @@ from seamark.kinds.values.quantity import canonical, measure, plus
 from seamark.kinds.values.selectors import from_label_selector
 
 Amounts = dict[str, str]
+Use = tuple[tuple[str, str], ...]  # amounts that can be a key
 
 _SHORT_NAMES = (CONFIGMAPS, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS, SECRETS)  # counted without ``count/`` as well
 _CLASS = ".storageclass.storage.k8s.io/"
@@ -101,13 +102,25 @@ def in_scope(quota: Object, resource: Resource, obj: Object) -> bool:
     return all(_in_one(expression, resource, obj) for expression in wanted)
 
 
-def total(amounts: Iterable[Amounts], names: Iterable[str]) -> Amounts:
-    """The sums of these names; "0" for those that none has."""
+def total(uses: Mapping[Use, int], names: Iterable[str]) -> Amounts:
+    """The sums of these names, where so many objects have each use; "0" for names that none has."""
     sums = dict.fromkeys(names, "0")
-    for each in amounts:
-        for name in sums.keys() & each.keys():
-            sums[name] = plus(sums[name], each[name])
+    for use, count in uses.items():
+        for name, quantity in use:
+            if name in sums:
+                sums[name] = plus(sums[name], _times(count, quantity))
     return sums
+
+
+def _times(count: int, quantity: str) -> str:
+    """By doubling, because a sum of quantities is written as the quantities are."""
+    product = "0"
+    while count:
+        if count & 1:
+            product = plus(product, quantity)
+        quantity = plus(quantity, quantity)
+        count >>= 1
+    return product
 
 
 # --- Pods --------------------------------------------------------------------------------------------------
