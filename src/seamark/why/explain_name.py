@@ -119,6 +119,15 @@ def _missing(
             Fix("Check the address; Pods have names only as endpoints of a headless Service."),
             looked,
         )
+    of_pod = _of_pod(asked, zone)
+    if of_pod is not None:
+        return Finding(
+            Code.NAME_NOT_FOUND,
+            Severity.ERROR,
+            f"DNS knows no Pod in namespace {of_pod[0]} with the address {of_pod[1]}.",
+            Fix("Check the address and the namespace; Pods get another address whenever they are made anew."),
+            looked,
+        )
     meant = questions(asked, namespace, zone)
     there = next((each for each in meant if each.service in services), None)
     if there is not None:
@@ -172,6 +181,15 @@ def _of_reverse(asked: str) -> str:
         digits = "".join(reversed(labels[:-2]))
         return addresses.canonical(":".join(digits[at : at + 4] for at in range(0, len(digits), 4)))
     return ""
+
+
+def _of_pod(asked: str, zone: str) -> Key | None:
+    """The namespace and the address that a name such as ``10-1-0-9.shop.pod`` stands for; None for other names."""
+    labels = asked.rstrip(".").lower().removesuffix(f".{zone}").split(".")
+    if len(labels) != 3 or labels[2] != "pod":
+        return None
+    written = (labels[0].replace("-", mark) for mark in ".:")
+    return next(((labels[1], each) for each in written if addresses.parse(each) is not None), None)
 
 
 # --- a name within a Service -----------------------------------------------------------------------

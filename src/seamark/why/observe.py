@@ -59,6 +59,7 @@ from seamark.why.world import LeftOut, Refused, Seen, World
 
 T = TypeVar("T")
 
+_HOPS = 4  # from one alias to the next that are followed into other namespaces
 _BALANCER_FAILED = "SyncLoadBalancerFailed"  # the reason of a cloud's Events
 WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS, JOBS, CRON_JOBS)
 
@@ -207,9 +208,12 @@ async def _learn_more(reader: _Reader, world: World, services: Sequence[Service]
             await _misplaced(reader, world, case.service)
     if any(probed.probed(case) for case in bare):
         await _learn_events(reader, world, f"reason={probing.UNHEALTHY}", f"reason={probing.INVALID}")
-    targets = {target for case in cases if case.service.external and (target := in_cluster_target(case.service))}
-    await _also(reader, world, sorted({namespace for namespace, _ in targets}))
-    await _learn_beyond(reader, world, sorted(targets))
+    aliases = [case.service for case in cases if case.service.external]
+    for _ in range(_HOPS):
+        targets = sorted({target for each in aliases if (target := in_cluster_target(each))})
+        await _also(reader, world, sorted({namespace for namespace, _ in targets}))
+        await _learn_beyond(reader, world, targets)
+        aliases = [each for key in targets if (each := world.services.get(key)) is not None and each.external]
 
 
 def _close(empty: Sequence[Case]) -> bool:
@@ -257,7 +261,8 @@ async def _learn_beyond(reader: _Reader, world: World, targets: Sequence[Key]) -
         if namespace in world.seen.also
     }
     if found:
-        world.learn(beyond={key: slices for key, slices in found.items() if slices is not None})
+        read = {key: slices for key, slices in found.items() if slices is not None}
+        world.learn(beyond={**world.seen.beyond, **read})
 
 
 async def observe_services(cluster: Cluster) -> Sequence[Service]:
