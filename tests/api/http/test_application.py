@@ -75,6 +75,7 @@ async def test_a_long_list_counts_until_it_is_sent_and_waits_while_others_fill_t
     assert 1_200_000 < queue.room.used == first.load.size < 1_300_000
     assert (await api.ask("GET", BASE, query="limit=2")).status == 200
     assert queue.room.used == first.load.size, "a list of two is not long"
+    assert f"seamark_api_list_bytes {first.load.size}".encode() in (await api.ask("GET", "/metrics")).body
     second = asyncio.ensure_future(listed())
     await turns(5)
     assert queue.waiting == 1

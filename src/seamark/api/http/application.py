@@ -124,6 +124,9 @@ class Application:
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
         metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
         metrics.measured("seamark_api_requests_waiting", "Requests that wait for their turn.", self._in_line)
+        metrics.measured(
+            "seamark_api_list_bytes", "Bytes of long lists under way.", lambda: float(self._queue.room.used)
+        )
 
     @property
     def in_flight(self) -> int:
