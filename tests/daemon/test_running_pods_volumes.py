@@ -60,7 +60,7 @@ async def test_a_path_below_a_volume_stays_in_it(daemon):  # noqa: F811
     made = container(made, env=[{"name": "WHERE", "value": "../../../../.."}], volumeMounts=[mount])
     async with events(cluster, "Failed") as messages:
         await create(daemon, made)
-        assert "leads out of the volume" in await first(messages, "subPath")
+        assert "must not contain '..'" in await first(messages, "SubPath")
 
 
 async def test_a_claim_keeps_what_was_written_until_it_is_deleted(daemon):  # noqa: F811
