@@ -24,7 +24,7 @@ from seamark_process import Seamark
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.clock import SystemClock
-from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES
+from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, INGRESS_CLASSES, NAMESPACES, NODES, PODS, SERVICES
 from seamark.why.look import look_at_service
 from seamark.why.render import Style, width
 from seamark.why.render import report as shown
@@ -75,6 +75,8 @@ class Stage:
         for obj in self.case.objects:
             if obj["kind"] == "Node":
                 await self.cluster.delete(NODES, obj["metadata"]["name"])
+            if obj["kind"] == "IngressClass":
+                await self.cluster.delete(INGRESS_CLASSES, obj["metadata"]["name"])
             if obj["kind"] == "Pod":
                 # Nobody runs them, so nobody would ever report their end.
                 meta = obj["metadata"]
