@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from protobuf_wire import envelope, member, members, varint
@@ -284,6 +284,8 @@ def test_protobuf_means_what_json_means(data: st.DataObject) -> None:
     kind = EVERY_KIND[data.draw(st.sampled_from(sorted(EVERY_KIND)))]
     shape = kind.shape
     value = data.draw(values(shape))
+    # JSON keeps an empty list of an Ingress's rules, for the sentence that refuses it; protobuf has no empty lists.
+    assume(kind.resource.kind != "Ingress" or value.get("spec", {}).get("rules") != [])
     written = as_go_writes(value, shape) if data.draw(st.booleans()) else value
     wrapped = envelope(kind.resource.api_version, kind.resource.kind, write(written, shape))
     assert read(wrapped, kind) == read(json.dumps(value).encode(), kind, body.JSON)
