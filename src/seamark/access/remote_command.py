@@ -28,10 +28,10 @@ class RemoteCommand:
 
     @classmethod
     async def start(
-        cls, transport: Transport, namespace: str, pod: str, command: Sequence[str], *, terminal: bool
+        cls, transport: Transport, namespace: str, pod: str, container: str, command: Sequence[str], *, terminal: bool
     ) -> RemoteCommand:
         """Raises an ``ApiError`` if the server refuses."""
-        query = [("command", word) for word in command]
+        query = [("container", container), *(("command", word) for word in command)]
         query += [("stdin", "true"), ("stdout", "true"), ("stderr", "false" if terminal else "true")]
         query.append(("tty", "true" if terminal else "false"))
         path = PODS.path(namespace=namespace, name=pod, subresource="exec")

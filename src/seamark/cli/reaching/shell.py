@@ -60,8 +60,8 @@ async def _shell(options: argparse.Namespace) -> int:
     command = [os.environ.get("SHELL", "/bin/sh")]
     if options.command:
         command += ["-c", options.command]
-    async with RemoteCluster(connection_of(options), agent="seamark") as cluster, _pod(cluster, options) as pod:
-        remote = await RemoteCommand.start(cluster.transport, options.namespace, pod, command, terminal=terminal)
+    async with RemoteCluster(connection_of(options), agent="seamark") as cluster, _place(cluster, options) as place:
+        remote = await RemoteCommand.start(cluster.transport, options.namespace, *place, command, terminal=terminal)
         try:
             with _raw(terminal):
                 await _converse(remote, terminal=terminal)
@@ -73,21 +73,29 @@ async def _shell(options: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _pod(cluster: RemoteCluster, options: argparse.Namespace) -> AsyncIterator[str]:
-    """The Pod to be in: the one that was named, or one of our own that is removed afterwards."""
+async def _place(cluster: RemoteCluster, options: argparse.Namespace) -> AsyncIterator[tuple[str, str]]:
+    """The Pod and container to be in: of the Pod that was named, or of one of our own that is removed afterwards."""
     from seamark.kinds.resource import PODS
 
     if options.inside:
-        yield options.inside.removeprefix("pod/")
+        name = options.inside.removeprefix("pod/")
+        yield name, main_container(await cluster.get(PODS, name, namespace=options.namespace))
         return
     made = await cluster.create(PODS, own_pod(), namespace=options.namespace)
     name = made["metadata"]["name"]
     try:
         with Progress("waiting for a place in the cluster …"):
             await _running(cluster, options.namespace, name)
-        yield name
+        yield name, main_container(made)
     finally:
         await cluster.delete(PODS, name, namespace=options.namespace, grace_seconds=0)
+
+
+def main_container(pod: Object) -> str:
+    """The container that kubectl means if none is named: the one that the Pod's annotation names, or the first."""
+    names: list[str] = [each["name"] for each in pod["spec"]["containers"]]
+    said = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    return str(said) if said in names else names[0]
 
 
 def own_pod() -> Object:

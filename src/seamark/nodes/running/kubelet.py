@@ -196,7 +196,8 @@ class RunningKubelets(Controller):
         sandbox = Sandbox(accepted, member.host_ips, addresses)
         folder = self._hosting.folder / "pods" / meta.uid
         life = PodLife(whole, sandbox, self._hosting, folder, lambda: self.queue.add(meta.key))
-        statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        known = pod.status
+        statuses = (*known.init_container_statuses, *known.container_statuses, *known.ephemeral_container_statuses)
         life.records = {each.name: _recovered(each, now) for each in statuses}
         self._lives[meta.uid] = life
         self._uids[meta.key] = meta.uid

@@ -93,7 +93,7 @@ def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> 
             "systemUUID": str(identity),
             "bootID": str(identity),
             "kernelVersion": "6.1.0-seamark",
-            "osImage": "Seamark simulated node",
+            "osImage": "Seamark",
             "containerRuntimeVersion": "seamark://1.0.0",
             "kubeletVersion": settings.version,
             "kubeProxyVersion": settings.version,
