@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -332,21 +331,24 @@ def test_a_program_and_a_shell(up, kubectl: Kubectl, tmp_path: Path) -> None:
 def test_nothing_is_left_after_a_kill(up, kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=manifest("1"))
     kubectl("rollout", "status", "deployment/web")
-    assert len(running()) == 3
+    servers = [each for each in below(up.process.pid) if "/program/server.py" in command_line(each)]
+    assert len(servers) == 3
     up.kill()
-    until(lambda: not running())
+    until(lambda: not any(command_line(each) for each in servers))
 
 
-def running() -> list[str]:
-    """The servers of this test's Pods: processes that run the program from the volume and are ours."""
-    found = subprocess.run(
-        ["pgrep", "-f", "/program/server.py", "-u", str(os.getuid())], capture_output=True, text=True
-    )
-    return [each for each in found.stdout.split() if not _ending(each)]
+def below(process: int) -> list[int]:
+    """Its children, their children, and so on."""
+    pairs = [line.split() for line in subprocess.check_output(["ps", "-eo", "pid=,ppid="], text=True).splitlines()]
+    found = [process]
+    for each in found:
+        found += [int(pid) for pid, parent in pairs if int(parent) == each]
+    return found[1:]
 
 
-def _ending(pid: str) -> bool:
+def command_line(process: int) -> str:
+    """Empty once it has ended, also while its parent has not asked how."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return Path(f"/proc/{process}/cmdline").read_text()
     except OSError:
-        return True
+        return ""
