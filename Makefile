@@ -42,9 +42,9 @@ $(ANSIBLE)/.ready: | $(STAMP)
 up: $(INSTALLED) ## run Seamark: API server, store, controllers, DNS and simulated nodes
 	$(BIN)/seamark up $(ARGS)
 
-# Half of the tests wait for other processes most of the time, so a core has work for two of them.
+# Many tests wait for other processes most of the time, so there is work for one more than there are cores.
 test: $(STAMP) $(ANSIBLE)/.ready ## all tests, on every core
-	$(BIN)/pytest -n $$(( 2 * $$($(BIN)/python -c 'import os; print(os.cpu_count())') )) --dist loadgroup $(ARGS)
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --dist loadgroup $(ARGS)
 
 check: $(STAMP) $(WHEELS)/.ready $(ANSIBLE)/.ready ## format, lint, types, layers, generated data, tests: what CI runs
 	$(BIN)/ruff format --check

@@ -9,12 +9,15 @@ import errno
 import pytest
 from forwarded_cluster import ask, forwarded_cluster, until
 
+from free_ports import free_port
 from seamark.access.informers import Informers
 from seamark.access.portforward.tunnels import Tunnels
 from seamark.forwarding.dialing import Dialer
 from seamark.forwarding.listener import Listener
 from seamark.forwarding.services import ForwardedServices
 from seamark.kinds.resource import SERVICES
+
+PORT = free_port()
 
 TO_8080 = [{"name": "http", "port": 8080, "protocol": "TCP"}]
 
@@ -46,38 +49,38 @@ async def test_services_come_and_go_with_their_own_addresses_and_ports():
     async with forwarded_cluster() as world, forwarded(world) as (here, told):
         await world.pod("web-1")
         await world.pod("web-2")
-        await world.service("web", [{"name": "http", "port": 18080}, {"name": "dns", "port": 53, "protocol": "UDP"}])
+        await world.service("web", [{"name": "http", "port": PORT}, {"name": "dns", "port": 53, "protocol": "UDP"}])
         await world.endpoints("web", {"10.1.0.1": "web-1", "10.1.0.2": "web-2"}, TO_8080)
         await until(lambda: ("web", "") in here)
         web = here["web", ""]
         assert web.address.startswith("127.")
-        assert [(port.port, port.local) for port in web.ports] == [(18080, 18080)]
+        assert [(port.port, port.local) for port in web.ports] == [(PORT, PORT)]
         assert web.left_out == ("53/UDP",)
-        answers = {await ask(web.address, 18080) for _ in range(4)}
+        answers = {await ask(web.address, PORT) for _ in range(4)}
         assert answers == {b"web-1:hello", b"web-2:hello"}, "connections go to all endpoints in turn"
-        await world.service("other", [{"port": 18080}])
+        await world.service("other", [{"port": PORT}])
         await until(lambda: ("other", "") in here)
         assert here["other", ""].address != web.address
         assert here["web", ""] == web
-        assert await ask(here["other", ""].address, 18080) == b""
+        assert await ask(here["other", ""].address, PORT) == b""
         assert "Service default/other has no ready endpoints: a connection was closed" in told
         await world.cluster.delete(SERVICES, "web", namespace="default")
         await until(lambda: ("web", "") not in here)
         with pytest.raises(ConnectionRefusedError):
-            await ask(web.address, 18080)
+            await ask(web.address, PORT)
 
 
 async def test_each_endpoint_of_a_headless_service_has_an_address_of_its_own():
     async with forwarded_cluster() as world, forwarded(world) as (here, _):
-        await world.pod("web-1", ports=(18080,))
-        await world.pod("web-2", ports=(18080,))
-        await world.service("peers", [{"port": 18080}], clusterIP="None")
-        ports = [{"port": 18080, "protocol": "TCP"}]
+        await world.pod("web-1", ports=(PORT,))
+        await world.pod("web-2", ports=(PORT,))
+        await world.service("peers", [{"port": PORT}], clusterIP="None")
+        ports = [{"port": PORT, "protocol": "TCP"}]
         await world.endpoints("peers", {"10.1.0.1": "web-1", "10.1.0.2": "web-2"}, ports)
         await until(lambda: len(here) == 3)
         assert set(here) == {("kubernetes", ""), ("peers", "10-1-0-1"), ("peers", "10-1-0-2")}
-        assert await ask(here["peers", "10-1-0-1"].address, 18080) == b"web-1:hello"
-        assert await ask(here["peers", "10-1-0-2"].address, 18080) == b"web-2:hello"
+        assert await ask(here["peers", "10-1-0-1"].address, PORT) == b"web-1:hello"
+        assert await ask(here["peers", "10-1-0-2"].address, PORT) == b"web-2:hello"
         await world.endpoints("peers", {"10.1.0.2": "web-2"}, ports)
         await until(lambda: len(here) == 2)
 
@@ -85,7 +88,7 @@ async def test_each_endpoint_of_a_headless_service_has_an_address_of_its_own():
 async def test_only_services_with_such_labels_and_no_aliases():
     async with forwarded_cluster() as world:
         await world.service("alias", [], type="ExternalName", externalName="example.com")
-        await world.service("web", [{"port": 18080}])
+        await world.service("web", [{"port": PORT}])
         async with forwarded(world, namespace="", labels="component!=apiserver") as (here, _):
             await until(lambda: here)
             assert set(here) == {("web", "")}

@@ -11,10 +11,13 @@ import dns.message
 import pytest
 from forwarded_cluster import ask, forwarded_cluster, until
 
+from free_ports import free_port
 from seamark import errors
 from seamark.cli.failure import Failure
 from seamark.cli.reaching import forward
 from seamark.kinds.resource import SERVICES
+
+PORT, OTHER = free_port(), free_port()
 
 
 @contextlib.asynccontextmanager
@@ -45,7 +48,7 @@ async def forwarding(world, capsys, *words):
 
 async def web(world):
     await world.pod("web-1")
-    await world.service("web", [{"name": "http", "port": 18080}, {"name": "dns", "port": 53, "protocol": "UDP"}])
+    await world.service("web", [{"name": "http", "port": PORT}, {"name": "dns", "port": 53, "protocol": "UDP"}])
     await world.endpoints("web", {"10.1.0.1": "web-1"}, [{"name": "http", "port": 8080, "protocol": "TCP"}])
 
 
@@ -56,14 +59,14 @@ async def test_a_table_then_a_line_for_each_change(capsys):
             table = printed().splitlines()
             assert table[0].split() == ["NAME", "ADDRESS", "PORTS"]
             name, address, *ports = table[1].split()
-            assert (name, " ".join(ports)) == ("web", "18080, 53/UDP not forwarded")
+            assert (name, " ".join(ports)) == ("web", f"{PORT}, 53/UDP not forwarded")
             (how,) = [line for line in table if "dig @" in line]
             server, port = how.partition("dig @")[2].split(" -p ")
             asked = dns.message.make_query(how.split()[-1], "A")
             answer = await dns.asyncquery.udp(asked, server, port=int(port.split()[0]))
             assert answer.answer[0][0].address == address
-            assert await ask(address, 18080) == b"web-1:hello"
-            await world.service("api", [{"port": 18081}])
+            assert await ask(address, PORT) == b"web-1:hello"
+            await world.service("api", [{"port": OTHER}])
             await until(lambda: "+ api" in printed())
             await world.cluster.delete(SERVICES, "web", namespace="default")
             await until(lambda: f"- web  {address}" in printed())
@@ -77,8 +80,8 @@ async def test_json_has_everything_after_each_change(capsys):
             assert first["dns"] is None
             assert [service["name"] for service in first["services"]] == ["kubernetes", "web"]
             assert first["services"][1]["ports"][0] | {"host": ""} == {
-                "port": 18080,
-                "local": 18080,
+                "port": PORT,
+                "local": PORT,
                 "host": "",
                 "name": "http",
             }

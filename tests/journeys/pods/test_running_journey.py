@@ -14,7 +14,7 @@ from commands import Command, Kubectl
 from machines import require_machine
 from waiting import until
 
-pytestmark = pytest.mark.xdist_group("running pods")  # one test counts the processes of all
+pytestmark = pytest.mark.xdist_group("running pods")
 
 SERVER = """
 import http.server, os, signal, sys, threading
