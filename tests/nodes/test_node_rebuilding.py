@@ -68,7 +68,7 @@ async def test_addresses_stay_with_their_pods_and_those_of_lost_pods_become_free
     await world.start(count=1)
     for name in "abc":
         await world.make(name)
-    kubelets = world.simulation.kubelets
+    (kubelets,) = world.simulation.kubelets
     addresses = {name: (await world.pod(name))["status"]["podIP"] for name in "abc"}
     fail_once(kubelets, "_let_go")
     gone = world.simulation.pods.get("a", "default").metadata.uid
