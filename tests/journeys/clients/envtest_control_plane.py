@@ -128,5 +128,6 @@ class Client:
             with urllib.request.urlopen(asked, context=self.trust) as answer:
                 return answer.status, msgspec.json.decode(answer.read())
         except urllib.error.HTTPError as error:
-            with error:
-                return error.code, msgspec.json.decode(error.read())
+            with error:  # a path of no group is refused in plain text
+                said = error.read()
+                return error.code, msgspec.json.decode(said) if said.startswith(b"{") else {"message": said.decode()}

@@ -50,7 +50,8 @@ def test_a_suite_of_envtest(assets: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
     # envtest creates the definitions, then polls discovery until it has them.
     assert admin.call("POST", DEFINITIONS, DEFINITION)[0] == 201
-    until(lambda: any(each["name"] == "widgets" for each in admin.call("GET", "/apis/example.com/v1")[1]["resources"]))
+    group = "/apis/example.com/v1"
+    until(lambda: any(each["name"] == "widgets" for each in admin.call("GET", group)[1].get("resources", ())))
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one", "finalizers": ["a.b/c"]}}
     assert admin.call("POST", "/apis/example.com/v1/namespaces/default/widgets", widget)[0] == 201
 
