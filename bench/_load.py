@@ -72,6 +72,18 @@ def seamark_server(
         process.wait()
 
 
+@contextlib.contextmanager
+def server_of_users(folder: Path, users: Mapping[str, str], *groups: str) -> Iterator[Server]:
+    """An API server that knows these users by their tokens, all of them in these groups."""
+    tokens = folder / "tokens.csv"
+    rest = f',"{",".join(groups)}"' if groups else ""
+    tokens.write_text("".join(f"{token},{name},{name}{rest}\n" for name, token in users.items()))
+    with seamark_server(
+        folder / "data", "apiserver", "--token-file", str(tokens), env=environment(str(folder))
+    ) as server:
+        yield server
+
+
 def family(pid: int) -> tuple[int, ...]:
     """A process and all that it started."""
     children = [

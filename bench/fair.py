@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import msgspec
-from bench._load import Server, drive, environment, request, seamark_server
+from bench._load import Server, drive, request, server_of_users
 
 USERS = {"storm": "storm-token", "calm": "calm-token"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -35,20 +35,16 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--gets", type=int, default=50)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        tokens = Path(folder, "tokens.csv")
-        tokens.write_text("".join(f'{token},{name},{name},"system:masters"\n' for name, token in USERS.items()))
-        flags = ("--token-file", str(tokens))
-        with seamark_server(Path(folder, "data"), "apiserver", *flags, env=environment(folder)) as server:
-            stormy, calm = (msgspec.structs.replace(server, token=token) for token in USERS.values())
-            bodies = [json.dumps({"metadata": {"name": f"c{n}"}}).encode() for n in range(options.objects)]
-            asyncio.run(drive(calm, [request(calm, "POST", CONFIGMAPS, body) for body in bodies], 16))
-            alone = mean_seconds(calm, options.gets)
-            other = multiprocessing.Process(target=storm, args=(stormy, options.clients), daemon=True)
-            other.start()
-            time.sleep(2)  # until all of its clients are at work
-            beside = mean_seconds(calm, options.gets)
-            other.kill()
+    with tempfile.TemporaryDirectory() as folder, server_of_users(Path(folder), USERS, "system:masters") as server:
+        stormy, calm = (msgspec.structs.replace(server, token=token) for token in USERS.values())
+        bodies = [json.dumps({"metadata": {"name": f"c{n}"}}).encode() for n in range(options.objects)]
+        asyncio.run(drive(calm, [request(calm, "POST", CONFIGMAPS, body) for body in bodies], 16))
+        alone = mean_seconds(calm, options.gets)
+        other = multiprocessing.Process(target=storm, args=(stormy, options.clients), daemon=True)
+        other.start()
+        time.sleep(2)  # until all of its clients are at work
+        beside = mean_seconds(calm, options.gets)
+        other.kill()
     print(f"get alone                          {alone * 1e3:8.1f} ms")
     print(f"get beside {options.clients} clients that list    {beside * 1e3:8.1f} ms")
     print(f"ratio                              {beside / alone:8.1f}")

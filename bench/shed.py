@@ -18,7 +18,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import msgspec
-from bench._load import Client, Server, drive, environment, request, resident_megabytes, seamark_server
+from bench._load import Client, Server, drive, request, resident_megabytes, server_of_users
 
 USERS = {"bad": "bad-token", "good": "good-token"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -150,10 +150,6 @@ def main() -> int:
     parser.add_argument("--unread", type=int, default=50, help="watches that nobody reads")
     parser.add_argument("--seconds", type=float, default=8)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        tokens = Path(folder, "tokens.csv")
-        tokens.write_text("".join(f"{token},{name},{name}\n" for name, token in USERS.items()))
-        flags = ("--token-file", str(tokens))
-        with seamark_server(Path(folder, "data"), "apiserver", *flags, env=environment(folder)) as server:
-            asyncio.run(measure(server, options))
+    with tempfile.TemporaryDirectory() as folder, server_of_users(Path(folder), USERS) as server:
+        asyncio.run(measure(server, options))
     return 0

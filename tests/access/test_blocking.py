@@ -58,6 +58,17 @@ async def test_many_answers_on_one_connection_in_order():
         assert request.headers["host"] == [server.url.removeprefix("http://")]
 
 
+def once(raw):
+    """Answers with these bytes, and closes the connection."""
+
+    async def handler(exchange):
+        exchange.writer.write(raw)
+        await exchange.writer.drain()
+        exchange.cut = True
+
+    return handler
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -83,12 +94,7 @@ async def test_bodies(raw):
     ],
 )
 async def test_a_server_that_closes_after_each_answer_is_asked_again(raw):
-    async def handler(exchange):
-        exchange.writer.write(raw)
-        await exchange.writer.drain()
-        exchange.cut = True
-
-    async with HttpServer(handler) as server:
+    async with HttpServer(once(raw)) as server:
         assert await asked(server, ["/a", "/b", "/c"]) == [b"abc"] * 3
         assert server.connections == 3
 
@@ -121,12 +127,7 @@ async def test_a_lost_answer_is_asked_for_again_but_a_write_is_not():
     ],
 )
 async def test_nonsense_and_half_answers_are_one_line(raw):
-    async def handler(exchange):
-        exchange.writer.write(raw)
-        await exchange.writer.drain()
-        exchange.cut = True
-
-    async with HttpServer(handler) as server:
+    async with HttpServer(once(raw)) as server:
         (error,) = await asked(server, ["/a"])
         assert isinstance(error, errors.ServiceUnavailable)
         assert error.message.startswith(f"lost the connection to {server.url}: ")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cryptography import x509
@@ -31,6 +33,15 @@ async def seen(port: int, authority: Authority) -> int:
     return x509.load_der_x509_certificate(der).serial_number
 
 
+@asynccontextmanager
+async def serving(context: ssl.SSLContext) -> AsyncIterator[int]:
+    """The port of a server that only shows its certificate."""
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+
+
 async def nothing() -> None:
     pass
 
@@ -41,18 +52,15 @@ async def test_new_connections_see_the_renewed_one(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "pki", clock)
     authority.prepare(NAMES)
     old, context = serial(authority), authority.tls()
-    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    port = server.sockets[0].getsockname()[1]
-    assert await seen(port, authority) == old
-    keeping = asyncio.create_task(Renewal(authority, context, NAMES, nothing, clock=clock).follow())
-    await clock.advance(LOOK_SECONDS)
-    assert serial(authority) == old, "it is good for another month"
-    clock.now = now - LOOK_SECONDS
-    await clock.advance(LOOK_SECONDS)
-    assert await seen(port, authority) == serial(authority) != old
-    keeping.cancel()
-    server.close()
-    await server.wait_closed()
+    async with serving(context) as port:
+        assert await seen(port, authority) == old
+        keeping = asyncio.create_task(Renewal(authority, context, NAMES, nothing, clock=clock).follow())
+        await clock.advance(LOOK_SECONDS)
+        assert serial(authority) == old, "it is good for another month"
+        clock.now = now - LOOK_SECONDS
+        await clock.advance(LOOK_SECONDS)
+        assert await seen(port, authority) == serial(authority) != old
+        keeping.cancel()
 
 
 async def test_a_certificate_without_its_key_changes_nothing(tmp_path: Path) -> None:
@@ -62,16 +70,13 @@ async def test_a_certificate_without_its_key_changes_nothing(tmp_path: Path) -> 
     context = authority.tls()
     old, key = serial(authority), authority.server_key_path.read_bytes()
     renewal = Renewal(authority, context, NAMES, nothing)
-    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    port = server.sockets[0].getsockname()[1]
-    write_private(authority.server_key_path, other.server_key_path.read_bytes())  # its certificate would come next
-    await renewal.look()
-    assert await seen(port, authority) == old
-    write_private(authority.server_key_path, key)
-    await renewal.look()
-    assert await seen(port, authority) == old
-    server.close()
-    await server.wait_closed()
+    async with serving(context) as port:
+        write_private(authority.server_key_path, other.server_key_path.read_bytes())  # its certificate would come next
+        await renewal.look()
+        assert await seen(port, authority) == old
+        write_private(authority.server_key_path, key)
+        await renewal.look()
+        assert await seen(port, authority) == old
 
 
 async def test_a_certificate_from_elsewhere_is_read_again_but_never_renewed(tmp_path: Path) -> None:
@@ -81,12 +86,9 @@ async def test_a_certificate_from_elsewhere_is_read_again_but_never_renewed(tmp_
     files = (str(given.server_path), str(given.server_key_path))
     context = authority.tls(files)
     renewal = Renewal(authority, context, ["a.name.that.it.lacks"], nothing, given=files)
-    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    port = server.sockets[0].getsockname()[1]
-    own = serial(authority)
-    given.renew(["127.0.0.1", "localhost", "another"])
-    await renewal.look()
-    assert await seen(port, given) == serial(given)
-    assert serial(authority) == own
-    server.close()
-    await server.wait_closed()
+    async with serving(context) as port:
+        own = serial(authority)
+        given.renew(["127.0.0.1", "localhost", "another"])
+        await renewal.look()
+        assert await seen(port, given) == serial(given)
+        assert serial(authority) == own

@@ -1,7 +1,7 @@
 """Follows the certificates while a server runs: old ones are renewed, and files that were replaced take effect.
 
 New connections see a new serving certificate.  A new authority is believed beside the earlier ones, until those are
-taken out of ``ca.crt``; from then on the certificates they signed name nobody, also on connections that are open.
+taken out of ``ca.crt``; from then on the certificates they signed are refused, also on connections that are open.
 """
 
 from __future__ import annotations

@@ -205,12 +205,10 @@ class RunningKubelets(Controller):
 
     async def _refused(self, pod: Pod, whole: PodToRun) -> bool:
         """Whether its node does not take the Pod, which then has failed."""
-        why = self._acceptance.refusal(pod)
+        now = self._clock.time()
+        why = self._acceptance.refusal(pod, now)
         if why is None:
             return False
-        now = self._clock.time()
-        if now < (due := self._acceptance.due(pod.metadata.uid, now)):
-            raise Again(due - now)
         await pod_writes.write(self._cluster, pod, rejected(pod, why, now).status)
         self._hosting.tell(whole, "Warning", why.reason, why.message)
         return True

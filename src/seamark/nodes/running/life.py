@@ -457,7 +457,7 @@ class PodLife:
         record = self.records.get(name, NEVER)
         if record.reason != "ErrImagePull":
             return due
-        shown = due - self._delay(name, IMAGE_BACK_OFF) + _SHOWN
+        shown = due - _delay(self._tries[name][0], IMAGE_BACK_OFF) + _SHOWN
         if now < shown:
             return min(shown, due)
         words = f'Back-off pulling image "{self._container(name).image}"'
@@ -466,13 +466,10 @@ class PodLife:
         self._put(name, decisions.waiting(record, "ImagePullBackOff", f"{words}: ErrImagePull: {record.message}"))
         return due
 
-    def _delay(self, name: str, first: float) -> float:
-        return doubling(first, _LONGEST_RETRY, self._tries[name][0] - 1)
-
     def _put_off(self, name: str, first: float) -> None:
         """Try again to start a container, after a while that grows."""
-        self._tries[name] = (self._tries.get(name, (0, 0.0))[0] + 1, 0.0)
-        self._tries[name] = (self._tries[name][0], self._host.clock.time() + self._delay(name, first))
+        tries = self._tries.get(name, (0, 0.0))[0] + 1
+        self._tries[name] = (tries, self._host.clock.time() + _delay(tries, first))
 
     def _failed(
         self, container: Container, reason: str, message: str, *, told: str = "", first: float = _RETRY
@@ -557,3 +554,8 @@ def _start_error(start: Start, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f'exec: "{start.arguments[0]}": executable file not found in $PATH'
     return f'exec: "{start.arguments[0]}": {error.strerror or error}'
+
+
+def _delay(tries: int, first: float) -> float:
+    """Seconds until the next start after so many that failed."""
+    return doubling(first, _LONGEST_RETRY, tries - 1)

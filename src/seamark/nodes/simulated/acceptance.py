@@ -16,6 +16,7 @@ from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room
 from seamark.nodes.simulated.pod_life import Moments, Note, Step
 from seamark.rules import placement
 from seamark.rules.objects.pod import Pod
+from seamark.runtime.controller import Again
 
 # A controller replaces a refused Pod at once: this keeps the two from chasing each other.
 REFUSE_SECONDS = 1.0
@@ -38,8 +39,11 @@ class Acceptance:
         self._accepted.clear()
         self._refused.clear()
 
-    def refusal(self, pod: Pod) -> Note | None:
-        """Why the node does not take a new Pod; what it takes counts against those that come later."""
+    def refusal(self, pod: Pod, now: float) -> Note | None:
+        """Why the node does not take a new Pod; what it takes counts against those that come later.
+
+        Raises :class:`~seamark.runtime.controller.Again` if a Pod that does not fit is not to be refused yet.
+        """
         if pod.status.start_time is not None or pod.terminating:
             return None
         occupancy, uid = self._occupancy(), pod.metadata.uid
@@ -49,13 +53,11 @@ class Acceptance:
         if not content(pod, occupant, room):
             others = (each for each in occupancy.on(room.name) if each.uid != uid and self._has_taken(each))
             if (why := refusal(pod, occupant, room, others)) is not None:
+                if now < (due := self._refused.setdefault(uid, now + REFUSE_SECONDS)):
+                    raise Again(due - now)
                 return why
         self._accepted.add(uid)
         return None
-
-    def due(self, uid: str, now: float) -> float:
-        """When a Pod that does not fit is to be refused."""
-        return self._refused.setdefault(uid, now + REFUSE_SECONDS)
 
     def _has_taken(self, occupant: Occupant) -> bool:
         other = self._pods.by_key(occupant.key)

@@ -154,9 +154,7 @@ class Kubelets(Controller):
             if until is not None:
                 raise Again(until - now)
             return
-        if (why := self._acceptance.refusal(pod)) is not None:
-            if now < (due := self._acceptance.due(uid, now)):
-                raise Again(due - now)
+        if (why := self._acceptance.refusal(pod, now)) is not None:
             await self._carry_out(pod, rejected(pod, why, now))
             return
         moments = self._moments.get(uid) or pod_life.recover(pod, now)
