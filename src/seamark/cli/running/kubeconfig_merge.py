@@ -124,7 +124,7 @@ def _expected(before: Mapping[str, Any], entries: Entries, context: str) -> dict
 
 def _with_entry(text: str, name: str, entry: str, content: Mapping[str, Any]) -> str:
     """Change the entry of that name, or put a new one first."""
-    found = _value(yaml.compose(text, _AsWritten), name)
+    found = _value(_top(text), name)
     line = json.dumps({"name": entry, LISTS[name]: content})
     if not isinstance(found, yaml.SequenceNode) or not found.value:
         return _with_value(text, name, f"[{line}]")
@@ -143,7 +143,7 @@ def _with_entry(text: str, name: str, entry: str, content: Mapping[str, Any]) ->
 
 def _with_value(text: str, key: str, value: str) -> str:
     """Set a key at the top of the file, replacing its value."""
-    top = yaml.compose(text, _AsWritten)
+    top = _top(text)
     old = _value(top, key)
     if old is None:
         return _with_key(text, top, key, value)
@@ -163,7 +163,14 @@ def _inserted(text: str, where: int, what: str) -> str:
     return text[:where] + what + text[where:]
 
 
-def _value(mapping: yaml.Node | None, key: str) -> yaml.Node | None:
+def _top(text: str) -> yaml.Node:
+    """All of the file, which is a mapping: :func:`merged` has looked."""
+    node = yaml.compose(text, _AsWritten)
+    assert node is not None
+    return node
+
+
+def _value(mapping: yaml.Node, key: str) -> yaml.Node | None:
     if not isinstance(mapping, yaml.MappingNode):
         return None
     return next((value for name, value in mapping.value if name.value == key), None)
