@@ -174,7 +174,7 @@ async def test_a_list_that_fails_leaves_the_room() -> None:
 def test_everything_is_done_once_and_each_flow_in_order(asked: list[tuple[str, bool, float]]) -> None:
     async def main() -> None:
         day = Day()
-        queue = queue_of(day, seats=2)
+        queue = queue_of(day, seats=10)  # no flow is ever full
         found = [
             submit(queue, (flow, seat), day.work(f"{flow}{seat}{number}", cost), began=day.now, seat=seat)
             for number, (flow, seat, cost) in enumerate(asked)

@@ -15,7 +15,8 @@ from seamark.api.certificates import Authority
 from seamark.api.http import listener as listening
 from seamark.api.http import protocol as http
 from seamark.api.http.listener import NOT_TLS, Listener
-from seamark.api.http.protocol import Connection, Response, Streaming, frame
+from seamark.api.http.pieces import frame
+from seamark.api.http.protocol import Connection, Response, Streaming
 from seamark.kinds.language import yaml_body
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

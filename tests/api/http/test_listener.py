@@ -11,7 +11,8 @@ from seamark.api.certificates import Authority
 from seamark.api.http import listener as listener_module
 from seamark.api.http import protocol as http
 from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
-from seamark.api.http.protocol import HEAD_SECONDS, Response, Streaming, frame
+from seamark.api.http.pieces import frame
+from seamark.api.http.protocol import HEAD_SECONDS, Response, Streaming
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 

@@ -3,6 +3,7 @@
 - ``listener`` accepts connections; ``protocol`` turns bytes into a Request, and an answer into bytes
 - ``application`` answers every request: the order of all checks, and the one place where an error becomes a ``Status``
 - ``fairness`` lets users take turns when there is too much to do; ``levels`` says who need not, by FlowSchemas
+- ``pieces`` cuts long answers up, whose connections take turns to write
 - ``unread`` bounds the memory of clients that do not read their answers
 - ``auditing`` writes requests and their answers to the audit log
 - ``documents`` answers what is not an object: health, version, metrics, discovery; ``issuer`` how to verify our tokens

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
@@ -24,6 +23,7 @@ import httptools
 import msgspec
 
 from seamark.api.http.fairness import Load
+from seamark.api.http.pieces import PIECE, Senders, packed, pieces_of
 from seamark.api.http.unread import Unread
 
 MAX_BODY = 3 * 1024 * 1024
@@ -38,9 +38,6 @@ LINE_COST = 256
 HEAD_SECONDS = 30.0
 SLOWEST_BODY = 4096
 MAX_PIPELINED = 32
-# Longer answers are written in pieces of this size, each when the client has read most of the last, and not two in one
-# turn of the event loop.
-PIECE = 128 * 1024
 # After this time a client that does not read no longer keeps others waiting.  What its answer holds counts as unread.
 UNREAD_SECONDS = 1.0
 # A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
@@ -127,36 +124,6 @@ Admit = Callable[[Request], Response | None]
 
 class _Refused(Exception):
     """Stops the parser in the middle of its data; the client has its answer."""
-
-
-def pieces_of(body: bytes | list[bytes]) -> Iterator[bytes]:
-    """A long body in pieces of about the same size, each made when it is needed."""
-    batch: list[bytes] = []
-    size = 0
-    for each in body if isinstance(body, list) else [body]:
-        for at in range(0, len(each), PIECE) if len(each) > PIECE else (0,):
-            batch.append(each[at : at + PIECE])
-            size += len(batch[-1])
-            if size >= PIECE:
-                yield b"".join(batch)
-                batch.clear()
-                size = 0
-    if batch:
-        yield b"".join(batch)
-
-
-def packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of a body as chunks of its compressed form."""
-    packer = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    for piece in pieces:
-        if data := packer.compress(piece):
-            yield frame(data)
-    yield frame(packer.flush()) + b"0\r\n\r\n"
-
-
-def frame(data: bytes) -> bytes:
-    """One HTTP chunk: made once per event, then written to every reader."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 class Stream:
@@ -253,6 +220,7 @@ class Connections(set["Connection"]):
         self.entering: dict[Connection, asyncio.Task[None]] = {}  # those whose TLS handshake is not done
         self.held = 0  # bytes of bodies that wait to be complete, or for their turn
         self.unread = unread or Unread(sys.maxsize)  # bytes of answers that clients do not read
+        self.senders = Senders()  # those with a piece of a long answer to write
         self.on_empty: Callable[[], None] | None = None
 
     def add(self, connection: Connection) -> None:
@@ -281,8 +249,8 @@ class Connection(asyncio.Protocol):
         "_held",
         "_keep_alive",
         "_load",
-        "_more",
         "_parser",
+        "_patience",
         "_peers",
         "_pieces",
         "_plain",
@@ -316,11 +284,11 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._waits: asyncio.Future[Any] | None = None  # the turn of the request that waits for one
         # A long answer that is being sent: its pieces, its bytes that are not written, its part of the room for such
-        # answers, and what goes on with it, or gives the client up, in a moment.
+        # answers, and what gives up a client that does not read.
         self._pieces: Iterator[bytes] | None = None
         self._unsent = 0
         self._load: Load | None = None
-        self._more: asyncio.Handle | None = None
+        self._patience: asyncio.Handle | None = None
         self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
@@ -415,7 +383,7 @@ class Connection(asyncio.Protocol):
             if self.transport is not None and self.stream is None:
                 self.transport.pause_reading()
             if self._pieces is not None:
-                self._then(asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._unread))
+                self._patience = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._unread)
 
     def resume_writing(self) -> None:
         waiting, self._writable = self._writable, None
@@ -428,7 +396,8 @@ class Connection(asyncio.Protocol):
                 self._next()
             elif self._pieces is not None:
                 self._peers.unread.moves(self)
-                self._send_more()
+                self._wait_no_longer()
+                self._peers.senders.add(self)
             elif self.stream is not None and self.stream.on_writable is not None:
                 self.stream.on_writable()
 
@@ -586,7 +555,7 @@ class Connection(asyncio.Protocol):
             pieces = pieces_of(body)
             self._pieces, self._unsent, self._load = packed(pieces) if answer.pack else pieces, size, answer.load
             self.transport.write(head)
-            self._send_more()
+            self._peers.senders.add(self)
             return
         if answer.load is not None:
             answer.load.release()
@@ -596,9 +565,8 @@ class Connection(asyncio.Protocol):
             self.transport.write(head + (b"".join(body) if isinstance(body, list) else body))
         self._answered()
 
-    def _send_more(self) -> None:
-        """Write the next piece of a long answer, and the one after it when other connections had their turn."""
-        self._then(None)
+    def send_piece(self) -> None:
+        """Write the next piece of a long answer; the one after it when other connections have had their turn."""
         if self._pieces is None or self._writable is not None or self.transport is None or self.transport.is_closing():
             return
         piece = next(self._pieces, None)
@@ -610,12 +578,7 @@ class Connection(asyncio.Protocol):
         self._unsent -= PIECE
         self.transport.write(piece)
         if self._writable is None:
-            self._then(asyncio.get_running_loop().call_soon(self._send_more))
-
-    def _then(self, handle: asyncio.Handle | None) -> None:
-        if self._more is not None:
-            self._more.cancel()
-        self._more = handle
+            self._peers.senders.add(self)
 
     def _unread(self) -> None:
         """The client does not read: others need not wait for it."""
@@ -623,9 +586,14 @@ class Connection(asyncio.Protocol):
             self._load.release()
         self._peers.unread.stalls(self, max(0, self._unsent) + PIECE)
 
+    def _wait_no_longer(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
     def _stop_sending(self) -> None:
         self._pieces = None
-        self._then(None)
+        self._wait_no_longer()
         self._peers.unread.moves(self)
         load, self._load = self._load, None
         if load is not None:

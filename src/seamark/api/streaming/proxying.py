@@ -20,7 +20,8 @@ from seamark import errors
 from seamark.access.pod_streams import Connection
 from seamark.api.aggregation.reaching import passed_on, target
 from seamark.api.aggregation.relaying import OWN_HEADERS, Tunnel, pump
-from seamark.api.http.protocol import Request, Response, Stream, Streaming, frame
+from seamark.api.http.pieces import frame
+from seamark.api.http.protocol import Request, Response, Stream, Streaming
 from seamark.api.streaming.sockets import Tasks
 from seamark.errors import Object
 from seamark.kinds.values.hosts import bracketed
