@@ -32,8 +32,8 @@ _NODE_PORTS = _share(30000, 32768)
 def _next_free(ports: Iterator[int]) -> int:
     for port in ports:
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp, contextlib.suppress(OSError):
-            tcp.bind(("127.0.0.1", port))
-            udp.bind(("127.0.0.1", port))
+            tcp.bind(("", port))  # so that it is free at every address
+            udp.bind(("", port))
             return port
     raise AssertionError("the ports go round for ever")
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import ssl
+from unittest import mock
 
 from portforward_server import PortForwardServer
 
@@ -15,6 +17,7 @@ import seamark.testing.cluster as testing
 from seamark.access.credentials import Fixed, Identity
 from seamark.access.kubeconfig import Connection
 from seamark.access.remote import RemoteCluster
+from seamark.forwarding import loopback
 from seamark.kinds.resource import ENDPOINT_SLICES, PODS, SERVICES
 
 KUBECONFIG = """\
@@ -102,18 +105,27 @@ class ForwardedCluster:
             server.close()
 
 
+@contextlib.contextmanager
+def addresses_of_its_own():
+    """Services have other addresses in each test: those of one name would have the same one in two tests at a time."""
+    real, shift = loopback._address, secrets.randbelow(2**32)
+    with mock.patch.object(loopback, "_address", lambda number: real(number + shift)):
+        yield
+
+
 @contextlib.asynccontextmanager
 async def forwarded_cluster(*, refusal=0):
     behind = testing.Cluster(parts=()).start()
     try:
         tls = ssl.create_default_context(cafile=str(behind.ca))
         way = (behind.url, {"Authorization": f"Bearer {behind.token}"}, tls)
-        async with PortForwardServer(way, refusal=refusal) as front:
-            made = ForwardedCluster(front)
-            try:
-                yield made
-            finally:
-                await made.close()
+        with addresses_of_its_own():
+            async with PortForwardServer(way, refusal=refusal) as front:
+                made = ForwardedCluster(front)
+                try:
+                    yield made
+                finally:
+                    await made.close()
     finally:
         # In a thread, because it waits until its connections are closed, and their other ends are in this loop.
         await asyncio.to_thread(behind.stop)
