@@ -442,8 +442,15 @@ async def _there(here, name):
 
 
 async def test_a_liveness_probe_restarts_and_a_startup_probe_comes_first(here):
-    probe = {"exec": {"command": ["sh", "-c", "test -e /tmp/well"]}, "periodSeconds": 1, "failureThreshold": 1}
-    own = container("touch /tmp/well; sleep 0.5; rm /tmp/well; sleep 1000", livenessProbe=probe, startupProbe={**probe})
+    def probe(script, failures):
+        quick = {"periodSeconds": 1, "timeoutSeconds": 60, "failureThreshold": failures}
+        return {"exec": {"command": ["sh", "-c", script]}, **quick}
+
+    own = container(
+        "touch /tmp/well; until test -e /tmp/begun; do sleep 0.02; done; rm /tmp/well; sleep 1000",
+        startupProbe=probe("test -e /tmp/well && touch /tmp/begun", 1000),
+        livenessProbe=probe("test -e /tmp/well", 1),
+    )
     await create(here, "probed", own, restartPolicy="Always", terminationGracePeriodSeconds=0)
     found = await until(here, "probed", lambda pod: _restarts(pod.status.container_statuses) >= 1)
     assert found.status.container_statuses[0].last_state.terminated.exit_code == 137

@@ -64,9 +64,11 @@ async def watching(daemon, name):
     yield listing.items, changes
 
 
-async def until(daemon, name, so):
-    """The Pod, once it is so; None for a Pod that is gone."""
+async def until(daemon, name, so, *, after=None):
+    """The Pod, once it is so; None for a Pod that is gone.  ``after`` is awaited first, and nothing of it is missed."""
     async with watching(daemon, name) as (known, changes):
+        if after is not None:
+            await after
         for pod in known or [None]:
             if so(pod):
                 return pod

@@ -53,8 +53,10 @@ def started(found):
 async def test_a_process_that_does_not_catch_the_signal_ends_at_once(daemon):  # noqa: F811
     """The kernel drops SIGTERM for the first process of a PID namespace, unless the process says what to do."""
     cluster = daemon.api.cluster("apiserver")
-    made = pod("sleeps", "", activeDeadlineSeconds=1, restartPolicy="Never", terminationGracePeriodSeconds=1000)
+    made = pod("sleeps", "", restartPolicy="Never", terminationGracePeriodSeconds=1000)
     await create(daemon, container(made, command=["sleep", "1000"]))
+    await until(daemon, "sleeps", started)
+    await cluster.patch(PODS, "sleeps", {"spec": {"activeDeadlineSeconds": 1}}, namespace="default")
     found = await until(daemon, "sleeps", ended)
     assert ended(found).exit_code == 143
     over = await until(daemon, "sleeps", lambda found: found is not None and found.finished)
@@ -72,9 +74,7 @@ async def test_hooks_and_the_stop_signal(daemon):  # noqa: F811
     made = pod("hooks", CATCHES, restartPolicy="Never", terminationGracePeriodSeconds=100, os={"name": "linux"})
     await create(daemon, container(made, lifecycle={**hooks, "stopSignal": "SIGUSR1"}))
     await until(daemon, "hooks", started)
-    watch = until(daemon, "hooks", ended)
-    await cluster.delete(PODS, "hooks", namespace="default")
-    how = ended(await watch)
+    how = ended(await until(daemon, "hooks", ended, after=cluster.delete(PODS, "hooks", namespace="default")))
     assert (how.exit_code, how.message) == (7, "signal 10, begun\nending\n")
 
 

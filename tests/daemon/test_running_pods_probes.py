@@ -24,6 +24,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer): address_famil
 Server(("0.0.0.0", 8080), Answers).serve_forever()
 """
 QUICK = {"periodSeconds": 1, "failureThreshold": 1}
+PATIENT = {"periodSeconds": 1, "timeoutSeconds": 60}  # for probes that shall pass, however slow the machine is
 
 
 def probed(name, script=SERVER, **probes):
@@ -57,17 +58,23 @@ async def create(daemon, made):  # noqa: F811
     await daemon.api.cluster("apiserver").create(PODS, made, namespace="default")
 
 
-async def test_readiness_by_http_and_by_a_command(daemon):  # noqa: F811
-    """The container removes its file after the readiness probe passed, by a command of the liveness probe."""
+async def test_readiness_by_http_and_by_a_command(daemon, tmp_path):  # noqa: F811
+    """The liveness probe's command fails once the test says so, after the readiness probe passed."""
     cluster = daemon.api.cluster("apiserver")
     http = {"path": "/redirect", "port": "web", "httpHeaders": [{"name": "X-Asked", "value": "yes"}]}
     async with events(cluster, "Unhealthy") as messages:
-        await create(daemon, probed("http", readinessProbe={"httpGet": http, **QUICK}))
+        await create(daemon, probed("http", readinessProbe={"httpGet": http, **PATIENT}))
         await until(daemon, "http", lambda found: found is not None and found.ready)
-        command = {"exec": {"command": ["/bin/sh", "-c", "rm -f /tmp/well; echo bad; exit 1"]}, **QUICK}
-        both = {"readinessProbe": {"httpGet": {"path": "/", "port": 8080}, **QUICK, "failureThreshold": 1}}
-        await create(daemon, probed("exec", **both, livenessProbe={**command, "initialDelaySeconds": 2}))
+        command = {"exec": {"command": ["/bin/sh", "-c", "test ! -e /told/go || { echo bad; exit 1; }"]}}
+        liveness = {**command, **PATIENT, "failureThreshold": 1}
+        made = probed(
+            "exec", readinessProbe={"httpGet": {"path": "/", "port": 8080}, **PATIENT}, livenessProbe=liveness
+        )
+        made["spec"]["volumes"] = [{"name": "told", "hostPath": {"path": str(tmp_path)}}]
+        made["spec"]["containers"][0]["volumeMounts"] = [{"name": "told", "mountPath": "/told"}]
+        await create(daemon, made)
         await until(daemon, "exec", lambda found: found is not None and found.ready)
+        (tmp_path / "go").touch()
         assert await first(messages, "Liveness") == "Liveness probe failed: bad\n"
     again = await until(daemon, "exec", lambda f: f is not None and f.status.container_statuses[0].restart_count)
     assert again.status.container_statuses[0].last_state.terminated.exit_code in (137, 143)
@@ -87,7 +94,7 @@ async def test_a_port_that_nothing_listens_on(daemon):  # noqa: F811
         said = await first(messages, "Get")
         assert said.startswith('Readiness probe failed: Get "http://')
     async with events(cluster, "ProbeWarning") as warnings:
-        await create(daemon, probed("away", readinessProbe={"httpGet": {"port": 8080, "path": "/away"}, **QUICK}))
+        await create(daemon, probed("away", readinessProbe={"httpGet": {"port": 8080, "path": "/away"}, **PATIENT}))
         await until(daemon, "away", lambda found: found is not None and found.ready)
         assert "Probe terminated redirects" in await first(warnings, "")
 
@@ -107,9 +114,11 @@ server.start()
 server.wait_for_termination()
 """
     async with events(cluster, "Unhealthy") as messages:
-        await create(daemon, probed("well", script, readinessProbe={"grpc": {"port": 5000}, **QUICK}))
+        await create(daemon, probed("well", script, readinessProbe={"grpc": {"port": 5000}, **PATIENT}))
         await until(daemon, "well", lambda found: found is not None and found.ready)
-        await create(daemon, probed("ill", script, readinessProbe={"grpc": {"port": 5000, "service": "ill"}, **QUICK}))
+        await create(
+            daemon, probed("ill", script, readinessProbe={"grpc": {"port": 5000, "service": "ill"}, **PATIENT})
+        )
         said = await first(messages, "NOT_SERVING")
     assert said == 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'
 
