@@ -10,6 +10,8 @@ from seamark.api.certificates import Authority
 from seamark.controllers.probes.checks import check, impossible
 from seamark.rules.probing import Probe, Target
 
+PATIENT = 60.0  # seconds; a slow machine is not what is tested
+
 
 @contextlib.asynccontextmanager
 async def server(answer, tls=None):
@@ -47,7 +49,7 @@ async def server(answer, tls=None):
 )
 async def test_http(answer, healthy, said):
     async with server(answer) as (target, heard):
-        result = await check(Probe("http", path="/healthz"), target)
+        result = await check(Probe("http", path="/healthz", timeout=PATIENT), target)
         assert (result.healthy, said in result.said) == (healthy, True), result
         assert result.said.startswith(f"GET http://{target}/healthz: ")
         [request] = heard
@@ -57,7 +59,7 @@ async def test_http(answer, healthy, said):
 
 async def test_http_names_the_host_that_was_asked_for():
     async with server(b"HTTP/1.1 204 No Content\r\n\r\n") as (target, heard):
-        assert (await check(Probe("http", host="shop.example.com"), target)).healthy
+        assert (await check(Probe("http", timeout=PATIENT, host="shop.example.com"), target)).healthy
         assert b"Host: shop.example.com\r\n" in heard[0]
 
 
@@ -65,18 +67,18 @@ async def test_https_with_a_certificate_of_its_own(tmp_path):
     authority = Authority(tmp_path)
     authority.prepare(["shop.example.com"])
     async with server(b"HTTP/1.1 200 OK\r\n\r\n", authority.tls()) as (target, _):
-        assert (await check(Probe("https"), target)).said == f"GET https://{target}/: 200 OK"
+        assert (await check(Probe("https", timeout=PATIENT), target)).said == f"GET https://{target}/: 200 OK"
     async with server(b"HTTP/1.1 200 OK\r\n\r\n") as (target, _):
-        result = await check(Probe("https", timeout=5), target)
+        result = await check(Probe("https", timeout=0.2), target)  # the server waits for the rest of a request
         assert not result.healthy
 
 
 async def test_tcp():
     async with server(b"") as (target, _):
-        assert (await check(Probe("tcp"), target)).healthy
-    refused = await check(Probe("tcp"), target)
+        assert (await check(Probe("tcp", timeout=PATIENT), target)).healthy
+    refused = await check(Probe("tcp", timeout=PATIENT), target)
     assert (refused.healthy, refused.said) == (False, f"connecting to {target}: Connection refused")
-    unknown = await check(Probe("tcp", timeout=30), Target("no-such-host.invalid", 80))
+    unknown = await check(Probe("tcp", timeout=PATIENT), Target("no-such-host.invalid", 80))
     assert not unknown.healthy
 
 
@@ -105,28 +107,30 @@ async def test_grpc():
     await served.start()
     try:
         what = f"at {target}"
-        assert (await check(Probe("grpc", timeout=30), target)).said == f"gRPC health of the server {what}: SERVING"
-        sick = await check(Probe("grpc", path="/sick", timeout=30), target)
+        assert (
+            await check(Probe("grpc", timeout=PATIENT), target)
+        ).said == f"gRPC health of the server {what}: SERVING"
+        sick = await check(Probe("grpc", path="/sick", timeout=PATIENT), target)
         assert (sick.healthy, sick.said) == (False, f"gRPC health of sick {what}: NOT_SERVING")
-        missing = await check(Probe("grpc", path="/missing", host="orders", timeout=30), target)
+        missing = await check(Probe("grpc", path="/missing", host="orders", timeout=PATIENT), target)
         assert (missing.healthy, "does not answer" in missing.said) == (False, True)
-        long = await check(Probe("grpc", path="/" + "x" * 300, timeout=30), target)
+        long = await check(Probe("grpc", path="/" + "x" * 300, timeout=PATIENT), target)
         assert long.healthy
         assert asked == [b"", b"\x0a\x04sick", b"\x0a\x07missing", b"\x0a\xac\x02" + b"x" * 300]
     finally:
         await served.stop(None)
-    assert not (await check(Probe("grpc", timeout=30), target)).healthy
+    assert not (await check(Probe("grpc", timeout=PATIENT), target)).healthy
 
 
 async def test_a_command_finds_the_member_in_its_environment_and_words():
     code = "import os, sys; print(os.environ['ADDRESS'], sys.argv[1]); sys.exit(3)"
     result = await check(
-        Probe("exec", command=(sys.executable, "-c", code, "$PORT"), timeout=60), Target("10.0.0.1", 80)
+        Probe("exec", command=(sys.executable, "-c", code, "$PORT"), timeout=PATIENT), Target("10.0.0.1", 80)
     )
     assert not result.healthy
     assert result.said.endswith("exit code 3: 10.0.0.1 80")
-    assert (await check(Probe("exec", command=("true",), timeout=60), Target("10.0.0.1", 80))).healthy
-    missing = await check(Probe("exec", command=("/no/such/program",), timeout=60), Target("10.0.0.1", 80))
+    assert (await check(Probe("exec", command=("true",), timeout=PATIENT), Target("10.0.0.1", 80))).healthy
+    missing = await check(Probe("exec", command=("/no/such/program",), timeout=PATIENT), Target("10.0.0.1", 80))
     assert missing.said == "/no/such/program: No such file or directory"
 
 

@@ -15,7 +15,7 @@ from commands import SEAMARK, Program
 from seamark_process import Seamark
 from waiting import until
 
-from free_ports import reachable_address
+from free_ports import free_node_port, reachable_address
 
 
 class Hello(http.server.BaseHTTPRequestHandler):
@@ -38,7 +38,7 @@ def saying_hello(host: str) -> Iterator[int]:
             server.shutdown()
 
 
-def manifest(host: str, port: int) -> str:
+def manifest(host: str, port: int, node_port: int) -> str:
     slice = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -51,7 +51,7 @@ def manifest(host: str, port: int) -> str:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": "web"},
-        "spec": {"type": "NodePort", "ports": [{"port": 80}]},
+        "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": node_port}]},
     }
     return "\n---\n".join(json.dumps(each) for each in (service, slice))
 
@@ -66,15 +66,13 @@ def answer(port: int) -> bytes:
 
 
 def test_a_node_port_answers_on_loopback_and_again_after_a_kill(tmp_path: Path) -> None:
-    host, directory = reachable_address(), tmp_path / "data"
+    host, directory, at = reachable_address(), tmp_path / "data", free_node_port()
     seamark = Program(SEAMARK, {"KUBECONFIG": str(directory / "kubeconfig"), "HOME": str(tmp_path)})
     with saying_hello(host) as port:
         running = Seamark(directory, "--dns-port", "0", verb="up")
         try:
             assert "node ports   on 127.0.0.1" in "\n".join(running.lines)
-            seamark("apply", "-f", "-", stdin=manifest(host, port))
-            service = json.loads(seamark("get", "service", "web", "-o", "json"))
-            at = service["spec"]["ports"][0]["nodePort"]
+            seamark("apply", "-f", "-", stdin=manifest(host, port, at))
             assert until(lambda: answer(at)) == b"hello"
         finally:
             running.kill()

@@ -29,7 +29,7 @@ spec:
     image: here
     command: ["{sys.executable}", -u, -m, http.server, "8080"]
     ports: [{{containerPort: 8080}}]
-    readinessProbe: {{tcpSocket: {{port: 8080}}, periodSeconds: 1}}
+    readinessProbe: {{tcpSocket: {{port: 8080}}, periodSeconds: 1, timeoutSeconds: 60}}
 ---
 apiVersion: v1
 kind: Service
@@ -128,7 +128,7 @@ def test_ports_and_proxies(kubectl: Kubectl) -> None:
         assert forwarding.stdout is not None
         port = forwarding.stdout.readline().split()[2].rpartition(":")[2]
         for _ in range(2):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as answer:
                 assert b"Directory listing" in answer.read()
         forwarding.terminate()
     for path in ("pods/web", "pods/http:web:8080", "services/web:80"):

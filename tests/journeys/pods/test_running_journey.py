@@ -14,7 +14,11 @@ from commands import Command, Kubectl
 from machines import require_machine
 from waiting import until
 
+from free_ports import free_node_port
+
 pytestmark = pytest.mark.xdist_group("running pods")
+
+PORT = free_node_port()
 
 SERVER = """
 import http.server, os, signal, sys, threading
@@ -62,8 +66,9 @@ spec:
         command: ["%(python)s", /program/server.py]
         env: [{name: VERSION, value: "%(version)s"}]
         ports: [{containerPort: 8080, name: http}]
-        readinessProbe: {httpGet: {path: /health, port: http}, periodSeconds: 1, failureThreshold: 1}
-        lifecycle: {preStop: {sleep: {seconds: 1}}}
+        readinessProbe:
+          {httpGet: {path: /health, port: http}, periodSeconds: 1, timeoutSeconds: 60, failureThreshold: 1}
+        lifecycle: {preStop: {sleep: {seconds: 20}}}
         volumeMounts: [{name: program, mountPath: /program}]
       volumes: [{name: program, configMap: {name: program}}]
 ---
@@ -73,7 +78,7 @@ metadata: {name: web}
 spec:
   type: NodePort
   selector: {app: web}
-  ports: [{port: 80, targetPort: http}]
+  ports: [{port: 80, targetPort: http, nodePort: %(port)s}]
 ---
 apiVersion: v1
 kind: Service
@@ -87,7 +92,7 @@ spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: python
 """
 CLIENT = """
 import socket, urllib.request
-print(*{urllib.request.urlopen("http://web", timeout=10).read().split()[0].decode() for _ in range(20)})
+print(*{urllib.request.urlopen("http://web", timeout=120).read().split()[0].decode() for _ in range(20)})
 print(*{found[4][0] for found in socket.getaddrinfo("web-all", 80, socket.AF_INET)})
 """
 
@@ -112,7 +117,7 @@ spec:
       - name: main
         image: python:3
         command: ["%(python)s", /program/server.py]
-        readinessProbe: {httpGet: {path: /health, port: 8080}, periodSeconds: 1}
+        readinessProbe: {httpGet: {path: /health, port: 8080}, periodSeconds: 1, timeoutSeconds: 60}
         volumeMounts: [{name: program, mountPath: /program}]
       volumes: [{name: program, configMap: {name: program}}]
 ---
@@ -133,7 +138,7 @@ spec:
           import urllib.request
           for number in range(3):
               name = f"peer-{number}"
-              answer = urllib.request.urlopen(f"http://{name}.peers:8080", timeout=5).read().decode()
+              answer = urllib.request.urlopen(f"http://{name}.peers:8080", timeout=120).read().decode()
               assert answer.split()[0] == name, answer
 """
 
@@ -145,7 +150,7 @@ def machine() -> None:
 
 def manifest(version: str) -> str:
     indented = "".join(f"    {line}\n" for line in SERVER.splitlines())
-    return MANIFEST % {"server": indented, "version": version, "python": sys.executable}
+    return MANIFEST % {"server": indented, "version": version, "python": sys.executable, "port": PORT}
 
 
 @pytest.fixture
@@ -160,7 +165,7 @@ def kubectl(up, tmp_path: Path) -> Kubectl:
 
 
 def ask(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return str(answer.read().decode())
 
 
@@ -170,11 +175,6 @@ def asked(url: str) -> str:
         return ask(url)
     except OSError:
         return ""
-
-
-def address(kubectl: Kubectl, service: str) -> str:
-    port = kubectl("get", "service", service, "-o", "jsonpath={.spec.ports[0].nodePort}")
-    return f"http://127.0.0.1:{port}"
 
 
 class Load:
@@ -202,10 +202,10 @@ class Load:
 def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=manifest("1"))
     kubectl("rollout", "status", "deployment/web")
-    url = address(kubectl, "web")
+    url = f"http://127.0.0.1:{PORT}"
     until(lambda: asked(url))
-    seen = {ask(url).split()[0] for _ in range(12)}
-    assert seen == set(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.name}").split())
+    seen = set(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.name}").split())
+    until(lambda: {ask(url).split()[0] for _ in range(12)} == seen)
 
     kubectl.wait("--for=condition=Ready", "pod/client")
 
@@ -214,8 +214,8 @@ def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
         by_name, by_dns = kubectl("exec", "client", "--", sys.executable, "-c", CLIENT).splitlines()
         return set(by_name.split()), set(by_dns.split())
 
-    reached, addresses = inside()
-    assert (reached, len(addresses)) == (seen, 3)
+    addresses = set(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIP}").split())
+    until(lambda: inside() == (seen, addresses))
 
     sick = ask(f"{url}/break").split()[0]  # its readiness probe fails from now on
     kubectl.wait("--for=condition=Ready=false", f"pod/{sick}")
@@ -224,11 +224,13 @@ def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
     assert sick not in kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", ready).split()
     at = kubectl("get", "pod", sick, "-o", "jsonpath={.status.podIP}")
     until(lambda: inside() == (seen - {sick}, addresses - {at}))
-    assert "Readiness probe failed" in until(lambda: kubectl("events", "--for", f"pod/{sick}"))
-    kubectl("delete", "pod", sick)
+    until(lambda: "Readiness probe failed" in kubectl("events", "--for", f"pod/{sick}"))
+    kubectl("delete", "pod", sick, "--wait=false")
+    kubectl.wait("--for=jsonpath={.status.readyReplicas}=3", "deployment/web")
     kubectl("rollout", "status", "deployment/web")
 
     load = Load(url)
+    until(lambda: load.answers)
     kubectl("apply", "-f", "-", stdin=manifest("2"))
     kubectl("rollout", "status", "deployment/web")
     until(lambda: load.answers and load.answers[-1].endswith(" 2"))
@@ -255,7 +257,7 @@ spec:
   - name: main
     image: python:3
     command: ["%(python)s", /program/server.py]
-    readinessProbe: {httpGet: {path: /health, port: 8080}, periodSeconds: 1}
+    readinessProbe: {httpGet: {path: /health, port: 8080}, periodSeconds: 1, timeoutSeconds: 60}
     volumeMounts: [{name: program, mountPath: /program}]
   volumes: [{name: program, configMap: {name: program}}]
 ---
@@ -281,7 +283,7 @@ spec: {type: NodePort, externalTrafficPolicy: Local, selector: {app: placed}, po
 """
 ASK = """
 import sys, urllib.request
-print(*(urllib.request.urlopen(sys.argv[1], timeout=3).read().split()[0].decode() for _ in range(6)))
+print(*(urllib.request.urlopen(sys.argv[1], timeout=20).read().split()[0].decode() for _ in range(6)))
 """
 
 
@@ -300,9 +302,9 @@ def test_local_policies_and_a_node_that_is_stopped(up, kubectl: Kubectl, tmp_pat
     nodes = kubectl("get", "nodes", "-o", "jsonpath={.items[*].status.addresses[0].address}").split()
     until(lambda: from_pod("web-1", "http://outside") == {"web-1", "web-2"})
     for number in (1, 2):
-        assert from_pod(f"web-{number}", "http://inside") == {f"web-{number}"}
-        assert from_pod(f"on-node-{number}", f"http://{service}") == {f"web-{number}"}
-    assert from_pod("on-node-1", f"http://{nodes[1]}:{port}") == {"web-2"}
+        until(lambda n=number: from_pod(f"web-{n}", "http://inside") == {f"web-{n}"})
+        until(lambda n=number: from_pod(f"on-node-{n}", f"http://{service}") == {f"web-{n}"})
+    until(lambda: from_pod("on-node-1", f"http://{nodes[1]}:{port}") == {"web-2"})
 
     Command(tmp_path)("node", "stop", "node-2", SEAMARK_DATA_DIR=str(up.directory), KUBECONFIG=str(up.kubeconfig))
     kubectl.wait("--for=condition=Ready=false", "pod/web-2")
@@ -320,7 +322,7 @@ def test_a_program_and_a_shell(up, kubectl: Kubectl, tmp_path: Path) -> None:
     words = ("--replicas", "2", "--port", "8080", "--health", "/health", "--", sys.executable, str(program))
     assert "deployment/hello runs" in seamark("run", "hello", *words, **here)
     ask = "import urllib.request as u; print(u.urlopen('http://hello:8080').read().decode())"
-    assert seamark("shell", "-c", f'{sys.executable} -c "{ask}"', **here).startswith("hello-")
+    until(lambda: seamark.run("shell", "-c", f'{sys.executable} -c "{ask}"', **here).stdout.startswith("hello-"))
     ended = seamark.run("shell", stdin="echo to the other side >&2; exit 7", **here)
     assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (7, "to the other side")
     pod = kubectl("get", "pods", "-o", "name").splitlines()[0]

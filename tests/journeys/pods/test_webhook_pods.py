@@ -77,7 +77,7 @@ def server_objects(authority: Authority) -> list[dict[str, Any]]:
         "name": "main",
         "image": "python:3",
         "command": [sys.executable, "/program/server.py"],
-        "readinessProbe": {"tcpSocket": {"port": 8443}, "periodSeconds": 1},
+        "readinessProbe": {"tcpSocket": {"port": 8443}, "periodSeconds": 1, "timeoutSeconds": 60},
         "volumeMounts": [
             {"name": "program", "mountPath": "/program"},
             {"name": "tls", "mountPath": "/tls"},

