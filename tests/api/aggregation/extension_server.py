@@ -50,7 +50,7 @@ AGGREGATED_FORM = [
 
 
 class ExtensionServer:
-    """Keeps the requests it got; ``broken`` makes it answer 500 to everything."""
+    """Keeps the requests it got; ``broken`` makes it answer 500 to everything, ``breaks_off`` half of each document."""
 
     def __init__(self, front_proxy: FrontProxy, directory: Path) -> None:
         authority = Authority(directory)
@@ -63,6 +63,7 @@ class ExtensionServer:
         self.requests: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.broken = False
+        self.breaks_off = False
         self.events: asyncio.Queue[bytes] = asyncio.Queue()
         self.port = 0
 
@@ -85,6 +86,8 @@ class ExtensionServer:
         self.bodies.append(await request.read())
         if self.broken:
             return web.Response(status=500)
+        if self.breaks_off:
+            return await self._half(request)
         match request.path:
             case path if path == ROOT:
                 return web.json_response(RESOURCES)
@@ -106,6 +109,14 @@ class ExtensionServer:
             return web.Response(status=201, body=self.bodies[-1], content_type="application/json")
         listed = {"kind": "FlunderList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": []}
         return web.json_response(listed, headers={"X-Sample": "yes"})
+
+    async def _half(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"{")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

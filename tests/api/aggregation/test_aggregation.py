@@ -202,6 +202,16 @@ async def test_a_server_that_fails_is_not_available_and_its_discovery_is_stale(
     assert items[-1]["versions"] == [{"version": VERSION, "resources": AGGREGATED_FORM, "freshness": "Stale"}]
 
 
+async def test_a_server_that_breaks_off_its_documents_is_asked_again(api: Served, extension: ExtensionServer) -> None:
+    extension.breaks_off = True
+    await available(api, extension)
+    assert api.api.aggregation.foreign[0].stale
+    extension.breaks_off = False
+    await api.merge(f"{APISERVICES}/{NAME}", {"metadata": {"labels": {"look": "again"}}})
+    await api.api.aggregation.settled()
+    assert api.api.aggregation.foreign[0].openapi["v3"]
+
+
 async def test_a_service_that_comes_makes_the_server_available(api: Served, extension: ExtensionServer) -> None:
     await register(api, extension, service=False)
     missing = await condition(api, "ServiceNotFound")

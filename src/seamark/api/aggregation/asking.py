@@ -42,6 +42,8 @@ async def checked(servers: Servers, backend: Backend) -> Condition:
 
 async def _get(servers: Servers, backend: Backend, path: str, accept: str) -> tuple[str, Any]:
     """The content type and the JSON of a document; None if it cannot be had."""
+    import aiohttp
+
     headers = [*identity(AGGREGATOR), ("Accept", accept)]
     try:
         async with asyncio.timeout(SECONDS):
@@ -49,7 +51,7 @@ async def _get(servers: Servers, backend: Backend, path: str, accept: str) -> tu
                 if answer.status != 200:
                     return "", None
                 return answer.headers.get("Content-Type", ""), msgspec.json.decode(await answer.read())
-    except (CallFailed, TimeoutError, OSError, msgspec.DecodeError):
+    except (CallFailed, TimeoutError, OSError, aiohttp.ClientError, msgspec.DecodeError):
         return "", None
 
 

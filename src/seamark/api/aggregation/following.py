@@ -131,6 +131,9 @@ class Aggregation:
                     except (errors.ApiError, StoreError) as error:
                         _log.warning("APIServices could not be kept right: %s", error)
                         seconds = self._retry
+                    except Exception:  # a mistake of ours with one server must not end the service of all others
+                        _log.exception("APIServices could not be followed")
+                        seconds = self._retry
                     if not self._news.is_set():
                         self._waits.set()
                     with contextlib.suppress(TimeoutError):
