@@ -12,6 +12,7 @@ class VirtualClock:
 
     def __init__(self, now=1_800_000_000.0):
         self.now = now
+        self.asleep = set()  # the tasks that wait for time to pass
         self._heap = []
         self._count = itertools.count()
 
@@ -29,7 +30,12 @@ class VirtualClock:
     async def sleep(self, seconds):
         woken = asyncio.get_running_loop().create_future()
         self.call_later(seconds, lambda: woken.done() or woken.set_result(None))
-        await woken
+        task = asyncio.current_task()
+        self.asleep.add(task)
+        try:
+            await woken
+        finally:
+            self.asleep.discard(task)
 
     # --- letting it pass ---------------------------------------------------------------------------
 

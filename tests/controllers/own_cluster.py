@@ -28,6 +28,7 @@ class OwnCluster:
         self.network = ServiceNetwork()
         self.store = store
         self.managers = []  # those at work
+        self.tasks = []  # that never end
         self.rights = OwnRights()
         more = {"authorizer": self.rights, **more}
         self.api = ApiServer(store, network=self.network, tokens={}, metrics=Registry(), clock=self.clock, **more)
@@ -35,10 +36,9 @@ class OwnCluster:
 
     async def prepare(self):
         await self.api.load()
-        following = asyncio.create_task(self.api.follow())
+        self.tasks.append(asyncio.create_task(self.api.follow()))
         await bootstrap.make_namespaces(self.cluster)
         await bootstrap.make_ranges(self.cluster, self.network)
-        return following
 
     @contextlib.asynccontextmanager
     async def controlled(self, *, authority="the CA", ending=False, grace=0.0, through=None, **settings):
@@ -60,12 +60,23 @@ class OwnCluster:
         """The manager's controllers are at work inside the block."""
         self.managers.append(manager)
         try:
-            async with managed(manager):
+            async with managed(manager) as task:
+                self.tasks.append(task)
                 yield manager
+                self.tasks.remove(task)
         finally:
             self.managers.remove(manager)
 
     # --- looking -----------------------------------------------------------------------------------
+
+    def check(self):
+        """Fail for what a test would wait for in vain: missing rights, a part that has ended, Events that wait."""
+        self.rights.check()
+        for task in self.tasks:
+            if task.done():
+                raise AssertionError(f"{task} has ended")
+        writing = {recorder._writing for manager in self.managers for recorder in manager.recorders}
+        assert not writing & self.clock.asleep, "an Event could not be written, and is tried again later"
 
     async def find(self, resource, name, namespace=""):
         """The object, or None."""
@@ -77,7 +88,7 @@ class OwnCluster:
     async def until(self, ask, true=bool):
         """What ``ask`` comes to once it is ``true``."""
         while not true(found := await ask()):
-            self.rights.check()
+            self.check()
             await asyncio.sleep(0.005)
         return found
 
@@ -85,12 +96,10 @@ class OwnCluster:
         """Let everything happen that happens without time passing."""
         quiet, revision = 0, -1
         while quiet < 2:
-            self.rights.check()
+            self.check()
             await drained(self.store)
-            for manager in self.managers:
-                for recorder in manager.recorders:
-                    await recorder.written()
-            idle = all(manager.idle for manager in self.managers) and revision == self.api.cache.revision
+            told = not any(recorder._writing for manager in self.managers for recorder in manager.recorders)
+            idle = told and all(manager.idle for manager in self.managers) and revision == self.api.cache.revision
             quiet, revision = quiet + 1 if idle else 0, self.api.cache.revision
 
     async def reasons(self, name):
@@ -101,14 +110,14 @@ class OwnCluster:
 
 @contextlib.asynccontextmanager
 async def managed(manager):
-    """The manager's controllers are at work inside the block."""
+    """The manager's controllers are at work inside the block; the task that runs them."""
     task = asyncio.create_task(manager.run())
     ready = asyncio.create_task(manager.ready.wait())
     try:
         await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
-        yield manager
+        yield task
     finally:
         ready.cancel()
         task.cancel()
@@ -122,10 +131,11 @@ async def own_cluster(**more):
     await store.open()
     try:
         own = OwnCluster(store, **more)
-        following = await own.prepare()
+        await own.prepare()
         yield own
-        own.rights.check()
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        own.check()
+        for task in own.tasks:
+            task.cancel()
+        await asyncio.gather(*own.tasks, return_exceptions=True)
     finally:
         await store.close()

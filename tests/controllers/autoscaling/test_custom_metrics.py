@@ -15,10 +15,6 @@ from seamark.kinds.resource import Resource
 from seamark.kinds.values import times
 from seamark.runtime.manager import Manager
 
-# A real server is asked here while time stands still.  Now and then, on a busy machine, a test waits for ever, and the
-# reason is not known yet: until it is, these run only by `make soak`.
-pytestmark = pytest.mark.soak
-
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default"
 SERVICE = {"apiVersion": "v1", "kind": "Service", "name": "web"}
