@@ -40,7 +40,7 @@ async def daemon(tmp_path):
 
 
 @asynccontextmanager
-async def running(tmp_path, *, mode="processes", **nodes):
+async def running(tmp_path, *, mode="processes", processes=512, **nodes):
     with unless_forbidden():
         await (await Machine.start()).close()
     said = {
@@ -50,7 +50,7 @@ async def running(tmp_path, *, mode="processes", **nodes):
         "dns": {"listen": ["127.0.0.1:0"]},
         "userspace": {"enabled": False},
         "nodes": {"count": 2, **nodes},
-        "pods": {"mode": mode, "images": ["runs-here=host", f"packed={tmp_path}/packed"]},
+        "pods": {"mode": mode, "images": ["runs-here=host", f"packed={tmp_path}/packed"], "processes": processes},
     }
     async with Daemon(settled(said), EVERYTHING).running() as made:
         yield made
@@ -126,6 +126,27 @@ async def test_a_pod_that_fails_and_one_without_an_image(daemon):
 def _waits(found):
     states = [each.state.waiting for each in found.status.container_statuses]
     return states[0].reason if states and states[0] is not None else ""
+
+
+MANY = """
+import os, time
+print(os.nice(0), flush=True)
+for _ in range(12):
+    if not os.fork():
+        break
+time.sleep(1000)
+"""
+
+
+async def test_a_container_with_too_many_processes_is_ended(tmp_path):
+    async with running(tmp_path, processes=10) as daemon:
+        cluster = daemon.api.cluster("apiserver")
+        await cluster.create(PODS, pod("many", MANY, restartPolicy="Never"), namespace="default")
+        failed = await until(daemon, "many", lambda found: found is not None and found.finished)
+        how = failed.status.container_statuses[0].state.terminated
+        assert (failed.status.phase, how.reason, how.exit_code, how.signal) == ("Failed", "TooManyProcesses", 137, 9)
+        assert how.message == "the container had 13 processes and threads of 10"
+        assert log_of(daemon, failed) == ["10"]  # how nice it is
 
 
 async def test_a_deleted_pod_is_ended_and_gone(daemon):

@@ -10,8 +10,11 @@ from catalogue_clusters import NOW, build, clock
 from seamark import errors
 from seamark.access.cluster import Identity, Unreadable
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, INGRESSES, NETWORK_POLICIES, NODES, PODS, SERVICES
+from seamark.why.explain_pod import explain_pod
 from seamark.why.look import look_at_all, look_at_pod, look_at_service
 from seamark.why.observe import CannotLook
+from seamark.why.views import Pod
+from seamark.why.world import Seen, World
 from virtual_time import HastyClock
 
 
@@ -158,6 +161,20 @@ async def test_a_pod_that_nobody_selects_but_almost():
     assert report.cause.code.value == "PodNotSelected"
     assert "web" in report.cause.cause
     assert "wants app=wbe, the Pod has app=web" in report.tables[0].rows[0][2]
+
+
+async def test_a_pod_that_nobody_selects_and_that_cannot_start():
+    """Its own trouble is the cause; that no Service leads to it comes second."""
+    image = {"name": "app", "image": "nowhere:1", "ready": False}
+    image["state"] = {"waiting": {"reason": "ErrImagePull", "message": "start seamark with --image 'nowhere:1=host'"}}
+    made = {
+        "metadata": {"name": "lost", "namespace": "shop"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "app", "image": "nowhere:1"}]},
+        "status": {"phase": "Pending", "containerStatuses": [image]},
+    }
+    report = explain_pod(World(Seen((), (msgspec.convert(made, Pod),))), ("shop", "lost"))
+    assert [each.code.value for each in report.findings] == ["ImagePullFailed", "PodNotSelected"]
+    assert "--image 'nowhere:1=host'" in report.cause.fix.text
 
 
 async def test_a_pod_that_is_not_ready():

@@ -40,7 +40,7 @@ def explain_pod(world: World, key: Key) -> Report:
         seen: tuple[evidence.Evidence, ...] = (*evidence.of(pod, "metadata.name"), *wrong.evidence)
         found.append(Finding(wrong.code, Severity.ERROR, f"Pod {key[1]}: {wrong.detail}.", fix, seen))
     if not taken:
-        found.append(_unselected(world, pod))
+        found.append(_unselected(world, pod, Severity.ERROR if wrong is None else Severity.WARNING))
     ordered = ranked(found)
     rows.sort(key=lambda row: (row[1] == _NOT_SELECTED, row[2].startswith("selects"), row[0]))
     return Report(
@@ -78,7 +78,7 @@ def _has(pod: Pod, key: str) -> str:
     return f"no {key}" if value is None else f"{key}={value}"
 
 
-def _unselected(world: World, pod: Pod) -> Finding:
+def _unselected(world: World, pod: Pod, severity: Severity) -> Finding:
     namespace, name = pod.key
     close = [
         service.metadata.name
@@ -101,7 +101,7 @@ def _unselected(world: World, pod: Pod) -> Finding:
         evidence.search(world, "Service", namespace),
         *evidence.each((world.services[namespace, other] for other in close), "spec.selector"),
     )
-    return Finding(Code.POD_NOT_SELECTED, Severity.ERROR, cause, fix, seen)
+    return Finding(Code.POD_NOT_SELECTED, severity, cause, fix, seen)
 
 
 def _no_pod(world: World, key: Key) -> Report:

@@ -248,6 +248,20 @@ async def test_how_many_processes_there_may_be(machine):
     assert (await said.process.ended).code != 0
 
 
+async def test_a_process_is_ended_with_all_it_started(machine):
+    """Also if it shares its PID namespace, and what it started does not listen to it."""
+    await machine.hold("pause")
+    stays = await talking(machine, "other", "sleep", "1000", beside="pause")
+    many = "for n in 1 2 3; do setsid sleep 1000 & done; echo started; wait"
+    said = await talking(machine, "one", "sh", "-c", many, beside="pause")
+    assert os.read(said.reading, 100) == b"started\n"
+    await machine.end("one")
+    assert (await said.process.ended).signal == signal.SIGKILL
+    assert await said.output() == ""  # none of them holds it any more
+    assert not stays.process.ended.done()
+    await machine.end("nobody")
+
+
 async def test_a_volume_in_memory_is_shared_and_has_a_size(machine, tmp_path):
     await machine.mount(str(tmp_path), size=1 << 20, group=0, mode=0o777)
     volume = (*SYSTEM, Bind(str(tmp_path), "/data"), Processes(), Memory("/dev"), Bind("/dev/zero", "/dev/zero"))

@@ -106,6 +106,7 @@ class Hosting:
         self.ready = asyncio.Event()
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
         self.processes = settings.processes
+        self.nice = settings.nice
         self.meter = Meter(self.lives, clock, processes=settings.processes)
         self._disk = DiskWatch(self.lives, folder, clock, least=int(measure(settings.free_disk)))
         self._mounted: dict[str, list[str]] = {}  # the volumes in memory of each Pod

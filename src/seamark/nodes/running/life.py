@@ -27,7 +27,7 @@ from seamark.nodes.running.machine.machine import Machine, Process
 from seamark.nodes.running.machine.messages import Start
 from seamark.nodes.running.network import Network
 from seamark.nodes.running.pod_status import Sandbox
-from seamark.nodes.running.preparing import security
+from seamark.nodes.running.preparing import resources, security
 from seamark.nodes.running.preparing.environment import Around, Unmakeable
 from seamark.nodes.running.preparing.file_systems import Volume
 from seamark.nodes.running.preparing.images import Image, NoImage
@@ -37,10 +37,12 @@ from seamark.nodes.running.probes import Answer, Errored, Prober
 from seamark.nodes.running.spec import Action, Container, PodToRun, Probe
 from seamark.nodes.running.streaming.consoles import Console
 from seamark.nodes.running.streaming.container_logs import LogFile
+from seamark.nodes.running.streaming.measuring import Meter
 
 log = logging.getLogger(__name__)
 
 CANNOT_START = 128
+TOO_MANY = "TooManyProcesses"
 _LEAST_PATIENCE = 2.0  # seconds between the signal and the end, if a preStop hook took the rest
 _LONGEST_MESSAGE = 4096
 _EVICTED_WITHIN = 1.0  # seconds that the containers of a Pod have to end when it is evicted
@@ -56,6 +58,8 @@ class Host(Protocol):
     network: Network
     clock: Clock
     processes: int  # how many a container may have; 0 for any number
+    nice: int  # by how much other programs of the machine come first
+    meter: Meter
 
     def limited(self, pod: PodToRun, container: Container) -> str:
         """The path of the control group in which the container is limited, newly made; "" if there are none."""
@@ -117,7 +121,7 @@ class PodLife:
         self._tasks: dict[str, asyncio.Task[None]] = {}  # starts, watches and stops under way, by what they do
         self._tries: dict[str, tuple[int, float]] = {}  # starts that failed: how many, and when the next one may be
         self._told: dict[str, str] = {}  # runs of containers whose back-off was told
-        self._crowds: dict[str, str] = {}  # runs of containers that have too many processes, which was told
+        self._excess: dict[str, str] = {}  # why containers are ended that have too many processes
         self._deadline: float | None = None  # when what is being stopped must have ended
         self._instead: dict[str, int] = {}  # signals in whose place containers were killed
         self._starting = asyncio.Lock()  # containers start one after the other, each with its hook
@@ -278,7 +282,7 @@ class PodLife:
                 )
             self._connected = True
             if (process := holder(self.pod)) and not self._held:
-                await self._host.machine.hold(process, self._host.processes)
+                await self._host.machine.hold(process, resources.bound(self._host.processes))
                 self._held = process
             if self._home is None:
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -291,15 +295,18 @@ class PodLife:
                     await self._host.volumes(self.pod, self.folder, self.sandbox),
                     self._host.machine.all_users,
                     self._host.processes,
+                    self._host.nice,
                 )
 
-    def crowded(self, name: str, processes: int) -> None:
-        """A container has about as many processes as it may; told once for each of its runs."""
-        identity = self.records[name].identity
-        if self._crowds.get(name) != identity:
-            self._crowds[name] = identity
-            words = f"Container {name} has {processes} processes and threads of the {self._host.processes} it may have"
-            self._host.tell(self.pod, "Warning", "TooManyProcesses", words, name)
+    def crowded(self, name: str, processes: int, *, still: bool) -> None:
+        """A container has more processes than it may: told, and if it ``still`` has, the container is ended."""
+        words = f"has {processes} processes and threads; it may have {self._host.processes}"
+        if not still:
+            self._host.tell(self.pod, "Warning", TOO_MANY, f"Container {name} {words}", name)
+        elif name not in self._excess:
+            self._excess[name] = f"the container had {processes} processes and threads of {self._host.processes}"
+            self._host.tell(self.pod, "Normal", "Killing", f"Container {name} {words}, and is ended", name)
+            self._begin(f"end {name}", self._host.machine.end(self._processes[name].name))
 
     def evict(self, message: str) -> None:
         """The Pod has to end, because it uses what others need."""
@@ -339,6 +346,7 @@ class PodLife:
             console.handed_over()
         self._processes[name] = process
         self.open[name] = OpenContainer(process, start, console, number, image.config.stop_signal, image.root or "")
+        self._host.meter.begun.set()
         self._tries.pop(name, None)
         begun = decisions.running(record, identity=identity, now=now, booted=False, image_id=image.digest or image.name)
         hook = container.lifecycle.post_start
@@ -423,6 +431,8 @@ class PodLife:
         if group and self._host.ran_out_of_memory(group) and told.signal == signal.SIGKILL:
             reason = "OOMKilled"
         message = self._last_words(container, file) if told.code else self._message(container)
+        if excess := self._excess.pop(container.name, ""):
+            reason, message = TOO_MANY, excess
         now = self._host.clock.time()
         how = Ended(told.code, record.started, now, reason, message, told.signal, record.identity)
         self._put(container.name, decisions.ended(record, how))

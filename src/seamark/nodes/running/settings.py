@@ -8,7 +8,7 @@ from seamark.kinds.values.quantity import QuantityError, measure
 from seamark.nodes.running.preparing import images
 from seamark.settings import Section, setting
 
-LEAST_PROCESSES = 301
+LEAST_PRIORITY = 19
 
 
 class PodSettings(Section, frozen=True):
@@ -32,8 +32,13 @@ class PodSettings(Section, frozen=True):
     ] = ()
 
     processes: Annotated[
-        int, setting("How many processes and threads a container may have, so that a fork bomb ends; 0 for any number.")
-    ] = 2048
+        int, setting("How many processes and threads a container may have; one with more is ended. 0: any number.")
+    ] = 512
+
+    nice: Annotated[
+        int,
+        setting("By how much Pods give way to other programs, this daemon first, when all CPUs are busy: 0 to 19."),
+    ] = 10
 
     free_disk: Annotated[
         str,
@@ -53,5 +58,7 @@ class PodSettings(Section, frozen=True):
             measure(self.free_disk)
         except QuantityError as error:
             raise ValueError(f"free_disk {self.free_disk!r}: {error}") from None
-        if self.processes < 0 or 0 < self.processes < LEAST_PROCESSES:
-            raise ValueError(f"processes must be 0 or at least {LEAST_PROCESSES}, which the kernel needs")
+        if self.processes < 0:
+            raise ValueError("processes must be 0 or more")
+        if not 0 <= self.nice <= LEAST_PRIORITY:
+            raise ValueError(f"nice must be from 0 to {LEAST_PRIORITY}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from seamark.kinds.values import times
 from seamark.rules.container_probes import Judgement, Standing, judge
-from seamark.rules.objects.pod import ContainerStatus
+from seamark.rules.objects.pod import ContainerStatus, Terminated
 from seamark.why import evidence
 from seamark.why.checks.patient import Patient, Trouble, describe, logs, since, with_message
 from seamark.why.codes import Code
@@ -24,6 +24,7 @@ _IMAGE = frozenset(
         "SignatureValidationFailed",
     )
 )
+_NO_COMMAND = "no command specified"
 _STARTING = frozenset(("ContainerCreating", "PodInitializing", ""))
 
 
@@ -131,7 +132,9 @@ def not_running(patient: Patient) -> Trouble | None:
             return Trouble(
                 Code.CONTAINER_CONFIG_ERROR,
                 with_message(f"container {name}: {waiting.reason}", waiting.message),
-                "Create the ConfigMap, Secret or key it refers to, or correct the reference.",
+                f"Give container {name} a command: its image has none."
+                if waiting.message == _NO_COMMAND
+                else "Create the ConfigMap, Secret or key it refers to, or correct the reference.",
                 seen,
                 describe(pod),
             )
@@ -152,9 +155,7 @@ def not_running(patient: Patient) -> Trouble | None:
                 Code.CONTAINER_CRASHING,
                 f"container {name} {'ends' if succeeds else 'crashes'} again and again (CrashLoopBackOff):"
                 f" {_ending(status)}",
-                f"Correct the command of container {name}: it ends without an error, and a server should not end."
-                if succeeds
-                else f"Read what container {name} says before it ends, and repair it.",
+                _end_to_crashes(name, last),
                 seen,
                 logs(pod, name, previous=True),
             )
@@ -176,6 +177,14 @@ def not_running(patient: Patient) -> Trouble | None:
                 logs(pod, name),
             )
     return None
+
+
+def _end_to_crashes(name: str, last: Terminated | None) -> str:
+    if last is not None and last.exit_code == 0:
+        return f"Correct the command of container {name}: it ends without an error, and a server should not end."
+    if last is not None and last.reason == "TooManyProcesses":  # of a node that runs Pods as processes
+        return f"Make container {name} start fewer processes and threads, or raise `processes` in [pods] of Seamark."
+    return f"Read what container {name} says before it ends, and repair it."
 
 
 def _killed(patient: Patient, status: ContainerStatus) -> Trouble | None:

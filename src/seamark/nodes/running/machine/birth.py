@@ -33,6 +33,7 @@ def become(request: Start, files: list[int], namespaces: dict[int, int], inside:
     """
     try:
         os.setsid()
+        os.nice(request.nice)
         if request.cgroup:
             with open(os.path.join(request.cgroup, "cgroup.procs"), "w") as procs:
                 procs.write("0")

@@ -119,11 +119,11 @@ class Helper:
                 self._channel.send(Answer(request.number))
             case Start() as asked:
                 self._start(request.number, asked, files)
-            case Signal(process=process, number=number):
+            case Signal(process=process, number=number, everyone=everyone):
                 heard = True
                 if (pid := self._pids.get(process)) is not None:
                     heard = _hears(pid, number)
-                    os.kill(pid, number)
+                    _signal_all(_alike(pid) if everyone else {pid}, number)
                 self._channel.send(Answer(request.number, heard=heard))
             case Usage():
                 self._channel.send(Answer(request.number, usage=self._usage()))
@@ -241,14 +241,18 @@ class Helper:
                 self._channel.send(Ended(process, code) if code >= 0 else Ended(process, 128 - code, -code))
 
     def _sweep(self, process: str) -> None:
-        """End what a process has left in a PID namespace that is not its own: it is in the mount namespace it had."""
-        mounts = self._shared.pop(process, None)  # none: the kernel ends a PID namespace with its first process
-        killed: set[int] = set()
-        while left := {pid for pid, number in _processes() if number == mounts} - killed:
-            killed |= left
-            for pid in left:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        """End what a process has left in a PID namespace that is not its own: it is in the mount namespace it had.
+
+        All are stopped before the first is killed, since one that ends makes room for another of a fork bomb.
+        """
+        mounts = self._shared.pop(process, None)
+        if mounts is None:  # the kernel ends a PID namespace with its first process
+            return
+        stopped: set[int] = set()
+        while left := {pid for pid, number in _processes() if number == mounts} - stopped:
+            stopped |= left
+            _signal_all(left, signal.SIGSTOP)
+        _signal_all(stopped, signal.SIGKILL)
 
     def _hear_out(self, hearing: int) -> None:
         while hearing in self._births:
@@ -267,6 +271,18 @@ class Helper:
             if (process := first.get(number, "")) and (used := _used(pid)) is not None:
                 found[process] = found.get(process, _NOTHING) + used
         return found
+
+
+def _alike(pid: int) -> set[int]:
+    """A process and those in its mount namespace, which are its children and what joined it."""
+    everyone = dict(_processes())
+    return {pid, *(other for other, number in everyone.items() if number == everyone.get(pid))}
+
+
+def _signal_all(pids: set[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _hears(pid: int, number: int) -> bool:

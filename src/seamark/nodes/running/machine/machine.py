@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from signal import SIGKILL
 from socket import AF_NETLINK, SOCK_RAW, socket
 
 from seamark.linux.links import Links
@@ -161,6 +162,10 @@ class Machine:
         """Send a signal; nothing happens if the process has ended.  Tells whether the process takes note of it."""
         answer, _ = await self._answer(Signal(process, number))
         return answer.heard
+
+    async def end(self, process: str) -> None:
+        """Kill a process and what it started, all of them at once."""
+        await self._answer(Signal(process, SIGKILL, everyone=True))
 
     async def usage(self) -> dict[str, Spent]:
         """What each process uses, with what it started."""

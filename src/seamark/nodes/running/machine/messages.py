@@ -76,6 +76,7 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
     processes: int = 0  # how many processes and threads its PID namespace may have, if not 0
     user_processes: int = 0  # and how many its user, in the whole machine
     cgroup: str = ""
+    nice: int = 0  # by how much others come first
     open_files: int = 0  # the limit, if not 0
 
 
@@ -87,6 +88,7 @@ class Signal(msgspec.Struct, frozen=True, tag="signal"):
 
     process: str
     number: int
+    everyone: bool = False  # also to what it started
 
 
 class Usage(msgspec.Struct, frozen=True, tag="usage"):

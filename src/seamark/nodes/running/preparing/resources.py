@@ -12,6 +12,7 @@ _LEAST_QUOTA = 1000
 _LEAST_SHARES, _MOST_SHARES, _MOST_WEIGHT = 2, 262_144, 10_000
 _MOST_MEMORY = 2**63 - 1
 NO_LIMIT = "max"
+_GIVEN_ONCE = 300
 
 
 def limits(resources: Amounts, *, processes: int) -> dict[str, str]:
@@ -23,8 +24,16 @@ def limits(resources: Amounts, *, processes: int) -> dict[str, str]:
         "cpu.weight": str(weight(measure(str(asked)) if asked else Decimal())),
         "memory.max": str(min(int(measure(str(memory))), _MOST_MEMORY)) if memory else NO_LIMIT,
         "memory.oom.group": "1",
-        "pids.max": str(processes) if processes else NO_LIMIT,
+        "pids.max": str(bound(processes) or NO_LIMIT),
     }
+
+
+def bound(processes: int) -> int:
+    """How many the kernel allows if a container may have so many processes, so that it is seen that one wants more.
+
+    Of the numbers in a PID namespace the kernel gives the first 300 once only; later processes share the rest.
+    """
+    return processes + _GIVEN_ONCE if processes else 0
 
 
 def _quota(cpu: Decimal) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from seamark.nodes.running.machine.messages import MACHINE, Start
-from seamark.nodes.running.preparing import file_systems, security, volumes
+from seamark.nodes.running.preparing import file_systems, resources, security, volumes
 from seamark.nodes.running.preparing.environment import Around, Unmakeable, command_line, environment, filled
 from seamark.nodes.running.preparing.file_systems import Volume
 from seamark.nodes.running.preparing.images import Image
@@ -31,6 +31,7 @@ class Home(msgspec.Struct, frozen=True):
     volumes: Mapping[str, str]  # the path of each, by name
     all_users: bool  # whether processes may run as any user of the machine, or as one only
     processes: int = 0  # how many a container may have, if not 0
+    nice: int = 0  # by how much the daemon and other programs of the machine come first
 
     def of(self, container: Container) -> Path:
         return self.folder / "containers" / container.name
@@ -74,9 +75,10 @@ async def start_of(pod: PodToRun, container: Container, image: Image, around: Ar
         terminal=container.tty,
         gains_privileges=own.allow_privilege_escalation is not False,
         capabilities=security.capabilities(own),
-        processes=home.processes,
-        user_processes=0 if home.all_users else home.processes * _AS_MANY,
+        processes=resources.bound(home.processes),
+        user_processes=0 if home.all_users else resources.bound(home.processes) * _AS_MANY,
         beside=_beside(pod, container),
+        nice=home.nice,
     )
 
 
