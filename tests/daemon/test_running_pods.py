@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,7 +10,7 @@ from machines import unless_forbidden
 
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
-from seamark.kinds.resource import PODS, SERVICES
+from seamark.kinds.resource import NODES, PODS, SERVICES
 from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.simulated import control
 from seamark.rules.objects.pod import Pod
@@ -108,6 +109,12 @@ async def test_a_service_of_pods_that_run(daemon):
     done = await until(daemon, "client", lambda found: found is not None and found.finished)
     assert done.status.phase == "Succeeded"
     assert log_of(daemon, done)[-1] == "web-1 web-2"
+
+
+async def test_a_node_tells_the_system_of_this_machine(daemon):
+    node = await daemon.api.cluster("apiserver").get(NODES, "node-1")
+    assert node["status"]["nodeInfo"]["kernelVersion"] == platform.release()
+    assert node["status"]["nodeInfo"]["osImage"] not in ("", "Seamark")
 
 
 async def test_a_pod_that_fails_and_one_without_an_image(daemon):

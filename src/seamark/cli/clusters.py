@@ -6,11 +6,11 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seamark.cli.data_dir import data_dir_of
+from seamark.cli.data_dir import data_dir_of, running_in
 from seamark.cli.failure import Failure, ServerFailure
 from seamark.cli.light_imports import import_http_client
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
     from seamark.cli.objects.server import Server
     from seamark.errors import ApiError
+    from seamark.presence import Presence
 
 ENVIRONMENT = {
     "KUBECONFIG": "kubeconfig files, as for kubectl",
@@ -69,22 +70,30 @@ def kubeconfig_of(named: Named | argparse.Namespace) -> str | Path | None:
 
 def tell_writes(connection: Connection, named: Named | argparse.Namespace) -> None:
     """Say on stderr which cluster is written to, unless it is one that ``seamark up`` runs on this machine."""
-    if connection.server in _own_servers(kubeconfig_of(named) or os.environ.get("KUBECONFIG", "")):
+    if connection.server in _own_directories(kubeconfig_of(named) or os.environ.get("KUBECONFIG", "")):
         return
     context = f" (context {connection.context})" if connection.context else ""
     print(f"seamark: writing to {connection.server}{context}", file=sys.stderr, flush=True)
 
 
-def _own_servers(kubeconfig: str | Path) -> Iterator[str]:
-    """The API servers of this user's Seamark, and of the one whose data directory the kubeconfig is in."""
+def presence_of(connection: Connection, named: Named | argparse.Namespace) -> Presence | None:
+    """What is known of the Seamark on this machine that the connection leads to, if it does."""
+    own = _own_directories(kubeconfig_of(named) or os.environ.get("KUBECONFIG", ""))
+    return running_in(own[connection.server]) if connection.server in own else None
+
+
+def _own_directories(kubeconfig: str | Path) -> dict[str, Path]:
+    """This user's Seamark and the one whose directory the kubeconfig is in, by the addresses of their API servers."""
     from seamark.access.kubeconfig import load
     from seamark.access.kubeconfig_file import KubeconfigError
     from seamark.presence import RUNNING
 
+    found = {}
     for file in (data_dir_of(None) / "kubeconfig", Path(kubeconfig)):
         if (file.parent / RUNNING).exists():
             with contextlib.suppress(KubeconfigError):
-                yield load(file).server
+                found[load(file).server] = file.parent
+    return found
 
 
 def default_kubeconfig(environ: Mapping[str, str], home: Path) -> Path | None:

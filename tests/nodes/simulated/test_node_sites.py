@@ -142,6 +142,18 @@ def test_what_is_missing_from_a_node_that_is_there():
     assert set(status) == {"capacity", "allocatable"}
 
 
+def test_the_system_of_a_machine_that_runs_pods():
+    settings, system = NodeSettings(), node_objects.System("6.12.1", "Debian GNU/Linux 13", "arm64")
+    place = Sites(settings, []).take("node-1")
+    told = node_objects.new(settings, "node-1", place, now=0.0, system=system)
+    info = told["status"]["nodeInfo"]
+    assert (info["kernelVersion"], info["osImage"], info["architecture"]) == ("6.12.1", "Debian GNU/Linux 13", "arm64")
+    assert told["metadata"]["labels"]["kubernetes.io/arch"] == "arm64"
+    simulated = made(settings, "node-1", place)
+    _, status = node_objects.registration(settings, simulated, Sites(settings, [simulated]), system)
+    assert status["nodeInfo"] == info
+
+
 def test_conditions_and_taints_of_the_living_and_the_dead():
     settings = NodeSettings()
     node = made(settings, "node-1", Sites(settings, []).take("node-1"))

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from seamark.cli.clusters import add_cluster_options, connection_of, refusal
+from seamark.cli.clusters import add_cluster_options, add_namespace_options, connection_of, refusal
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
@@ -36,7 +36,7 @@ _CHUNK = 64 << 10
 def parser() -> argparse.ArgumentParser:
     made = verb_parser("shell", ABOUT, examples=EXAMPLES)
     made.add_argument("-c", metavar="COMMAND", dest="command", default="", help="have the shell run this, and end")
-    made.add_argument("-n", "--namespace", metavar="NS", default="default", help="its namespace (default: default)")
+    add_namespace_options(made)
     made.add_argument("--in", metavar="pod/NAME", dest="inside", default="", help="inside of this Pod")
     add_cluster_options(made)
     return made
@@ -60,7 +60,9 @@ async def _shell(options: argparse.Namespace) -> int:
     command = [os.environ.get("SHELL", "/bin/sh")]
     if options.command:
         command += ["-c", options.command]
-    async with RemoteCluster(connection_of(options), agent="seamark") as cluster, _place(cluster, options) as place:
+    connection = connection_of(options)
+    options.namespace = options.namespace or connection.namespace
+    async with RemoteCluster(connection, agent="seamark") as cluster, _place(cluster, options) as place:
         remote = await RemoteCommand.start(cluster.transport, options.namespace, *place, command, terminal=terminal)
         try:
             with _raw(terminal):

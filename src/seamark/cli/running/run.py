@@ -8,13 +8,23 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from seamark.cli.clusters import refusal
-from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
+from seamark.cli.clusters import (
+    WHICH_CLUSTER,
+    add_cluster_options,
+    add_namespace_options,
+    connection_of,
+    presence_of,
+    refusal,
+    tell_writes,
+)
+from seamark.cli.data_dir import data_dir_of, running_in
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seamark.access.cluster import Cluster
     from seamark.errors import Object
     from seamark.presence import Presence
@@ -25,10 +35,12 @@ seamark run web --replicas 3 --port 8080 --health / -- ./server --listen :8080
 seamark run worker --env QUEUE=jobs -- ./worker        # no port: no Service
 seamark delete deployment/web service/web              # the end of it
 """
-ABOUT = """\
+ABOUT = f"""\
 Run a program of this machine in the cluster that `seamark up --pods processes` runs: as a Deployment, and as a
 Service if it has a port.  Each replica has a network and an address of its own, so all of them can listen on the
-same port; the Service balances over those that are ready.  The same name again changes what is there."""
+same port; the Service balances over those that are ready.  The same name again changes what is there.
+
+{WHICH_CLUSTER}"""
 MANAGER = "seamark-run"
 GRACE_SECONDS = 5
 
@@ -41,10 +53,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--port", metavar="P", type=int, default=0, help="where it listens; $PORT tells it, too")
     made.add_argument("--health", metavar="PATH", default="", help="an HTTP path that answers when it is ready")
     made.add_argument("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable; repeatable")
-    made.add_argument("-n", "--namespace", metavar="NS", default="default")
+    add_namespace_options(made)
     add_switch(made, "--wait", default=True, help="until all replicas are ready (default true)")
     made.add_argument("--timeout", metavar="DURATION", type=duration, default=60.0, help="give up waiting (default 60)")
-    add_data_dir_option(made)
+    add_cluster_options(made)
+    made.add_argument("--data-dir", metavar="DIR", help="instead: the Seamark that runs in this data directory")
     return made
 
 
@@ -52,33 +65,49 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     if options.health and not options.port:
         raise Failure("--health needs a --port to ask at")
-    found = _running(options)
+    if options.data_dir:
+        options.kubeconfig = _kubeconfig_in(data_dir_of(options.data_dir))
 
     from seamark.errors import ApiError
 
     try:
-        asyncio.run(_run(options, found))
+        asyncio.run(_run(options))
     except ApiError as error:
         raise refusal(error) from error
     return 0
 
 
-def _running(options: argparse.Namespace) -> Presence:
-    directory = data_dir_of(options.data_dir)
+def _kubeconfig_in(directory: Path) -> str:
     found = running_in(directory)
     if found is None or not found.ready:
         raise Failure(f"no Seamark runs in {directory}; start one with `seamark up --pods processes`")
-    if found.pods == "simulated":
-        raise Failure("the Seamark that runs only simulates Pods; start it with `seamark up --pods processes`")
-    return found
+    return found.kubeconfig
 
 
-async def _run(options: argparse.Namespace, found: Presence) -> None:
-    from seamark.access.kubeconfig import load
+async def _refuse_others(cluster: Cluster, server: str, found: Presence | None) -> None:
+    """Programs of this machine run where Seamark runs Pods as processes, and nowhere else."""
+    from seamark.kinds.resource import NODES
+    from seamark.rules.objects.node import Node
+
+    if found is not None and found.pods == "simulated":
+        raise Failure(f"the Seamark at {server} only simulates Pods; start it with `seamark up --pods processes`")
+    if found is None and not any(each.simulated for each in (await cluster.list(NODES, as_=Node)).items):
+        raise Failure(
+            f"{server} is not a cluster of `seamark up --pods processes`, and cannot run programs of this machine; "
+            "name one by --data-dir, --kubeconfig or $KUBECONFIG"
+        )
+
+
+async def _run(options: argparse.Namespace) -> None:
     from seamark.access.remote import RemoteCluster
     from seamark.kinds.resource import DEPLOYMENTS, SERVICES
 
-    async with RemoteCluster(load(found.kubeconfig), agent="seamark") as cluster:
+    connection = connection_of(options)
+    found = presence_of(connection, options)
+    options.namespace = options.namespace or connection.namespace
+    async with RemoteCluster(connection, agent="seamark") as cluster:
+        await _refuse_others(cluster, connection.server, found)
+        tell_writes(connection, options)
         wanted = [(DEPLOYMENTS, deployment(options))]
         if options.port:
             wanted.append((SERVICES, service(options)))
@@ -99,7 +128,7 @@ async def _run(options: argparse.Namespace, found: Presence) -> None:
             made = await cluster.get(SERVICES, options.name, namespace=options.namespace)
             print(f"service/{options.name} leads to it: in the cluster http://{options.name}:{options.port}")
             node_port = made["spec"]["ports"][0].get("nodePort")
-            if node_port and found.node_ports:
+            if node_port and found is not None and found.node_ports:
                 print(f"from this machine: http://{found.node_ports[0]}:{node_port}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
@@ -43,6 +44,7 @@ from seamark.nodes.running.preparing.volumes import Sources, TokenWanted
 from seamark.nodes.running.settings import PodSettings
 from seamark.nodes.running.spec import Container, PodToRun
 from seamark.nodes.running.streaming.measuring import Meter
+from seamark.nodes.simulated.node_objects import System
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.service import Service
 
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LONGEST_HOST_NAME = 64
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}  # as Go calls them
 _REMEDY = "systemd delegates a group by: systemd-run --user --scope -p Delegate=yes seamark up …"
 _RENEWED, _LONGEST_TOKEN = 0.8, 86400.0  # a token is renewed after this part of its life, or after a day
 
@@ -103,6 +106,7 @@ class Hosting:
         self._attached = AsyncExitStack()
         self._unpacking = asyncio.Lock()
         self._tokens: dict[str, dict[TokenWanted, tuple[str, float]]] = {}  # by Pod, with when to renew them
+        self.system = this_system()
         self.ready = asyncio.Event()
         self.lives: dict[str, PodLife] = {}  # by the Pod's uid
         self.processes = settings.processes
@@ -339,6 +343,16 @@ class Hosting:
         except errors.NotFound as error:
             raise Unmakeable(f"failed to fetch token: {error}") from error
         return str(answer["status"]["token"])
+
+
+def this_system() -> System:
+    """The system of this machine, as a kubelet tells it."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:  # it has no file that says so
+        release = {}
+    machine = platform.machine()
+    return System(platform.release(), release.get("PRETTY_NAME", "Linux"), _ARCHITECTURES.get(machine, machine))
 
 
 def _everyone(pod: PodToRun) -> Sequence[Any]:

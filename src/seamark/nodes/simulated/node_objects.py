@@ -36,18 +36,29 @@ _HEALTHY = (
 _LOST = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 
 
+class System(msgspec.Struct, frozen=True):
+    """What a Node tells of the system on its machine."""
+
+    kernel: str = "6.1.0-seamark"
+    image: str = "Seamark"
+    architecture: str = "amd64"  # as Go calls it
+
+
+SIMULATED = System()
+
+
 # --- content -----------------------------------------------------------------------------------------
 
 
-def labels(settings: NodeSettings, name: str) -> dict[str, str]:
+def labels(settings: NodeSettings, name: str, system: System = SIMULATED) -> dict[str, str]:
     """The labels that a Node is created with."""
     number = settings.number(name) or 1
     found = {
         HOSTNAME_LABEL: name,
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/arch": system.architecture,
         "beta.kubernetes.io/os": "linux",
-        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/arch": system.architecture,
     }
     if zone := settings.zone(number):
         found[ZONE_LABEL] = zone
@@ -58,21 +69,25 @@ def labels(settings: NodeSettings, name: str) -> dict[str, str]:
     return found
 
 
-def new(settings: NodeSettings, name: str, place: Site, *, now: float) -> Object:
+def new(settings: NodeSettings, name: str, place: Site, *, now: float, system: System = SIMULATED) -> Object:
     """A Node as its kubelet registers it."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels(settings, name), "annotations": {SIMULATED_ANNOTATION: "true"}},
+        "metadata": {
+            "name": name,
+            "labels": labels(settings, name, system),
+            "annotations": {SIMULATED_ANNOTATION: "true"},
+        },
         "spec": {"podCIDRs": list(place.pod_cidrs)},
         "status": {
-            **description(settings, name, place.addresses),
+            **description(settings, name, place.addresses, system),
             "conditions": msgspec.to_builtins(healthy((), now=now)),
         },
     }
 
 
-def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> Object:
+def description(settings: NodeSettings, name: str, addresses: Iterable[str], system: System = SIMULATED) -> Object:
     """The part of the status in which a kubelet describes its machine."""
     amounts = {
         "cpu": canonical(settings.cpu),
@@ -92,23 +107,24 @@ def description(settings: NodeSettings, name: str, addresses: Iterable[str]) -> 
             "machineID": identity.hex,
             "systemUUID": str(identity),
             "bootID": str(identity),
-            "kernelVersion": "6.1.0-seamark",
-            "osImage": "Seamark",
+            "kernelVersion": system.kernel,
+            "osImage": system.image,
             "containerRuntimeVersion": "seamark://1.0.0",
             "kubeletVersion": settings.version,
             "kubeProxyVersion": settings.version,
             "operatingSystem": "linux",
-            "architecture": "amd64",
+            "architecture": system.architecture,
         },
     }
 
 
-def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Object, Object]:
+def registration(settings: NodeSettings, node: Node, sites: Sites, system: System = SIMULATED) -> tuple[Object, Object]:
     """The patches for an existing Node: of the object and of its status; empty if nothing has to change.
 
     Other fields that users have set (labels, extended resources) stay.
     """
-    missing = {key: value for key, value in labels(settings, node.name).items() if key not in node.metadata.labels}
+    wanted = labels(settings, node.name, system)
+    missing = {key: value for key, value in wanted.items() if key not in node.metadata.labels}
     changes: Object = {"metadata": {"labels": missing}} if missing else {}
     hosts = tuple(a.address for a in node.status.addresses if a.type == "InternalIP")
     if not node.spec.pod_cidrs or not hosts:
@@ -116,7 +132,7 @@ def registration(settings: NodeSettings, node: Node, sites: Sites) -> tuple[Obje
         hosts = hosts or place.addresses
         if not node.spec.pod_cidrs:
             changes["spec"] = {"podCIDRs": list(place.pod_cidrs)}
-    told = description(settings, node.name, hosts)
+    told = description(settings, node.name, hosts, system)
     told["allocatable"] = {**told["allocatable"], **unannounced(node)}
     known = msgspec.json.decode(msgspec.json.encode(node.status))
     differs = {

@@ -10,6 +10,7 @@ from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.kinds.resource import LEASES, NODES, PODS
 from seamark.nodes.simulated import node_objects
+from seamark.nodes.simulated.node_objects import System
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.nodes.simulated.sites import Sites
 from seamark.rules.objects.metadata import Written
@@ -27,19 +28,20 @@ ATTEMPTS = 5
 class Registrations(Controller):
     """Completes all Nodes marked as simulated, including those that users create."""
 
-    def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings, system: System) -> None:
         super().__init__("node-registration", manager, workers=8)
         self._cluster = cluster
         self._settings = settings
+        self._system = system
 
     async def reconcile(self, key: Key) -> None:
         nodes = (await self._cluster.list(NODES, as_=Node)).items
         node = next((node for node in nodes if node.name == key), None)
         if node is not None and node.simulated:
-            await _update(self._cluster, self._settings, node, Sites(self._settings, nodes))
+            await _update(self._cluster, self._settings, node, Sites(self._settings, nodes), self._system)
 
 
-async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> None:
+async def register(cluster: Cluster, settings: NodeSettings, system: System, *, now: float) -> None:
     """Create every Node of the settings, or update it if it exists."""
     found = {node.name: node for node in (await cluster.list(NODES, as_=Node)).items}
     for node in list(found.values()):
@@ -51,19 +53,19 @@ async def register(cluster: Cluster, settings: NodeSettings, *, now: float) -> N
     for name in settings.names:
         known = found.get(name)
         if known is None:
-            planned = node_objects.new(settings, name, sites.take(name), now=now)
+            planned = node_objects.new(settings, name, sites.take(name), now=now, system=system)
             writes.append(_create(cluster, name, planned))
         elif not known.simulated:
             log.warning("there is a node %s already that is not simulated: it is left alone", name)
         else:
-            writes.append(_update(cluster, settings, known, sites))
+            writes.append(_update(cluster, settings, known, sites, system))
     await asyncio.gather(*writes)
 
 
-async def _update(cluster: Cluster, settings: NodeSettings, node: Node, sites: Sites) -> None:
+async def _update(cluster: Cluster, settings: NodeSettings, node: Node, sites: Sites, system: System) -> None:
     """Add what a simulated Node lacks, and write the description of its machine."""
     for _ in range(ATTEMPTS):
-        changes, status = node_objects.registration(settings, node, sites)
+        changes, status = node_objects.registration(settings, node, sites, system)
         version = {"resourceVersion": node.metadata.resource_version}
         try:
             if changes:

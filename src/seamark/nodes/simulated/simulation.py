@@ -39,7 +39,7 @@ from seamark.nodes.simulated.evictions import Evictions
 from seamark.nodes.simulated.heartbeats import Heartbeats
 from seamark.nodes.simulated.kubelet import Kubelets
 from seamark.nodes.simulated.lifecycle import MANAGER, Lifecycle, Silence
-from seamark.nodes.simulated.node_objects import unannounced
+from seamark.nodes.simulated.node_objects import SIMULATED, unannounced
 from seamark.nodes.simulated.orphans import Orphans
 from seamark.nodes.simulated.registration import Registrations
 from seamark.nodes.simulated.roster import Roster
@@ -89,8 +89,9 @@ class Simulation(Derived):
         namespaces = informers.of(NAMESPACES, as_=Namespace)
         events = manager.recorder(cluster, MANAGER)
         self.roster = Roster()
-        self._registrations = Registrations(manager, cluster, settings)
         self._hosting = hosting(manager) if hosting is not None else None
+        self._system = self._hosting.system if self._hosting is not None else SIMULATED
+        self._registrations = Registrations(manager, cluster, settings, self._system)
         acceptance = Acceptance(pods, lambda: self.scheduler.occupancy)
         choice = Choice(self._hosting.usual) if self._hosting is not None else None
         self.kubelets: list[Kubelets | RunningKubelets] = [
@@ -161,7 +162,8 @@ class Simulation(Derived):
         if self._hosting is not None:
             await self._hosting.ready.wait()
         await patiently(
-            lambda: registration.register(self._cluster, self._settings, now=self._clock.time()), clock=self._clock
+            lambda: registration.register(self._cluster, self._settings, self._system, now=self._clock.time()),
+            clock=self._clock,
         )
 
     def reset(self) -> None:
