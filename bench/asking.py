@@ -15,6 +15,9 @@ from pathlib import Path
 MANIFEST = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {selector: {app: x}, ports: [{port: 80}]}\n"
 
 
+ONE_FILE = Path("dist/kubectl-why").resolve()  # as `make kubectl-why` builds it
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
@@ -42,6 +45,7 @@ def compare(env: dict[str, str], rounds: int) -> None:
         "kubectl-why svc/x": [str(Path(sys.executable).with_name("kubectl-why")), "svc/x"],
         "kubectl why svc/x": ["kubectl", "why", "svc/x"],
         "kubectl-why --help": [str(Path(sys.executable).with_name("kubectl-why")), "--help"],
+        **({"dist/kubectl-why svc/x": [str(ONE_FILE), "svc/x"]} if ONE_FILE.exists() else {}),
         "python -c pass": [sys.executable, "-c", "pass"],
     }
     env = {**env, "PATH": f"{Path(sys.executable).parent}:{env['PATH']}"}
@@ -55,7 +59,7 @@ def compare(env: dict[str, str], rounds: int) -> None:
     for name, each in found.items():
         its_wall, its_cpu = (statistics.median(column) for column in zip(*each, strict=True))
         print(
-            f"  {name:<20} {its_wall * 1e3:6.0f} ms {its_wall / wall:5.2f} ×   {its_cpu * 1e3:6.0f} ms of CPU"
+            f"  {name:<22} {its_wall * 1e3:6.0f} ms {its_wall / wall:5.2f} ×   {its_cpu * 1e3:6.0f} ms of CPU"
             f" {its_cpu / cpu:5.2f} ×"
         )
 

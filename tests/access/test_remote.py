@@ -202,6 +202,11 @@ async def test_a_list_of_nothing():
         assert (list(listing.items), listing.version) == ([], "3")
 
 
+async def test_a_short_list_that_is_not_empty():
+    async with cluster_at(always(200, {"metadata": {}, "items": [{"metadata": {"name": "a"}}]})) as cluster:
+        assert [each.metadata.name for each in (await cluster.list(PODS, as_=Pod)).items] == ["a"]
+
+
 # --- watches ---------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """The kubeconfig file format: its structs, and how files are read and merged."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterable, Sequence

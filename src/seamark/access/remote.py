@@ -72,6 +72,7 @@ class _Decoders(Generic[T]):
 _event = msgspec.json.Decoder(_Event)
 _versioned = msgspec.json.Decoder(_Versioned)
 _raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])
+_SHORT = 250  # bytes; an object has more, an empty list has fewer
 
 
 class HttpCluster:
@@ -123,6 +124,8 @@ class HttpCluster:
     ) -> tuple[_Page[T], builtins.list[Unreadable]]:
         """One page, and the objects of it that the type cannot hold."""
         body = await self._sender.send(Request("GET", path, query))
+        if len(body) < _SHORT and (empty := _empty_page(body)):
+            return empty, []
         decoders = self._of(as_)
         with self._understanding(path, f"a list of {decoders.name}"):
             try:
@@ -318,6 +321,15 @@ def _metadata_of(obj: Any, name: str) -> str:
     if isinstance(obj, Mapping):
         return str((obj.get("metadata") or {}).get(name) or "")
     return str(getattr(getattr(obj, "metadata", None), name, None) or "")
+
+
+def _empty_page(body: bytes) -> _Page[Any] | None:
+    """The page, if it has no items.  For that no decoder of items has to be made, and many lists have none."""
+    try:
+        page = _raw_page.decode(body)
+    except msgspec.DecodeError:
+        return None
+    return None if page.items else page
 
 
 def _one_by_one(body: bytes, decoder: msgspec.json.Decoder[T]) -> tuple[_Page[T], list[Unreadable]]:

@@ -24,10 +24,12 @@ Shared by the verbs:
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from seamark.cli.light_imports import import_msgspec, uncollected
 
@@ -140,6 +142,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return guarded(_tell, [f"seamark {__version__}"])
     print(f"seamark: {_unknown(verb)}; see `seamark --help`", file=sys.stderr)
     return 2
+
+
+def kubectl_why() -> NoReturn:
+    """The program ``kubectl-why``, which kubectl finds on the PATH.
+
+    It asks a few questions and ends, so it does not look for garbage on its way (``--watch`` and ``--serve`` do), and
+    it leaves its memory to the kernel, because Python would give back every object on its own.
+    """
+    gc.disable()
+    code = main(["why", *sys.argv[1:]])
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _tell(lines: list[str]) -> int:

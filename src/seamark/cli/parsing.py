@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from seamark.cli.terminal import colourful, columns, folded, styled
@@ -36,10 +36,14 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 class _Parser(argparse.ArgumentParser):
     """Makes the headings of the epilogue bold, too, and prints an error as one line."""
 
+    wording: Callable[[int | None], tuple[str, str]]
+    """The description and the epilogue, in so many columns; made only for those who ask for help."""
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
     def format_help(self) -> str:
+        self.description, self.epilog = self.wording(columns(sys.stdout))
         text = super().format_help()
         if not colourful(sys.stdout):
             return text
@@ -58,20 +62,19 @@ def verb_parser(
     **more: Any,
 ) -> argparse.ArgumentParser:
     """A parser for ``seamark VERB``; ``examples`` are lines, ``codes`` say what differs from ``EXIT_CODES``."""
-    room = columns(sys.stdout)
-    sections = [f"examples:\n{_indented(examples, room)}"]
-    if environment:
-        sections.append(f"environment:\n{_listed(environment, room)}")
-    meanings = {**EXIT_CODES, **(codes or {})}
-    sections.append(f"exit codes:\n{_listed({str(code): text for code, text in meanings.items() if text}, room)}")
-    return _Parser(
-        prog=f"seamark {verb}",
-        description="\n".join(folded(line, room) for line in about.split("\n")),
-        epilog="\n\n".join(sections),
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-        **more,
-    )
+    meanings = {str(code): text for code, text in {**EXIT_CODES, **(codes or {})}.items() if text}
+
+    def wording(room: int | None) -> tuple[str, str]:
+        sections = [
+            f"examples:\n{_indented(examples, room)}",
+            *([f"environment:\n{_listed(environment, room)}"] if environment else []),
+            f"exit codes:\n{_listed(meanings, room)}",
+        ]
+        return "\n".join(folded(line, room) for line in about.split("\n")), "\n\n".join(sections)
+
+    made = _Parser(prog=f"seamark {verb}", formatter_class=_Formatter, allow_abbrev=False, **more)
+    made.wording = wording
+    return made
 
 
 def _indented(text: str, room: int | None) -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Mapping
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:
+    import threading
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -73,6 +75,8 @@ class Progress:
     """
 
     def __init__(self, text: str, stream: TextIO | None = None) -> None:
+        import threading
+
         self._text = text
         self._stream = sys.stderr if stream is None else stream
         self._ended = threading.Event()
@@ -80,6 +84,8 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self._stream.isatty() and os.environ.get("TERM") != "dumb":
+            import threading
+
             self._thread = threading.Thread(target=self._turn, name="progress", daemon=True)
             self._thread.start()
         return self

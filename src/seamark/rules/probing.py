@@ -37,7 +37,7 @@ UNHEALTHY, HEALTHY, INVALID = "ProbeFailed", "ProbeSucceeded", "ProbeInvalid"
 Scheme = Literal["http", "https", "tcp", "grpc", "exec"]
 Probed = EndpointSlice | Endpoints
 
-_URL = re.compile(
+_URL = (  # compiled where it is used: few clusters have a probe
     r"(?P<scheme>https?|tcp|grpc)"
     r"(://(?P<host>[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>[a-z0-9-]+))?(?P<path>/[!-~]*)?)?"
 )
@@ -128,7 +128,7 @@ def _how(text: str) -> dict[str, Any]:
         if not words:
             raise ValueError("exec needs a command, such as exec pg_isready -h $ADDRESS")
         return {"scheme": "exec", "command": words}
-    found = _URL.fullmatch(text)
+    found = re.fullmatch(_URL, text)
     if found is None:
         raise ValueError(f"{text!r} is not a probe such as http://:8080/healthz, https, tcp://:5432, grpc or exec …")
     parts = {key: value for key, value in found.groupdict().items() if value}

@@ -14,7 +14,6 @@ from seamark.why.checks import (
     handmade,
     members,
     names,
-    policies,
     porting,
     reaching,
     refused,
@@ -30,6 +29,15 @@ from seamark.why.report import Health, PodRow, Report, Table, health_of
 from seamark.why.views import Key
 from seamark.why.world import World
 
+
+def _policies(case: Case) -> Iterator[Finding]:
+    """Reading NetworkPolicies takes code of its own, which is loaded where there are any."""
+    if case.world.seen.policies:
+        from seamark.why.checks import policies
+
+        yield from policies.findings(case)
+
+
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     standing.findings,
     external.findings,
@@ -42,7 +50,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     traffic.findings,
     reaching.findings,
     exposing.findings,
-    policies.findings,
+    _policies,
     refused.findings,
 )
 

@@ -12,7 +12,6 @@ from seamark.access.cluster import Cluster
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.resource import PODS
 from seamark.rules.routing.decision import Origin
-from seamark.why.audit import Problem, audit
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain, unhealthy
 from seamark.why.observe import CannotLook, observe, observe_namespace, observe_pod, observe_service
@@ -22,6 +21,7 @@ from seamark.why.views import Key, Pod
 from seamark.why.world import World
 
 if TYPE_CHECKING:
+    from seamark.why.audit import Problem
     from seamark.why.explain_way import Client, Place
 
 # Lists are not read at one instant, and controllers need a moment: a difference counts only if it lasts this long.
@@ -110,6 +110,8 @@ async def look_through(
     cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[list[Problem], tuple[str, ...]]:
     """What is wrong with Endpoints and slices, and still is a moment later; and which lists were refused."""
+    from seamark.why.audit import audit
+
     world = await observe(cluster, namespace, clock=clock)
     if world.seen.slices is None or world.seen.endpoints is None:
         raise CannotLook("; ".join(str(each) for each in world.seen.refused) or "there are no EndpointSlices here")

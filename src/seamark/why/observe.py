@@ -130,8 +130,8 @@ class _Reader:
     async def workloads(self, namespace: str) -> Sequence[AnyWorkload] | None:
         found: list[AnyWorkload] = []
         known = False
-        for resource in WORKLOADS:
-            items = await self.optional(resource, AnyWorkload, namespace)
+        lists = await together(*(self.optional(resource, AnyWorkload, namespace) for resource in WORKLOADS))
+        for resource, items in zip(WORKLOADS, lists, strict=True):
             known = known or items is not None
             found += [each.of_kind(resource.kind) for each in items or ()]
         return found if known else None
@@ -140,8 +140,7 @@ class _Reader:
 async def observe(cluster: Cluster, namespace: str, *, clock: Clock, only: Key | None = None) -> World:
     """Everything in a namespace (``""``: in all of them), each list read once; for one Service if ``only`` names it."""
     reader = _Reader(cluster)
-    namespaces = await reader.namespace(namespace)
-    (services, pods, nodes, endpoints, slices, cidrs), (ingresses, policies) = await together(
+    (services, pods, nodes, endpoints, slices, cidrs), (ingresses, policies, namespaces) = await together(
         together(
             reader.required(SERVICES, Service, namespace),
             reader.required(PODS, Pod, namespace),
@@ -153,6 +152,7 @@ async def observe(cluster: Cluster, namespace: str, *, clock: Clock, only: Key |
         together(
             reader.optional(INGRESSES, Ingress, namespace),
             reader.optional(NETWORK_POLICIES, NetworkPolicy, namespace),
+            reader.namespace(namespace),
         ),
     )
     world = World(

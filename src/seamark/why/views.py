@@ -5,8 +5,6 @@ Ingresses.
 The functions of :mod:`seamark.rules` take these views, too.  Nothing here is ever written back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec
@@ -185,7 +183,7 @@ class AnyWorkload(View, frozen=True):
             return None
         return 1 if self.spec.replicas is None else self.spec.replicas
 
-    def of_kind(self, kind: str) -> AnyWorkload:
+    def of_kind(self, kind: str) -> "AnyWorkload":
         """With its kind, which lists leave out; the template of a CronJob is found where that of the others is."""
         spec, within = self.spec, self.spec.job_template
         if within is not None:

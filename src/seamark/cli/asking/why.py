@@ -98,13 +98,6 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def kubectl_plugin() -> int:
-    """The entry point ``kubectl-why``, which kubectl finds on the PATH."""
-    from seamark import cli
-
-    return cli.main(["why", *sys.argv[1:]])
-
-
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     kind, name = _target(options)
@@ -188,6 +181,7 @@ def _without_event_loop(connection: Connection, work: Work) -> int:
 
 def _in_event_loop(connection: Connection, work: Work) -> int:
     import asyncio
+    import gc
 
     from seamark.access.remote import RemoteCluster
     from seamark.cli.light_imports import import_http_client
@@ -197,6 +191,7 @@ def _in_event_loop(connection: Connection, work: Work) -> int:
             return await work(cluster, connection)
 
     import_http_client()
+    gc.enable()  # what watches lives long
     return asyncio.run(connected())
 
 

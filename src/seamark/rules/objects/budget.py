@@ -1,7 +1,5 @@
 """PodDisruptionBudget."""
 
-from __future__ import annotations
-
 import msgspec
 
 from seamark.errors import Object

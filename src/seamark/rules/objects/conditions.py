@@ -1,7 +1,5 @@
 """Status conditions: the same for all kinds but for one time that Nodes and workloads add."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Endpoints: complete, because the Endpoints controller writes them back."""
 
-from __future__ import annotations
-
 from seamark.kinds.wellknown import LEADER_ANNOTATION
 from seamark.rules.objects.metadata import ObjectReference, ObjectView, View
 

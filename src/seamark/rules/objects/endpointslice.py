@@ -1,7 +1,5 @@
 """EndpointSlice: complete, because the EndpointSlice and mirroring controllers write them back."""
 
-from __future__ import annotations
-
 from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SLICE_MANAGED_BY_LABEL
 from seamark.rules.objects.metadata import ObjectReference, ObjectView, View

@@ -1,7 +1,5 @@
 """The metadata of an object, and the references from one object to another."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -1,7 +1,5 @@
 """Namespace: its labels, and whether it is being deleted."""
 
-from __future__ import annotations
-
 from seamark.rules.objects.metadata import ObjectView, View
 
 

@@ -1,7 +1,5 @@
 """IPAddress and ServiceCIDR: which cluster addresses are in use, and which ranges they may come from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
 

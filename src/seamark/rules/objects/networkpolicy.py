@@ -1,7 +1,5 @@
 """NetworkPolicy: which connections reach and leave which Pods."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 Conditions and taints are complete, because the simulated nodes write them back.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

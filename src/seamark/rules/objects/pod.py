@@ -3,8 +3,6 @@
 The status is complete as far as a kubelet writes it, because the simulated kubelets write it back.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
@@ -259,7 +257,7 @@ class Pod(ObjectView, frozen=True):
         """Whether it counts as a replica."""
         return not self.finished and not self.terminating
 
-    def same_replica(self, other: Pod) -> bool:
+    def same_replica(self, other: "Pod") -> bool:
         """Whether nothing differs that the workload which owns it acts on."""
         mine, its = self.metadata, other.metadata
         return (

@@ -1,7 +1,5 @@
 """Service: what endpoints, DNS, cluster addresses, load balancers and routing decide by."""
 
-from __future__ import annotations
-
 import msgspec
 
 from seamark.kinds.service.types import EXTERNAL_NAME, LOAD_BALANCER, NONE

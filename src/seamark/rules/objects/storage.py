@@ -1,7 +1,5 @@
 """Views of volumes, of the claims that take them, and of the classes that make them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

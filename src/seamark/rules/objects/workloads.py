@@ -3,8 +3,6 @@
 The views of the workloads themselves are in :mod:`seamark.controllers.workloads`: only their controllers read them.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from seamark.kinds.resource import Resource

@@ -22,8 +22,6 @@ _ENFORCED = "if the cluster's network plugin enforces NetworkPolicies, as most d
 
 def findings(case: Case) -> Iterator[Finding]:
     """Ports of ready Pods on which policies let no client in."""
-    if not case.world.seen.policies:
-        return
     shut: dict[Door, list[tuple[Candidate, list[NetworkPolicy]]]] = {}
     ready = [each for each in case.ready if not each.pod.spec.host_network]
     for each in ready:
