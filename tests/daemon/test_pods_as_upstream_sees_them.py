@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -382,6 +383,10 @@ async def test_hosts_of_a_pod(here):
     assert lines[0] == "# Kubernetes-managed hosts file."
     assert "10.1.2.3\tone\ttwo" in lines
     assert lines[-1] == "called"
+    lines = await output(here, "hosts-of-node", "cat /etc/hosts", hostAliases=aliases, hostNetwork=True)
+    assert lines[0] == "# Kubernetes-managed hosts file (host network)."
+    assert set(Path("/etc/hosts").read_text().splitlines()) <= set(lines)
+    assert lines[-1] == "10.1.2.3\tone\ttwo"
 
 
 async def test_init_containers_run_first_and_in_order(here):

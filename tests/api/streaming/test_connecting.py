@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 
 import aiohttp
@@ -42,6 +43,16 @@ async def test_logs(api, pods):
     assert pods.asked == [("main", LogOptions(tail=3))]
 
 
+@pytest.mark.parametrize("protocol", ["binary.k8s.io", "base64.binary.k8s.io", ""])
+async def test_logs_over_a_websocket(api, pods, protocol):
+    async with listening(api) as client:
+        offered = [protocol] if protocol else []
+        async with client.ws_connect(f"{PODS}/web/log", protocols=offered) as socket:
+            assert (socket.protocol or "") == protocol
+            messages = [each.data async for each in socket]
+    assert messages == [b"", base64.b64encode(b"first\n").decode() if "base64" in protocol else b"first\n"]
+
+
 async def test_logs_are_followed_until_the_client_goes(api, pods):
     async with listening(api) as client:
         answer = await client.get(f"{PODS}/web/log?follow=true")
@@ -75,6 +86,7 @@ async def test_a_command_ends_with_its_exit_code(api, pods):
     path = f"{PODS}/web/exec?command=sh&command=3&stdin=true&stdout=true&stderr=true"
     async with listening(api) as client, client.ws_connect(path, protocols=["x", V5]) as socket:
         assert socket.protocol == V5
+        assert await socket.receive_bytes() == b"\x01"
         await socket.send_bytes(b"\x00hello")
         assert await socket.receive_bytes() == b"\x01hello"
         await socket.send_bytes(b"\x04" + json.dumps({"Width": 80, "Height": 24}).encode())
@@ -106,11 +118,43 @@ async def test_a_long_message_in_pieces(api, pods):
         assert json.loads((await socket.receive_bytes())[1:]) == {"metadata": {}, "status": "Success"}
 
 
+@pytest.mark.parametrize("protocol", ["channel.k8s.io", "", "base64.channel.k8s.io", "v4.base64.channel.k8s.io"])
+@pytest.mark.parametrize("code", ["0", "3"])
+async def test_older_protocols(api, pods, protocol, code):
+    """Without a version, only a failure is told, as a text; with base64, messages are text and channels digits."""
+    text = "base64" in protocol
+    path = f"{PODS}/web/exec?command={code}&stdin=true&stdout=true"
+    offered = [protocol] if protocol else []
+    async with listening(api) as client, client.ws_connect(path, protocols=offered) as socket:
+        for piece in (b"hel", b"lo"):
+            await (
+                socket.send_str(f"0{base64.b64encode(piece).decode()}") if text else socket.send_bytes(b"\0" + piece)
+            )
+        got = {}
+        while len(got.get(STDOUT, b"")) < 5:
+            channel, data = unpacked(await socket.receive(), text=text)
+            got[channel] = got.get(channel, b"") + data
+        pods.sessions[0].end_input()
+        rest = [unpacked(each, text=text) async for each in socket]
+    assert got == {STDOUT: b"hello"}
+    if protocol.startswith("v4"):
+        ((channel, data),) = rest
+        assert (channel, json.loads(data)["status"]) == (3, "Failure" if code == "3" else "Success")
+    else:
+        words = b"command terminated with non-zero exit code: exit status 3"
+        assert rest == ([(3, words)] if code == "3" else [])
+
+
+def unpacked(message, *, text):
+    if text:
+        return int(message.data[0]), base64.b64decode(message.data[1:])
+    return message.data[0], message.data[1:]
+
+
 async def test_a_command_is_ended_when_its_client_goes(api, pods):
     async with listening(api) as client:
         for leave in ("close", "drop"):
             socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1&stdout=1", protocols=[V5])
-            await socket.send_bytes(b"\x00hello")
             await socket.receive_bytes()
             if leave == "close":
                 await socket.close()
@@ -129,6 +173,7 @@ async def test_attached_to_a_container(api, pods):
 
 
 async def pods_session(pods, socket):
+    assert await socket.receive_bytes() == b"\x01"
     await socket.send_bytes(b"\x00x")
     assert await socket.receive_bytes() == b"\x01x"
     return pods.sessions[0]

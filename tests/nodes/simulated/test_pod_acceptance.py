@@ -76,6 +76,15 @@ async def test_a_node_that_the_pod_does_not_want(world, label):
     assert await status_of(world, "p") == (refused if label == "b" else ("Running", None, None))
 
 
+@pytest.mark.parametrize("name", ["windows", "linux"])
+async def test_another_operating_system(world, name):
+    await world.start(count=1)
+    await world.make("p", os={"name": name}, nodeName="node-1")
+    why = "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS"
+    refused = ("Failed", "PodOSNotSupported", why)
+    assert await status_of(world, "p") == (refused if name == "windows" else ("Running", None, None))
+
+
 async def test_what_runs_already_stays_when_the_simulation_starts_again(world):
     await world.start(count=1, cpu="4")
     await world.make("p", containers=[container(cpu="3")])

@@ -1,12 +1,15 @@
 """Exec and attach: the streams of a command, each a channel of one WebSocket.
 
-The first byte of a message is its channel.  Channel 3 is the last: a Status that tells how the command ended.  Since v5
-a client can also close a channel, by a message to channel 255: that is how its input ends.
+The first byte of a message is its channel.  Channel 3 is the last: a Status that tells how the command ended, or in the
+protocol without a version, a text if it failed.  Since v5 a client can also close a channel, by a message to channel
+255: that is how its input ends.  The protocols with base64 are for clients that can only send text: the channel is a
+digit there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Awaitable
 from typing import Any
 
@@ -17,35 +20,76 @@ from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, Session
 from seamark.api.streaming.sockets import WebSocket
 from seamark.errors import Cause, Object
 
-PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+PROTOCOLS = (
+    "v5.channel.k8s.io",
+    "v4.channel.k8s.io",
+    "v4.base64.channel.k8s.io",
+    "base64.channel.k8s.io",
+    "channel.k8s.io",
+)
 ERROR, RESIZE, CLOSE = 3, 4, 255
 LINGER = 2.0  # seconds for output that children of an ended command still hold open
 
 
-async def converse(socket: WebSocket, opening: Awaitable[Session], command: Command) -> None:
+class Channels:
+    """The channels of a WebSocket, in one of the protocols."""
+
+    def __init__(self, socket: WebSocket, protocol: str) -> None:
+        self._socket = socket
+        self._as_text = "base64." in protocol
+        self._versioned = protocol.startswith("v")
+        self._held = b""  # of a message in base64: what cannot be decoded before the next piece
+
+    async def send(self, channel: int, data: bytes) -> None:
+        if self._as_text:
+            await self._socket.send_text(f"{channel}{base64.b64encode(data).decode()}")
+        else:
+            await self._socket.send(bytes([channel]) + data)
+
+    async def tell(self, status: Object) -> None:
+        """How the command ended."""
+        if self._versioned:
+            await self.send(ERROR, msgspec.json.encode(status))
+        elif status["status"] != "Success":
+            await self.send(ERROR, status["message"].encode())
+
+    async def receive(self) -> tuple[int | None, bytes]:
+        """A piece of a message: its channel if it begins one, and None for more of the same."""
+        begins, data = await self._socket.receive()
+        channel = None
+        if begins:
+            channel, data, self._held = (data[0] if data else STDIN), data[1:], b""
+        if self._as_text:
+            channel = channel - ord("0") if channel else channel
+            data = self._held + data
+            whole = len(data) // 4 * 4
+            data, self._held = base64.b64decode(data[:whole]), data[whole:]
+        return channel, data
+
+
+async def converse(socket: WebSocket, protocol: str, opening: Awaitable[Session], command: Command) -> None:
     """Until the command has ended or the client is gone; then the command is ended."""
+    channels = Channels(socket, protocol)
+    outgoing = [stream for stream in (STDOUT, STDERR) if stream in command.streams]
     try:
         session = await opening
     except errors.ApiError as error:
-        await socket.send(_told(errors.status(error)))
+        await channels.tell(errors.status(error))
         return
     except OSError as error:
-        await socket.send(_told(errors.status(_not_started(command, error))))
+        await channels.tell(errors.status(_not_started(command, error)))
         return
-    listening = asyncio.create_task(_listen(socket, session))
-    outputs = [
-        asyncio.create_task(_pass_on(socket, session, stream))
-        for stream in (STDOUT, STDERR)
-        if stream in command.streams
-    ]
+    listening = asyncio.create_task(_listen(channels, session))
+    outputs = [asyncio.create_task(_pass_on(channels, session, stream)) for stream in outgoing]
     ending = asyncio.ensure_future(session.ended())
     try:
+        await channels.send((*outgoing, ERROR)[0], b"")  # which says that the connection is there
         await asyncio.wait([listening, ending], return_when=asyncio.FIRST_COMPLETED)
         if not ending.done():
             return
         if outputs:
             await asyncio.wait(outputs, timeout=LINGER)
-        await socket.send(_told(ended(ending.result())))
+        await channels.tell(ended(ending.result()))
     finally:
         # To the end, also if the client goes meanwhile, which cancels this task.
         await asyncio.shield(asyncio.ensure_future(_close(session, listening, ending, *outputs)))
@@ -58,20 +102,18 @@ async def _close(session: Session, *tasks: asyncio.Future[Any]) -> None:
     await session.close()
 
 
-async def _pass_on(socket: WebSocket, session: Session, stream: int) -> None:
+async def _pass_on(channels: Channels, session: Session, stream: int) -> None:
     while data := await session.read(stream):
-        await socket.send(bytes([stream]) + data)
+        await channels.send(stream, data)
 
 
-async def _listen(socket: WebSocket, session: Session) -> None:
+async def _listen(channels: Channels, session: Session) -> None:
     """Until the client is gone."""
     channel, control = STDIN, b""
     while True:
-        begins, data = await socket.receive()
-        if begins:
-            if not data:
-                continue
-            channel, data, control = data[0], data[1:], b""
+        begun, data = await channels.receive()
+        if begun is not None:
+            channel, control = begun, b""
         if channel == STDIN:
             await session.write(data)
         elif channel == CLOSE and data[:1] == b"\0":
@@ -101,10 +143,6 @@ def ended(code: int) -> Object:
         "reason": "NonZeroExitCode",
         "details": {"causes": [msgspec.to_builtins(Cause("ExitCode", str(code)))]},
     }
-
-
-def _told(status: Object) -> bytes:
-    return bytes([ERROR]) + msgspec.json.encode(status)
 
 
 def _not_started(command: Command, error: OSError) -> errors.InternalError:

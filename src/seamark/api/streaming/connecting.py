@@ -13,6 +13,7 @@ from seamark.api.call import Target, not_available
 from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Request, Response, Stream, Streaming
 from seamark.api.http.url import Query, first
+from seamark.api.http.websocket import asked_for
 from seamark.api.streaming.sockets import Tasks, WebSocket, chosen
 from seamark.clock import Clock
 from seamark.errors import Object
@@ -46,7 +47,7 @@ class Connecting:
             raise missing(PODS, target.name)
         match sub.name:
             case "log":
-                return self._log(target, pod, query)
+                return self._log(request, target, pod, query)
             case "portforward":
                 return self._forward(request, target, pod, query)
             case _:
@@ -119,11 +120,15 @@ class Connecting:
             raise not_available(target)
         return self.pods
 
-    def _log(self, target: Target, pod: Object, query: Query) -> Response | Streaming:
-        from seamark.api.streaming import choosing
+    def _log(self, request: Request, target: Target, pod: Object, query: Query) -> Response | Streaming:
+        from seamark.api.streaming import choosing, log_messages
 
         container, options = choosing.log_options(pod, query, now=self._clock.time())
         pieces = self._pods(target, pod).logs(pod["metadata"]["uid"], container, options)
+
+        if asked_for(request.headers):
+            protocol = chosen(request, log_messages.PROTOCOLS)
+            return self.tasks.upgraded(request, protocol, partial(log_messages.pump, pieces=pieces, protocol=protocol))
 
         async def pump(stream: Stream) -> None:
             async for piece in pieces:
@@ -147,7 +152,7 @@ class Connecting:
         protocol = chosen(request, commands.PROTOCOLS)
 
         async def converse(socket: WebSocket) -> None:
-            await commands.converse(socket, pods.open(uid, container, command), command)
+            await commands.converse(socket, protocol, pods.open(uid, container, command), command)
 
         return self.tasks.upgraded(request, protocol, converse)
 

@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seamark import errors
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
 from seamark.api.http.protocol import Connection, Request, Stream, Streaming
 from seamark.api.http.websocket import asked_for, head
+
+if TYPE_CHECKING:
+    from wsproto.events import Event
 
 MOST_UNREAD = 1 << 20  # bytes that wait for their reader, before the client is read no further
 Piece = tuple[bool, bytes]  # whether it begins a message, and its bytes
@@ -82,7 +85,15 @@ class WebSocket(Stream):
         """Send one message."""
         from wsproto.events import BytesMessage
 
-        if self._closed or not self.write(self._messages.send(BytesMessage(data))):
+        await self._send(BytesMessage(data))
+
+    async def send_text(self, text: str) -> None:
+        from wsproto.events import TextMessage
+
+        await self._send(TextMessage(text))
+
+    async def _send(self, message: Event) -> None:
+        if self._closed or not self.write(self._messages.send(message)):
             raise ConnectionResetError("the client is gone")
         if self.stalled:
             await self.drain()

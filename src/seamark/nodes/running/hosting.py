@@ -288,9 +288,15 @@ class Hosting:
         await asyncio.to_thread(shutil.rmtree, self._claim(namespace, name, uid), ignore_errors=True)
 
     async def own_files(self, pod: PodToRun, folder: Path, sandbox: Sandbox) -> list[Volume]:
-        texts = {"/etc/resolv.conf": self._resolver(pod).text(), "/etc/hostname": self.host_name(pod) + "\n"}
-        if not pod.spec.host_network:
-            texts["/etc/hosts"] = network_files.hosts(pod, sandbox.pod_ips, domain=self._domain)
+        if pod.spec.host_network:
+            hosts = network_files.hosts_of_node(pod, _text_of("/etc/hosts"))
+        else:
+            hosts = network_files.hosts(pod, sandbox.pod_ips, domain=self._domain)
+        texts = {
+            "/etc/resolv.conf": self._resolver(pod).text(),
+            "/etc/hostname": self.host_name(pod) + "\n",
+            "/etc/hosts": hosts,
+        }
         found = []
         for path, text in texts.items():
             file = folder / path.rpartition("/")[2]
@@ -299,10 +305,7 @@ class Hosting:
         return found
 
     def _resolver(self, pod: PodToRun) -> network_files.Resolver:
-        try:
-            host = network_files.read_resolver(Path("/etc/resolv.conf").read_text())
-        except OSError:
-            host = network_files.Resolver()
+        host = network_files.read_resolver(_text_of("/etc/resolv.conf"))
         # The machine's own name servers cannot be reached from the Pods' network, its search domains are of no use.
         return network_files.resolver(
             pod, cluster=self._dns, domain=self._domain, host=network_files.Resolver(host.nameservers)
@@ -343,6 +346,14 @@ class Hosting:
         except errors.NotFound as error:
             raise Unmakeable(f"failed to fetch token: {error}") from error
         return str(answer["status"]["token"])
+
+
+def _text_of(file: str) -> str:
+    """What a file of this machine says; nothing if it cannot be read."""
+    try:
+        return Path(file).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def this_system() -> System:

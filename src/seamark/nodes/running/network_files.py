@@ -81,6 +81,11 @@ def hosts(pod: PodToRun, addresses: Sequence[str], *, domain: str) -> str:
     return "\n".join(lines) + "\n" + aliases(pod)
 
 
+def hosts_of_node(pod: PodToRun, text: str) -> str:
+    """``/etc/hosts`` of a Pod that shares the network of its node, from that of the node."""
+    return f"# Kubernetes-managed hosts file (host network).\n{text}{aliases(pod)}"
+
+
 def aliases(pod: PodToRun) -> str:
     """The entries that the Pod itself adds."""
     if not pod.spec.host_aliases:

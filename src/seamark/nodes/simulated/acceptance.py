@@ -20,6 +20,7 @@ from seamark.runtime.controller import Again
 
 # A controller replaces a refused Pod at once: this keeps the two from chasing each other.
 REFUSE_SECONDS = 1.0
+_OS = "linux"  # of all nodes here
 
 
 class Acceptance:
@@ -69,7 +70,7 @@ class Acceptance:
 
 def content(pod: Pod, occupant: Occupant, room: Room) -> bool:
     """Whether the Pod certainly fits, beside all others of the node: true of all that the scheduler placed."""
-    if pod.spec.node_selector or pod.spec.affinity or occupant.ports:
+    if pod.spec.node_selector or pod.spec.affinity or pod.spec.os or occupant.ports:
         return False
     return all(room.used.get(name, 0) <= room.allocatable.get(name, 0) for name in occupant.requests)
 
@@ -90,6 +91,8 @@ def refusal(pod: Pod, occupant: Occupant, room: Room, others: Iterable[Occupant]
     taken = [port for other in listed for port in other.ports]
     if any(requests.collide(mine, port) for mine in occupant.ports for port in taken):
         return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    if pod.spec.os.get("name", _OS) != _OS:
+        return Note("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return None
 
 

@@ -107,6 +107,7 @@ class PodSpec(View, frozen=True):
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
     host_network: bool = False
+    os: dict[str, str] = msgspec.field(default_factory=dict)  # its name, if the Pod says it
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     readiness_gates: tuple[ReadinessGate, ...] = ()
