@@ -111,6 +111,37 @@ async def test_a_service_of_pods_that_run(daemon):
     assert log_of(daemon, done)[-1] == "web-1 web-2"
 
 
+ELSEWHERE = """
+import socket, sys
+seen = []
+while len(seen) < 12:
+    try:
+        with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10) as connection:
+            seen.append(connection.makefile().read().strip())
+    except ConnectionRefusedError:  # the proxy does not know the port yet
+        pass
+print(*sorted(set(seen)))
+"""
+
+
+async def test_a_pod_reaches_the_local_endpoints_of_another_node(daemon):
+    """By a node port with the policy Local, which is for its own Pods only a short way to all endpoints."""
+    cluster = daemon.api.cluster("apiserver")
+    spec = {"type": "NodePort", "externalTrafficPolicy": "Local", "selector": {"app": "web"}}
+    service = {"metadata": {"name": "web"}, "spec": {**spec, "ports": [{"port": 80, "targetPort": 8080}]}}
+    made = await cluster.create(SERVICES, service, namespace="default")
+    for number in (1, 2):
+        server = pod(f"web-{number}", SERVER, labels={"app": "web"}, nodeName=f"node-{number}")
+        await cluster.create(PODS, server, namespace="default")
+    for number in (1, 2):
+        served = await until(daemon, f"web-{number}", lambda found: found is not None and found.ready)
+    client = pod("client", ELSEWHERE, nodeName="node-1", restartPolicy="Never")
+    client["spec"]["containers"][0]["args"] = [served.status.host_ip, str(made["spec"]["ports"][0]["nodePort"])]
+    await cluster.create(PODS, client, namespace="default")
+    done = await until(daemon, "client", lambda found: found is not None and found.finished)
+    assert (done.status.phase, log_of(daemon, done)) == ("Succeeded", ["web-2"])
+
+
 async def test_a_node_tells_the_system_of_this_machine(daemon):
     node = await daemon.api.cluster("apiserver").get(NODES, "node-1")
     assert node["status"]["nodeInfo"]["kernelVersion"] == platform.release()
@@ -154,6 +185,19 @@ async def test_a_container_with_too_many_processes_is_ended(tmp_path):
         assert (failed.status.phase, how.reason, how.exit_code, how.signal) == ("Failed", "TooManyProcesses", 137, 9)
         assert how.message == "the container had 13 processes and threads of 10"
         assert log_of(daemon, failed) == ["10"]  # how nice it is
+
+
+async def test_of_the_files_of_a_pod_that_is_over_only_its_logs_stay(daemon):
+    cluster = daemon.api.cluster("apiserver")
+    writes = pod("writes", "open('/data/file', 'w').write('x'); print('done')", restartPolicy="Never")
+    writes["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
+    writes["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    await cluster.create(PODS, writes, namespace="default")
+    done = await until(daemon, "writes", lambda found: found is not None and found.finished)
+    folder = daemon.data_dir / "pods/pods" / done.metadata.uid
+    assert log_of(daemon, done) == ["done"]
+    assert not (folder / "volumes").exists()
+    assert not (folder / "containers").exists()
 
 
 async def test_a_deleted_pod_is_ended_and_gone(daemon):

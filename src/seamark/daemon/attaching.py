@@ -78,7 +78,7 @@ class Attaching:
         from seamark.rules.routing.surroundings import Surroundings, ThisNode
 
         sockets = (await machine.netfilter(node.namespace), await machine.netfilter(node.namespace))
-        around = Surroundings(ThisNode(node.name), cluster_cidrs=self._config.nodes.pod_ranges)
+        around = Surroundings(ThisNode(node.name), cluster_cidrs=node.pod_ranges)
         feed = RouteFeed(self._informers, NftablesEngine(sockets=sockets), around, host_ports=True, metrics=Registry())
         ready = asyncio.Event()
         running = asyncio.create_task(feed.run(ready.set), name=f"proxy of {node.name}")

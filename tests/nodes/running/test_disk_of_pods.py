@@ -84,6 +84,7 @@ class Clock:
 class Life:
     def __init__(self, folder, made, image=""):
         self.folder, self.pod, self.doomed, self.evicted = folder, made, None, []
+        self.over = False
         self.open = {"c0": SimpleNamespace(image=image)}
 
     def evict(self, words):
@@ -115,6 +116,23 @@ async def test_a_disk_that_is_nearly_full(tmp_path):
     assert lives["small"].evicted == []
     (words,) = lives["large"].evicted
     assert words.startswith("The node was low on resource: ephemeral-storage. Threshold quantity: 5, available: 4. ")
+
+
+async def test_one_pod_is_evicted_at_a_time_and_only_if_it_helps(tmp_path):
+    lives = {name: Life(tmp_path / name, pod("")) for name in ("large", "tiny")}
+    for name, size in (("large", 2 * MIB), ("tiny", 1000)):
+        written(tmp_path / name / "containers/c0", size)
+    watch = DiskWatch(lives, tmp_path, Clock(), least=5, free=lambda _: 4)
+    lives["tiny"].doomed = "evicted"
+    await watch.look()
+    assert lives["large"].evicted == []
+    lives["tiny"].over = True
+    await watch.look()
+    assert len(lives["large"].evicted) == 1
+    lives["large"].doomed, lives["large"].over = "evicted", True
+    lives["tiny"].doomed, lives["tiny"].over = None, False
+    await watch.look()
+    assert lives["tiny"].evicted == []
 
 
 async def test_images_that_no_pod_uses(tmp_path):

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 PERIOD = 10.0
 UNUSED_SECONDS = 7 * 86400.0  # after which an image that no Pod uses is removed
+WORTH = 1 << 20  # bytes that a Pod uses at least if it is evicted to make room
 _STORAGE = "ephemeral-storage"
 
 
@@ -142,7 +143,8 @@ class DiskWatch:
         free = self._free(self._folder)
         low = free < self._least
         await asyncio.to_thread(self._drop_images, 0.0 if low else UNUSED_SECONDS)
-        if low and (free := self._free(self._folder)) < self._least:
+        leaving = any(each.doomed is not None and not each.over for each in self._lives.values())
+        if low and not leaving and (free := self._free(self._folder)) < self._least:
             await self._make_room(free)
 
     def _drop_images(self, after: float) -> None:
@@ -155,5 +157,5 @@ class DiskWatch:
             (await asyncio.to_thread(measured, each), each) for each in tuple(self._lives.values()) if not each.doomed
         ]
         used, largest = max(found, key=lambda each: each[0].total, default=(None, None))
-        if used is not None and largest is not None and used.total:
+        if used is not None and largest is not None and used.total >= WORTH:
             largest.evict(shortage(used.containers, free=free, least=self._least))

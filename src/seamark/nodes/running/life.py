@@ -113,6 +113,7 @@ class PodLife:
         self.sandbox = sandbox
         self.records: dict[str, Record] = {}
         self.doomed: Doom | None = None
+        self.over = False  # its processes and its files are gone
         self._host = host
         self.folder = folder
         self._changed = changed
@@ -526,7 +527,7 @@ class PodLife:
             await self._host.machine.signal(process.name, signal.SIGKILL)
 
     async def end(self) -> None:
-        """End its processes and its network; its logs stay."""
+        """End its processes and its network; of its files only its logs stay."""
         for process in list(self._processes.values()):
             await self._host.machine.signal(process.name, signal.SIGKILL)
         for task in list(self._tasks.values()):
@@ -539,11 +540,15 @@ class PodLife:
         if self._connected and not self.pod.spec.host_network:
             self._connected = False
             await self._host.network.remove_pod(self.pod.metadata.uid, self.pod.spec.node_name)
+        if not self.over:
+            await self._host.forget(self.pod)
+            for name in ("volumes", "containers"):
+                await asyncio.to_thread(shutil.rmtree, self.folder / name, ignore_errors=True)
+            self.over = True
 
     async def remove(self) -> None:
         """End, and remove its files."""
         await self.end()
-        await self._host.forget(self.pod)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
 

@@ -22,17 +22,19 @@ BASE = layer(folder("etc", 0o555), ("etc/name", b"base"), ("old/a", b""), ("old/
 OVER = layer(("etc/name", b"over"), ("old/.wh..wh..opq", b""), ("old/c", b""), (".wh.gone", b""))
 
 
-@pytest.mark.parametrize("make", ["layout", "oci-archive", "docker-archive"])
+@pytest.mark.parametrize("make", ["layout", "oci-archive", "archive-of-dot", "docker-archive"])
 def test_layers_lie_over_each_other(tmp_path, make):
     if make == "docker-archive":
         place = docker_archive(tmp_path / "image.tar", BASE, OVER)
     else:
         place = layout(tmp_path / "layout", BASE, OVER)
-    if make == "oci-archive":
+    if make in ("oci-archive", "archive-of-dot"):
         with tarfile.open(tmp_path / "image.tar.gz", "w:gz") as file:
-            file.add(place, ".")
-            for name in ("index.json", "blobs"):
-                file.add(f"{place}/{name}", name)
+            if make == "archive-of-dot":
+                file.add(place, ".")
+            else:
+                for name in ("index.json", "blobs"):
+                    file.add(f"{place}/{name}", name)
         place = str(tmp_path / "image.tar.gz")
     found = unpack(place, tmp_path / "images")
     assert files(found.root) == {"etc/name", "old/c"}

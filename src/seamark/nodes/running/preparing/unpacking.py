@@ -112,7 +112,10 @@ class _Archive:
         self._file = file
 
     def open(self, name: str) -> IO[bytes]:
-        found = self._file.extractfile(name)
+        try:
+            found = self._file.extractfile(name)
+        except KeyError:  # made by `tar -c .`
+            found = self._file.extractfile(f"./{name}")
         if found is None:
             raise KeyError(f"{name} is not a file")
         return found
