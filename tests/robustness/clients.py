@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
@@ -238,20 +239,26 @@ async def settle(site: Site, recorder: Recorder, watchers: Sequence[Watcher]) ->
     last = Client("last", site, recorder, random.Random(0), gives_up=0)
     for resource in RESOURCES:
         goal = await last.insist(resource + END, "create", "patch")
-        while any(watcher.version < goal for watcher in watchers if watcher.resource == resource):
-            # Another one each time, for a watcher that was not told of the first.
-            await last.insist(resource + END, "create", "patch")
-            await asyncio.sleep(0.01)
+        await _told(last, goal, [watcher for watcher in watchers if watcher.resource == resource])
         await last.insist(resource, "list")
-        await _replay(site, recorder, resource, goal)
+        # Watch once more from before the first write, so that the past is told as it was told when it happened.
+        replay = Watcher(f"replay-{resource[:-1]}", resource, site, recorder, random.Random(0))
+        replay.begin(recorder.beginning)
+        watching, told = asyncio.create_task(replay.run()), asyncio.create_task(_told(last, goal, [replay]))
+        await asyncio.wait([watching, told], return_when=asyncio.FIRST_COMPLETED)
+        await stop(watching)
+        await told
 
 
-async def _replay(site: Site, recorder: Recorder, resource: str, goal: int) -> None:
-    """Watch once more from before the first write, so that the past is told as it was told when it happened."""
-    replay = Watcher(f"replay-{resource[:-1]}", resource, site, recorder, random.Random(0))
-    replay.begin(recorder.beginning)
-    watching = asyncio.create_task(replay.run())
-    while replay.version < goal and not watching.done():
+async def _told(last: Client, goal: int, watchers: Sequence[Watcher]) -> None:
+    """Wait until watchers of one resource have come as far; each time write, for one that was not told of the rest."""
+    while any(watcher.version < goal for watcher in watchers):
+        await last.insist(watchers[0].resource + END, "create", "patch")
         await asyncio.sleep(0.01)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    """End a task, passing on what it failed with."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

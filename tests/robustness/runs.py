@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from checks import violations
-from clients import NAMESPACE, RESOURCES, Client, Site, Watcher, settle
+from clients import NAMESPACE, RESOURCES, Client, Site, Watcher, settle, stop
 from history import History, Recorder
 from shrink import report
 
@@ -52,13 +51,6 @@ async def run(
         for task in watching if failing is None else [*watching, failing]:
             await stop(task)
     return recorder.history()
-
-
-async def stop(task: asyncio.Task[None]) -> None:
-    """End a task, passing on what it failed with."""
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
 
 
 def check(history: History, seed: object) -> None:
