@@ -16,6 +16,7 @@ import dns.asyncquery
 import dns.message
 import pytest
 
+from free_ports import free_port
 from seamark.access.informers import Informers
 from seamark.access.kubeconfig import load
 from seamark.access.leader import LeaderElection
@@ -106,7 +107,8 @@ class World:
 
 @asynccontextmanager
 async def world(directory: Path) -> AsyncIterator[World]:
-    said = {"data_dir": str(directory), "ephemeral": True, "dns_port": 0, "api": {"port": 0}, "nodes": {"count": 1}}
+    said = {"data_dir": str(directory), "ephemeral": True, "api": {"port": 0}, "nodes": {"count": 1}}
+    said["dns_port"] = free_port()  # some tests take it away and give it back
     daemon = Daemon(settled(said), EVERYTHING)
     daemon.supervisor.clock = clock = Gate()
     async with daemon.running():

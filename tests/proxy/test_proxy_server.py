@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from own_cluster import own_cluster
 
-from free_ports import free_port
+from free_ports import free_node_port, free_port
 from seamark.access.informers import Informers
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICES
 from seamark.kinds.values.times import text
@@ -128,17 +128,19 @@ async def test_an_engine_that_refuses_is_asked_again_and_counted():
     assert engine.updates[-1] == "closed"
 
 
+async def checked_service(own):
+    """A Service whose health a load balancer asks for; its port for that."""
+    spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]}
+    spec["healthCheckNodePort"] = free_node_port()
+    await own.cluster.create(SERVICES, {"metadata": {"name": "web"}, "spec": spec}, namespace="default")
+    return spec["healthCheckNodePort"]
+
+
 @pytest.mark.parametrize("addresses", [("primary",), ("127.0.0.0/7",)])
 async def test_the_health_check_port_of_a_service(addresses):
     async with own_cluster() as own:
         await own.cluster.create(NODES, node())
-        service = {
-            "kind": "Service",
-            "metadata": {"name": "web"},
-            "spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]},
-        }
-        made = await own.cluster.create(SERVICES, service, namespace="default")
-        port = made["spec"]["healthCheckNodePort"]
+        port = await checked_service(own)
         engine = Engine()
         async with proxy(own, engine, node_port_addresses=addresses):
             if addresses != ("primary",):  # loopback never serves node ports
@@ -205,10 +207,7 @@ def test_settings_that_make_no_sense(wrong):
 async def test_a_health_check_port_in_use_is_told_once_and_tried_again():
     async with own_cluster() as own:
         await own.cluster.create(NODES, node())
-        spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]}
-        service = {"kind": "Service", "metadata": {"name": "web"}, "spec": spec}
-        made = await own.cluster.create(SERVICES, service, namespace="default")
-        port, told, engine = made["spec"]["healthCheckNodePort"], [], Engine()
+        port, told, engine = await checked_service(own), [], Engine()
         with socket.create_server(("127.0.0.1", port)) as other:
             async with proxy(own, engine, told.append, sync_period=0.01):
                 tries = len(engine.updates)

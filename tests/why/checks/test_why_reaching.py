@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 
-import pytest
-
+from free_ports import free_node_port
 from seamark import testing
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
@@ -15,21 +13,9 @@ from seamark.kinds.resource import ENDPOINT_SLICES, SERVICES
 from seamark.why.look import look_at_service
 
 
-@contextlib.contextmanager
-def another_program():
-    """Listens on a port that a Service may have as its node port."""
-    with socket.socket() as program:
-        for port in range(32767, 30000, -1):
-            with contextlib.suppress(OSError):
-                program.bind(("127.0.0.1", port))
-                program.listen()
-                yield port
-                return
-        pytest.skip("no port for Services is free on this machine")
-
-
 async def test_a_node_port_that_another_program_has_is_told_by_the_proxy_of_up():
-    with another_program() as port:
+    port = free_node_port()
+    with socket.create_server(("127.0.0.1", port)):
         behind = testing.Cluster().start()
         try:
             async with RemoteCluster(load(behind.kubeconfig, environ={})) as cluster:
