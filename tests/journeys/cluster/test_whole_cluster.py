@@ -49,6 +49,12 @@ def ready_addresses(server: Seamark, name: str) -> set[str]:
     }
 
 
+def endpoint_addresses(server: Seamark, name: str) -> set[str]:
+    """The same as the Endpoints, which another controller writes, have them."""
+    endpoints = call(server, "GET", f"/api/v1/namespaces/default/endpoints/{name}")[1]
+    return {a["ip"] for subset in endpoints.get("subsets", ()) for a in subset.get("addresses", ())}
+
+
 def pod_addresses(server: Seamark, name: str) -> set[str]:
     found = call(server, "GET", f"/api/v1/namespaces/default/pods?labelSelector=app={name}")[1]["items"]
     return {pod["status"]["podIP"] for pod in found if "deletionTimestamp" not in pod["metadata"]}
@@ -65,8 +71,7 @@ def test_three_replicas_behind_a_service(up: Seamark) -> None:
     until(lambda: len(ready_addresses(up, "web")) == 3)
     assert ready_addresses(up, "web") == pod_addresses(up, "web")
     until(lambda: resolved(up, "web.default.svc.cluster.local") == sorted(ready_addresses(up, "web")))
-    endpoints = call(up, "GET", "/api/v1/namespaces/default/endpoints/web")[1]
-    assert {a["ip"] for a in endpoints["subsets"][0]["addresses"]} == ready_addresses(up, "web")
+    until(lambda: endpoint_addresses(up, "web") == ready_addresses(up, "web"))
     call(
         up,
         "PATCH",
@@ -148,8 +153,7 @@ def test_five_hundred_pods_roll_over_while_everything_follows(up: Seamark) -> No
     there = ready_addresses(up, "web")
     assert len(there) == 500
     until(lambda: set(resolved(up, "web.default.svc.cluster.local")) == there)
-    endpoints = "/api/v1/namespaces/default/endpoints/web"
-    until(lambda: {a["ip"] for s in call(up, "GET", endpoints)[1]["subsets"] for a in s["addresses"]} == there)
+    until(lambda: endpoint_addresses(up, "web") == there)
 
     # The history is read up to objects that are made now, however long that takes.
     last = {"metadata": {"name": "last"}}
