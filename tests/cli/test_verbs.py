@@ -143,7 +143,9 @@ def test_a_node_that_is_switched_off_and_on(run: Run) -> None:
     assert run("node", "start", "node-2")[0] == 0
 
 
-def test_the_scenes_come_out_as_they_should(run: Run) -> None:
+def test_the_scenes_come_out_as_they_should(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a narrow terminal too, where tables are printed as lists; the journey has a wide one."""
+    monkeypatch.setenv("COLUMNS", "40")
     code, out, err = run("demo", "-n", "scenes")
     assert code == 0, (out, err)
     assert "why" in out

@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,23 @@ class Program:
         done = self.run(*arguments, stdin=stdin, **environment)
         assert done.returncode == 0, f"{done.args}: {done.stderr or done.stdout}"
         return done.stdout
+
+    def beside(self, *arguments: str, **options: Any) -> AbstractContextManager[subprocess.Popen[str]]:
+        """It runs inside the block, and prints to where ``options`` say."""
+        return running([*self.words, *arguments], env=self.environment, **options)
+
+
+@contextmanager
+def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that is killed if it still runs at the end of the block, which waits for it otherwise.
+
+    A test that fails inside the block would wait for ever.
+    """
+    with subprocess.Popen(words, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 SEAMARK = (sys.executable, "-m", "seamark")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from commands import Command, Kubectl
+from commands import Command, Kubectl, running
 
 from seamark.cli import main
 
@@ -186,7 +186,7 @@ def test_what_makes_no_sense_is_one_line(here: Here, arguments: str, code: int, 
 def watching(command: list[str], environment: dict[str, str], change: threading.Event) -> list[str]:
     """The first lines of a watch, the last of them after the change."""
     lines = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with running(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
@@ -232,11 +232,9 @@ def test_a_watch_of_objects_and_of_what_is_not_there(seamark: Command) -> None:
     several = seamark.run("get", "svc,pods", "-w")
     assert several.returncode == 2
     assert "only one kind, or one object, can be watched at a time" in several.stderr
-    command = [sys.executable, "-m", "seamark", "get", "svc", "web", "-n", "shop", "-w", "-o", "name"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=seamark.environment) as process:
+    with seamark.beside("get", "svc", "web", "-n", "shop", "-w", "-o", "name", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "service/web\n"
-        process.terminate()
 
 
 # --- writing ---------------------------------------------------------------------------------------

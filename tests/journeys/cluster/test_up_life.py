@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import Command
+from commands import Command, running
 from waiting import until
 
 
@@ -91,31 +91,29 @@ def test_a_stale_record_never_hits_another_process(seamark: Command) -> None:
 
 
 def test_logs_are_followed_until_it_is_down(seamark: Command) -> None:
-    with seamark.up("--nodes", "0"):
-        command = [sys.executable, "-m", "seamark", "logs", "-f"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=seamark.environment) as following:
-            assert following.stdout is not None
-            assert any(line == "ready\n" for line in following.stdout)
-            with (seamark.data / "seamark.log").open("a") as log:
-                log.write("something new\n")
-            assert following.stdout.readline() == "something new\n"
-            seamark("down")
-            assert following.wait() == 0
+    with seamark.up("--nodes", "0"), seamark.beside("logs", "-f", stdout=subprocess.PIPE) as following:
+        assert following.stdout is not None
+        assert any(line == "ready\n" for line in following.stdout)
+        with (seamark.data / "seamark.log").open("a") as log:
+            log.write("something new\n")
+        assert following.stdout.readline() == "something new\n"
+        seamark("down")
+        assert following.wait() == 0
 
 
 def test_logs_of_one_in_front_are_on_its_terminal(seamark: Command) -> None:
     nothing = seamark.run("logs")
     assert nothing.returncode == 1
     assert "nothing has run in the background" in nothing.stderr
-    command = [sys.executable, "-m", "seamark", "up", "--api-port", "0", "--dns-port", "0", "--nodes", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=seamark.environment) as running:
-        assert running.stdout is not None
-        assert any(line == "ready\n" for line in running.stdout)
+    options = ("--api-port", "0", "--dns-port", "0", "--nodes", "0")
+    with seamark.beside("up", *options, stdout=subprocess.PIPE) as up:
+        assert up.stdout is not None
+        assert any(line == "ready\n" for line in up.stdout)
         said = seamark.run("logs")
         assert said.returncode == 1
-        assert f"pid {running.pid} runs in the foreground" in said.stderr
-        assert seamark("down") == f"stopped pid {running.pid}\n"
-        assert running.wait() == 0
+        assert f"pid {up.pid} runs in the foreground" in said.stderr
+        assert seamark("down") == f"stopped pid {up.pid}\n"
+        assert up.wait() == 0
 
 
 def test_json_logs(seamark: Command) -> None:
@@ -192,8 +190,8 @@ def test_one_that_waits_for_its_store_can_be_interrupted(
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         store = f"etcd://127.0.0.1:{silent.getsockname()[1]}/seamark"
-        command = [sys.executable, "-m", "seamark", "up", "--store", store, "--api-port", "0", "--dns-port", "0"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=seamark.environment) as starting:
+        options = ("--store", store, "--api-port", "0", "--dns-port", "0")
+        with seamark.beside("up", *options, stderr=subprocess.PIPE) as starting:
             silent.accept()
             starting.send_signal(number)
             assert starting.wait() == code
@@ -216,14 +214,10 @@ def test_a_part_that_dies_is_named_and_the_others_go_on(seamark: Command) -> Non
     )
     broken, log = seamark.home / "broken", seamark.home / "log"
     command = [sys.executable, "-c", program]
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=seamark.environment, cwd=seamark.home
-        ) as running,
-    ):
-        assert running.stdout is not None
-        until(lambda: running.stdout is not None and running.stdout.readline() == "ready\n")
+    options = {"env": seamark.environment, "cwd": seamark.home}
+    with log.open("w") as errors, running(command, stdout=subprocess.PIPE, stderr=errors, **options) as up:
+        assert up.stdout is not None
+        assert any(line == "ready\n" for line in up.stdout)
         assert json.loads(seamark("status", "-o", "json"))["failing"] == {}
         broken.touch()
         until(lambda: seamark.run("status").returncode)
@@ -235,8 +229,8 @@ def test_a_part_that_dies_is_named_and_the_others_go_on(seamark: Command) -> Non
         assert seamark("get", "svc", "-o", "name") == "service/kubernetes\n"
         broken.unlink()
         until(lambda: seamark.run("status").returncode == 0)
-        running.terminate()
-        assert running.wait() == 0
+        up.terminate()
+        assert up.wait() == 0
     lines = log.read_text().splitlines()
     assert any("node-ports failed: ValueError: it broke; it is started again in 0.5 s" in line for line in lines)
     assert sum("Traceback" in line for line in lines) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
 import threading
 from collections.abc import Callable
@@ -138,9 +137,7 @@ def test_scale_wait_and_delete(kubectl: Kubectl) -> None:
     assert "NotFound" in kubectl.run("get", "deployment", "web").stderr
 
 
-def test_watching_from_the_command_line(kubectl: Kubectl, server: Seamark) -> None:
-    environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
-    command = [*kubectl.words, "get", "configmaps", "--watch-only", "-o", "name"]
+def test_watching_from_the_command_line(kubectl: Kubectl) -> None:
     seen = threading.Event()
 
     def keep_changing() -> None:
@@ -150,12 +147,12 @@ def test_watching_from_the_command_line(kubectl: Kubectl, server: Seamark) -> No
                 return
             kubectl("create", "configmap", f"seen-{number}")
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
+    words = ("get", "configmaps", "--watch-only", "-o", "name")
+    with kubectl.beside(*words, stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None
         changing = threading.Thread(target=keep_changing)
         changing.start()
         line = watching.stdout.readline()
         seen.set()
         changing.join()
-        watching.terminate()
     assert line.startswith("configmap/seen-")

@@ -40,17 +40,10 @@ def test_a_drain_respects_the_budget(kubectl: Kubectl) -> None:
     until(lambda: kubectl("get", "pdb", "web", "-o", "jsonpath={.status.currentHealthy}") == "3")
     node = nodes_of_pods(kubectl)[0]
 
-    with subprocess.Popen(
-        [*kubectl.words, "drain", node],
-        env=kubectl.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as draining:
+    with kubectl.beside("drain", node, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as draining:
         assert draining.stderr is not None
         refusal = "Cannot evict pod as it would violate the pod's disruption budget"
         assert any(refusal in line for line in draining.stderr), "it tries again until it is ended"
-        draining.kill()
     assert node in nodes_of_pods(kubectl)
 
     kubectl("patch", "pdb", "web", "--type", "merge", "-p", '{"spec":{"minAvailable":2}}')

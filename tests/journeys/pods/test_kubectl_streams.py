@@ -110,27 +110,18 @@ def test_a_pod_for_one_conversation(kubectl: Kubectl) -> None:
 def test_a_container_to_look_into_a_pod(kubectl: Kubectl) -> None:
     kubectl("debug", "web", "--image=here", "--container=look", "-q", "--", "sh", "-c", "hostname; exec sleep 1000")
     kubectl.wait("pod/web", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}")
-    with subprocess.Popen(
-        [*kubectl.words, "logs", "-f", "web", "-c", "look"], env=kubectl.environment, stdout=subprocess.PIPE, text=True
-    ) as following:
+    with kubectl.beside("logs", "-f", "web", "-c", "look", stdout=subprocess.PIPE) as following:
         assert following.stdout is not None
         assert following.stdout.readline() == "web\n"
-        following.terminate()
 
 
 def test_ports_and_proxies(kubectl: Kubectl) -> None:
-    with subprocess.Popen(
-        [*kubectl.words, "port-forward", "service/web", ":80"],
-        env=kubectl.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as forwarding:
+    with kubectl.beside("port-forward", "service/web", ":80", stdout=subprocess.PIPE) as forwarding:
         assert forwarding.stdout is not None
         port = forwarding.stdout.readline().split()[2].rpartition(":")[2]
         for _ in range(2):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as answer:
                 assert b"Directory listing" in answer.read()
-        forwarding.terminate()
     for path in ("pods/web", "pods/http:web:8080", "services/web:80"):
         assert "Directory listing" in kubectl("get", "--raw", f"/api/v1/namespaces/default/{path}/proxy/")
     assert '"name":"web"' in kubectl("get", "--raw", "/api/v1/nodes/node-1/proxy/pods")

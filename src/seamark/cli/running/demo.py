@@ -28,7 +28,7 @@ seamark demo                     # on the Seamark that runs, else on one of its 
 seamark demo --ephemeral --pause
 seamark demo --kubeconfig data/kubeconfig --keep
 """
-PATIENCE = 30.0  # seconds a cluster may take until it shows what a scene is about
+PATIENCE = 120.0  # seconds a cluster may take, on a busy machine too, until it shows what a scene is about
 LOOK_AGAIN = 0.1
 WIDEST = 100  # columns: longer lines are hard to read
 

@@ -147,7 +147,7 @@ def not_ready(stage: Stage) -> None:
     stage.run(_in(stage, "seamark get endpoints web"), until=r"(?m)web +\S+:8080,\S+:8080 ")
     stage.run(_in(stage, "seamark get endpoints web -o yaml"), until=rf"(?s)notReadyAddresses:\n.*name: {pod}\n")
     stage.say("Instead of reading YAML, ask why a Service has too few endpoints.")
-    stage.run(_in(stage, "seamark why svc/web"), until=rf"(?m)^{pod} +not ready ")
+    stage.run(_in(stage, "seamark why svc/web"), until=rf"(?s){pod}\s.*not ready")
 
 
 def manual_endpoints(stage: Stage) -> None:

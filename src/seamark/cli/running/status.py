@@ -23,7 +23,7 @@ seamark status
 seamark status -o json | jq .objects.pods
 until seamark status; do sleep 1; done      # wait until it is up
 """
-PATIENCE = 5.0  # seconds an API server may take to answer
+PATIENCE = 30.0  # seconds an API server may take to answer, on a busy machine too
 
 
 def parser() -> argparse.ArgumentParser:
