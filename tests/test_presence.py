@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from seamark import presence
 from seamark.presence import DirectoryError, Presence, find, hold
+from seamark.private_files import open_private
 
 HOLDER = """
 import sys
@@ -19,7 +23,9 @@ from seamark.presence import Presence, hold
 with hold(Path(sys.argv[1])) as held:
     held.tell(Presence(pid=1, ready=True, api="https://here"))
     print("held", flush=True)
-    sys.stdin.read()
+    for line in sys.stdin:
+        held.tell(Presence(pid=1, ready=True, api=line.strip()))
+        print("told", flush=True)
 """
 
 
@@ -62,6 +68,53 @@ def test_a_file_that_makes_no_sense_does_not_hide_the_holder(tmp_path: Path) -> 
     try:
         (tmp_path / "running.json").write_bytes(b"{")
         assert find(tmp_path) == Presence(pid=process.pid)
+    finally:
+        end(process)
+
+
+def test_a_reader_sees_what_was_told_before_or_after_and_never_a_part(tmp_path: Path) -> None:
+    with hold(tmp_path) as held:
+        held.tell(Presence(pid=1, api="https://first"))
+        with (tmp_path / "running.json").open("rb") as reader:
+            held.tell(Presence(pid=1, api="https://second"))
+            assert msgspec.json.decode(reader.read(), type=Presence).api == "https://first"
+        assert msgspec.json.decode((tmp_path / "running.json").read_bytes(), type=Presence).api == "https://second"
+    assert (tmp_path / "running.json").read_bytes() == b""
+
+
+def test_what_cannot_be_written_leaves_what_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with hold(tmp_path) as held:
+        held.tell(Presence(pid=1, api="https://here"))
+        monkeypatch.setattr(os, "pwrite", full)
+        with pytest.raises(DirectoryError, match="No space left"):
+            held.tell(Presence(pid=1, api="https://there"))
+        assert b"https://here" in (tmp_path / "running.json").read_bytes()
+
+
+def test_a_file_replaced_while_it_is_read_does_not_hide_the_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = holder(tmp_path)
+    opened = []
+
+    def open_slowly(path: Path, flags: int) -> int:
+        descriptor = open_private(path, flags)
+        if not opened:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("https://there\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "told\n"
+        opened.append(path)
+        return descriptor
+
+    try:
+        monkeypatch.setattr(presence, "open_private", open_slowly)
+        assert find(tmp_path) == Presence(pid=process.pid, ready=True, api="https://there")
+        assert len(opened) == 2
     finally:
         end(process)
 

@@ -3,6 +3,8 @@
 There are two files.  A lock on ``lock`` keeps a second process out; the kernel releases it however the first one dies.
 ``running.json`` describes what runs, and carries a POSIX lock, because for that kind of lock the kernel tells the
 holder's process id.  So the id comes from the kernel, not from a file that a dead process may have left behind.
+``running.json`` is replaced as a whole, so that a reader never sees a part of it: the next one carries its lock before
+it takes the name.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from seamark.private_files import make_private_directory, open_private
 
 LOCK = "lock"
 RUNNING = "running.json"
+NEXT = "running.json.next"
 
 # The layout of ``struct flock``, which Python does not provide: how to build the query, and where the pid is.
 if sys.platform == "darwin":
@@ -95,8 +98,21 @@ class Hold:
             raise _unusable(self._directory, error) from error
 
     def _write(self, content: bytes) -> None:
+        running = open_private(self._directory / NEXT, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        try:
+            _lock(running)
+            os.pwrite(running, content, 0)
+            os.rename(self._directory / NEXT, self._directory / RUNNING)
+        except OSError:
+            os.close(running)
+            raise
+        os.close(self._running)
+        self._running = running
+
+    def end(self) -> None:
+        """Nothing runs here any more: empty the file, and release its lock."""
         os.ftruncate(self._running, 0)
-        os.pwrite(self._running, content, 0)
+        os.close(self._running)
 
 
 @contextmanager
@@ -107,27 +123,26 @@ def hold(directory: Path) -> Iterator[Hold]:
         lock = open_private(directory / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unusable(directory, error) from error
-    running = -1
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise DirectoryError(_taken(directory)) from None
         try:
-            running = open_private(directory / RUNNING, os.O_RDWR | os.O_CREAT)
+            held = Hold(directory, open_private(directory / RUNNING, os.O_RDWR | os.O_CREAT))
         except OSError as error:
             raise _unusable(directory, error) from error
-        fcntl.lockf(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = Hold(directory, running)
-        held.tell(Presence(os.getpid()))
         try:
+            held.tell(Presence(os.getpid()))
             yield held
         finally:
-            held._write(b"")
+            held.end()
     finally:
-        if running >= 0:
-            os.close(running)
         os.close(lock)
+
+
+def _lock(running: int) -> None:
+    fcntl.lockf(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _unusable(directory: Path, error: OSError) -> DirectoryError:
@@ -146,19 +161,25 @@ def find(directory: Path) -> Presence | None:
     Do not call it in the process that holds the directory: closing the file here would release that process's own
     lock.  ``pid`` is 0 if the holder is not visible, for example because it runs in another container.
     """
-    try:
-        running = open_private(directory / RUNNING, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise DirectoryError(f"cannot look into the data directory {directory}: {error.strerror}") from error
-    try:
-        kind, pid = _answer(fcntl.fcntl(running, fcntl.F_GETLK, _question()))
-        if kind == fcntl.F_UNLCK:
+    while True:
+        try:
+            running = open_private(directory / RUNNING, os.O_RDONLY)
+        except FileNotFoundError:
             return None
-        text = os.pread(running, 1 << 16, 0)
-    finally:
-        os.close(running)
+        except OSError as error:
+            raise DirectoryError(f"cannot look into the data directory {directory}: {error.strerror}") from error
+        try:
+            kind, pid = _answer(fcntl.fcntl(running, fcntl.F_GETLK, _question()))
+            if kind != fcntl.F_UNLCK:
+                text = os.pread(running, 1 << 16, 0)
+                break
+            if os.path.samestat(os.fstat(running), (directory / RUNNING).stat()):
+                return None
+            # Otherwise the holder has replaced the file since it was opened; the new one has the lock.
+        except FileNotFoundError:
+            return None  # somebody removed the directory
+        finally:
+            os.close(running)
     try:
         said = msgspec.json.decode(text, type=Presence)
     except msgspec.DecodeError:
