@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import itertools
+import os
 import random
 import socket
 import struct
@@ -46,8 +47,7 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 JSON, MERGE = "application/json", "application/merge-patch+json"
 HANDS = 32  # connections that changes are sent over
 APPS = 40  # labels that Services select and Pods have
-# Events and history are kept for as short a time as makes the run reach its steady state early.
-SETTINGS = "[surroundings]\nkeep_events_seconds = 300\n"
+SETTINGS = "[surroundings]\nkeep_events_seconds = {}\n"
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -60,6 +60,8 @@ class Sample(msgspec.Struct, frozen=True):
     store_megabytes: float
     changes: int
     cpu: float
+    rate: float  # changes a second since the sample before
+    load: float  # of the machine: tasks that run or want to, its one-minute average
 
 
 class Churn:
@@ -152,7 +154,7 @@ class Churn:
     # --- what goes on ----------------------------------------------------------------------------------
 
     async def change(self, rate: float) -> None:
-        """Changes at this rate.  While all connections are busy it waits, and catches up."""
+        """Changes at this rate.  While all connections are busy it waits, and catches up by a second at most."""
         pairs = (
             (5, (self.create_pod, self.delete_pod)),
             (3, (self.create_service, self.delete_service)),
@@ -165,7 +167,7 @@ class Churn:
         due = loop.time()
         while True:
             for act in self._random.choices(pairs, weights)[0][1]:
-                due += 1 / rate
+                due = max(due + 1 / rate, loop.time() - 1)
                 await asyncio.sleep(max(0.0, due - loop.time()))
                 while len(self._tasks) >= 2 * HANDS:
                     await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -244,15 +246,18 @@ class Churn:
                 raise error if isinstance(error, BaseException) else RuntimeError("a routine ended")
 
 
-def take(server: Server, data: Path, *, began: float, tasks: int, changes: int, cpu_before: float) -> Sample:
+def take(server: Server, data: Path, before: Sample, *, began: float, tasks: int, changes: int, cpu: float) -> Sample:
+    minute = (time.monotonic() - began) / 60
     return Sample(
-        (time.monotonic() - began) / 60,
+        minute,
         resident_megabytes(*server.pids),
         sum(1 for pid in server.pids for _ in Path(f"/proc/{pid}/fd").iterdir()),
         tasks,
         sum(file.stat().st_size for file in data.glob("store.db*")) / 1e6,
         changes,
-        (cpu_seconds(server.pids) or 0.0) - cpu_before,
+        (cpu_seconds(server.pids) or 0.0) - cpu,
+        (changes - before.changes) / (minute - before.minute) / 60,
+        os.getloadavg()[0],
     )
 
 
@@ -269,7 +274,8 @@ async def measure(
         while time.monotonic() - began < options.minutes * 60:
             await asyncio.sleep(options.every)
             tasks = await churn.metric("seamark_tasks")
-            sample = take(server, data, began=began, tasks=tasks, changes=churn.changes - changes, cpu_before=cpu)
+            before = samples[-1] if samples else Sample(0, 0, 0, 0, 0, 0, 0, 0, 0)
+            sample = take(server, data, before, began=began, tasks=tasks, changes=churn.changes - changes, cpu=cpu)
             samples.append(sample)
             keep(samples)
             if len(samples) % 6 == 0:
@@ -294,11 +300,21 @@ def curves(samples: list[Sample]) -> list[Curve]:
     ]
 
 
+def surroundings(samples: list[Sample]) -> list[Curve]:
+    """What the server was given to do, and who else wanted the machine: not to be flat, but to be known."""
+    minutes = [sample.minute for sample in samples]
+    return [
+        Curve("changes a second, by clients", minutes, [s.rate for s in samples]),
+        Curve("load of the machine", minutes, [s.load for s in samples]),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--rate", type=float, default=200.0, help="changes a second that clients make")
     parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS", help="between two samples")
+    parser.add_argument("--events", type=float, default=300.0, metavar="SECONDS", help="how long Events are kept")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", help="keep the samples")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the curves")
@@ -309,11 +325,11 @@ def main() -> int:
         if options.json:
             Path(options.json).write_bytes(msgspec.json.encode(samples))
         if options.plot and len(samples) > 1:
-            Path(options.plot).write_text(plot(curves(samples), "minutes"))
+            Path(options.plot).write_text(plot([*curves(samples), *surroundings(samples)], "minutes"))
 
     with tempfile.TemporaryDirectory() as folder:
         data, settings = Path(folder) / "data", Path(folder) / "settings.toml"
-        settings.write_text(SETTINGS)
+        settings.write_text(SETTINGS.format(options.events))
         flags = ("--dns-port", "0", "--config", str(settings))
         with seamark_server(data, "up", *flags, env=environment(f"{folder}/compiled")) as server:
             samples = uvloop.run(measure(server, data, options, keep))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.metrics import Distribution, Registry, measure_process
+from seamark.metrics import LATENCY_BUCKETS, Distribution, Registry, measure_process
 
 
 def test_the_text_of_everything():
@@ -65,3 +65,16 @@ async def test_what_this_process_takes():
         assert int(shown["process_resident_memory_bytes"]) > 1e6
         with Path("/dev/null").open():
             assert f"process_open_fds {before + 1}\n" in registry.text()
+
+
+def test_what_is_gone_is_forgotten_by_all_metrics_that_name_it() -> None:
+    registry = Registry()
+    for resource in ("widgets", "pods"):
+        registry.counter("asked", "Requests.", "get", resource, labels=("verb", "resource")).add()
+        registry.histogram("took", "Seconds.", resource, labels=("resource",)).observe(1.0)
+    registry.counter("others", "Anything else.", "widgets", labels=("name",)).add()
+    registry.forget_all("resource", "widgets")
+    text = registry.text()
+    assert 'resource="widgets"' not in text
+    assert text.count('resource="pods"') == 1 + len(LATENCY_BUCKETS) + 3
+    assert 'others{name="widgets"} 1' in text

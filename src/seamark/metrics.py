@@ -123,6 +123,13 @@ class Registry:
         """Show these labels of a metric no longer."""
         self._families[name].children.pop(values, None)
 
+    def forget_all(self, label: str, value: str) -> None:
+        """Show no longer what any metric says about a thing that is gone."""
+        for family in self._families.values():
+            if label in family.labels:
+                at = family.labels.index(label)
+                family.children = {values: child for values, child in family.children.items() if values[at] != value}
+
     def _child(
         self,
         name: str,

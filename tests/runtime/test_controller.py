@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seamark import errors
 from seamark.access.informers import Informers
 from seamark.metrics import Registry
+from seamark.runtime import queue as queue_module
 from seamark.runtime.controller import Again, Controller, Expected
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Queue, Retry
@@ -282,6 +283,21 @@ async def test_delayed_additions_happen_at_the_earliest_time_asked_for():
         queue.add("c")
         await controller.clock.advance(60)
         assert controller.seen == ["b", "a", "c"], "what was handled meanwhile does not come again"
+
+
+async def test_keys_handled_long_before_they_were_due_leave_nothing_behind(monkeypatch):
+    monkeypatch.setattr(queue_module, "SWEEP", 10)
+    controller = Recorder()
+    async with working(controller) as queue:
+        queue.add_after("other", 1e6)
+        for number in range(500):
+            queue.add_after(f"key-{number}", 1e6)  # as a CronJob that runs once a year
+            queue.add(f"key-{number}")  # it is deleted
+            await settle()
+        assert len(queue._heap) <= 2 + 10 + 1
+        await controller.clock.advance(1e6)
+        assert controller.seen[-1] == "other"
+        assert len(controller.seen) == 501
 
 
 async def test_a_later_look_may_be_asked_for_while_the_key_is_handled():

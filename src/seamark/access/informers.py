@@ -16,6 +16,8 @@ from seamark.metrics import Registry
 
 T = TypeVar("T")
 
+UNDECODABLE = "seamark_undecodable_objects"
+
 
 class Informers:
     """The informers of one process: readers that ask for the same view of the same objects share one."""
@@ -62,7 +64,7 @@ class Informers:
                 random=self._random,
             )
             self._metrics.measured(
-                "seamark_undecodable_objects",
+                UNDECODABLE,
                 "Objects of the API server that readers in this process cannot decode, so that they are left out.",
                 lambda: float(len(self.unreadable(resource))),
                 resource.qualified,
@@ -91,6 +93,8 @@ class Informers:
                     task.cancel()
                 informer.synced.set()
                 informer.clear()
+                if all(each.resource.qualified != resource.qualified for each in self._informers.values()):
+                    self._metrics.forget(UNDECODABLE, resource.qualified)
 
     @property
     def running(self) -> bool:

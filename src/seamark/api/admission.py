@@ -235,6 +235,11 @@ class Admission:
             )
         return chain
 
+    def kind_changed(self, old: Kind | None, new: Kind | None) -> None:
+        """Forget which plugins are asked about a kind that is gone or replaced."""
+        if old is not None:
+            self._chains = {key: chain for key, chain in self._chains.items() if key[0] != old.resource}
+
     def _check_namespace(self, request: Request) -> None:
         resource, namespace, name = request.kind.resource, request.namespace, request.name
         entry = self._namespaces.get(namespace)

@@ -106,7 +106,7 @@ class ApiServer:
         self._max_connections = max_connections
         self._clock = clock
         self.kinds = Kinds(chain(stored, NEVER_STORED))
-        self.cache = Cache(store, stored, event_bytes=watch_bytes // 4)
+        self.cache = Cache(store, stored, event_bytes=watch_bytes // 4, clock=clock)
         self._levels = Levels(self.cache)
         self._rbac = RbacAuthorizer(self.cache) if rbac else None
         authorizer = authorizer or self._rbac or GroupAuthorizer()
@@ -130,6 +130,7 @@ class ApiServer:
         for step in (mutating, policies, webhooks):  # in the order in which Kubernetes has them
             plugins = before_quotas(plugins, step)
         admission = Admission(self.cache, plugins)
+        self.kinds.on_change(admission.kind_changed)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
         cut = metrics.counter(

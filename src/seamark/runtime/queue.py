@@ -21,7 +21,8 @@ Key = str
 # The part of a batch period that is spent gathering; the rest is left for handling the key on a busy machine.
 GATHERING = 0.8
 
-# Old start times are removed when there are this many more than were kept the last time.
+# Old start times are removed when there are this many more than were kept the last time, and times at which keys were
+# due when there are this many more than keys.
 SWEEP = 1024
 
 
@@ -151,6 +152,10 @@ class Queue:
             return
         self._due[key] = when
         heapq.heappush(self._heap, (when, key))
+        if len(self._heap) > 2 * len(self._due) + SWEEP:
+            # Most are of keys that were handled before their time, which may be far off.
+            self._heap = [(when, key) for key, when in self._due.items()]
+            heapq.heapify(self._heap)
         self._arm()
 
     # --- handling ----------------------------------------------------------------------------------

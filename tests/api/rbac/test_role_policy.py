@@ -328,3 +328,20 @@ def _random_rules(chance: random.Random) -> list[Object]:
             rule["resourceNames"] = ["a"]
         made.append(rule)
     return made
+
+
+def test_namespaces_that_come_and_go_leave_no_verdicts() -> None:
+    policy = policy_of(
+        {
+            "ClusterRole": [role("viewer", about("get", "pods"))],
+            "ClusterRoleBinding": [binding("all", "viewer", user("alice"))],
+            "RoleBinding": [binding("here", "viewer", user("bob"), namespace="n")],
+        }
+    )
+    assert decide(policy, User("bob"), "get", "pods", namespace="n")[0]
+    for number in range(50):
+        assert decide(policy, ALICE, "get", "pods", namespace=f"space-{number}")[0]
+        assert not decide(policy, User("bob"), "get", "pods", namespace=f"space-{number}")[0]
+    assert len(policy._verdicts) == 3
+    policy.put_binding(("n", "here"), None)
+    assert not decide(policy, User("bob"), "get", "pods", namespace="n")[0]

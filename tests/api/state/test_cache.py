@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.state.cache import PORTS_PREFIX, Cache
+from seamark.api.state.cache import PORTS_PREFIX, RECENT_SECONDS, Cache
 from seamark.api.state.entries import entry_of, key_of, prefix_of, restamped, stored
 from seamark.kinds.resource import CONFIGMAPS, EVENTS, NAMESPACES, NEW_EVENTS, NODES
 from seamark.kinds.table import KINDS
 from seamark.store.opening import open_store
 from seamark.store.protocol import Batch, Change, Unavailable, Write
+from virtual_time import VirtualClock
 
 NAMES = ("a", "a0", "b", "b-1", "b.x")
 
@@ -103,6 +104,31 @@ def test_only_so_much_is_remembered(monkeypatch):
     cache.settle()
     assert configmaps.since(24) is None
     assert list(configmaps.since(25)) == []
+
+
+async def test_what_is_old_is_not_remembered():
+    clock = VirtualClock(0.0)
+    cache = Cache(Quiet(), KINDS, clock=clock)
+
+    def change(resource, revision):
+        cache.apply(Batch([Change(key_of(resource, "", "a"), value(revision), None, revision)], revision))
+
+    change(NODES, 1)
+    change(NAMESPACES, 2)
+    nodes, configmaps = cache.of(NODES), cache.of(CONFIGMAPS)
+    nodes.behind = 1
+    for revision in range(3, 40):
+        await clock.advance(RECENT_SECONDS / 10)
+        change(CONFIGMAPS, revision)
+    assert not cache.of(NAMESPACES).events, "nothing changed there for long"
+    assert cache.of(NAMESPACES).since(1) is None
+    assert list(cache.of(NAMESPACES).since(2)) == []
+    assert 10 <= len(configmaps.events) <= 12
+    assert len(nodes.events) == 1, "a watcher has yet to read it"
+    nodes.behind = 0
+    await clock.advance(RECENT_SECONDS)
+    change(CONFIGMAPS, 40)
+    assert not nodes.events
 
 
 def test_an_object_is_its_bytes():

@@ -39,6 +39,7 @@ from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
 from seamark.kinds.admission import Notes
+from seamark.kinds.kind import Kind
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError, Unavailable
 
@@ -122,6 +123,7 @@ class Application:
         self._auditing = auditing
         self._queue: FairQueue[Answer | Awaitable[Answer]] = FairQueue(max_in_flight)
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
+        operations.kinds.on_change(self._kind_changed)
         metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
         metrics.measured("seamark_api_requests_waiting", "Requests that wait for their turn.", self._in_line)
         metrics.measured(
@@ -233,6 +235,16 @@ class Application:
             )
         measures[0].add()
         measures[1].observe(time.perf_counter() - began)
+
+    def _kind_changed(self, old: Kind | None, new: Kind | None) -> None:
+        """Forget the measures of a kind that is gone, because definitions may come and go under ever new names."""
+        if old is None or new is not None:
+            return
+        resource = old.resource.qualified
+        if all(kind.resource.qualified != resource for kind in self._operations.kinds):
+            self._measures = {key: kept for key, kept in self._measures.items() if key[1] != resource}
+            for label in ("resource", "crd_name"):
+                self._metrics.forget_all(label, resource)
 
     # --- routing -----------------------------------------------------------------------------------
 

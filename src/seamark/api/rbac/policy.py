@@ -100,6 +100,7 @@ class Policy:
         self._roles: dict[Place, tuple[Rule, ...]] = {}
         self._bindings: dict[Place, Binding] = {}
         self._bound: dict[Place, dict[Place, None]] = {}  # the bindings of a role
+        self._in_scope: dict[str, dict[Place, None]] = {}  # the bindings of a namespace; of the cluster: ""
         self._by_subject: dict[str, dict[str, dict[Place, Subject]]] = {}  # by subject and scope
         self._tables: dict[tuple[str, str], Table] = {}
         self._verdicts: dict[tuple[object, ...], Verdict] = {}
@@ -122,6 +123,7 @@ class Policy:
         if old is not None:
             self._forget(old)
             _discard(self._bound, old.role, place)
+            _discard(self._in_scope, scope, place)
             for subject in old.subjects:
                 scopes = self._by_subject.get(subject.key(scope), {})
                 _discard(scopes, scope, place)
@@ -130,6 +132,7 @@ class Policy:
         if binding is not None:
             self._bindings[place] = binding
             self._bound.setdefault(binding.role, {})[place] = None
+            self._in_scope.setdefault(scope, {})[place] = None
             for subject in binding.subjects:
                 scopes = self._by_subject.setdefault(subject.key(scope), {})
                 scopes.setdefault(scope, {}).setdefault(place, subject)
@@ -148,12 +151,14 @@ class Policy:
         if MASTERS in user.groups:
             return ALLOWED
         resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
-        key = (user.name, user.groups, asked.verb, asked.group, resource, asked.namespace, asked.path)
+        # All namespaces without bindings have the same verdicts, so that those which come and go leave none behind.
+        namespace = asked.namespace if asked.namespace in self._in_scope else ""
+        key = (user.name, user.groups, asked.verb, asked.group, resource, namespace, asked.path)
         verdict = self._verdicts.get(key)
         if verdict is None:
             if len(self._verdicts) >= MOST_VERDICTS:
                 self._verdicts.clear()
-            verdict = self._verdict(user, asked.verb, asked.group, resource, asked.namespace, asked.path)
+            verdict = self._verdict(user, asked.verb, asked.group, resource, namespace, asked.path)
             self._verdicts[key] = verdict
         if verdict.named:
             return verdict.named.get(asked.name, verdict.decision)

@@ -20,9 +20,12 @@ from sortedcontainers import SortedDict
 
 from seamark.api.state.entries import Entry, Event, entry_of, prefix_of, restamped
 from seamark.api.state.versions import number_or_zero
+from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.errors import NotFound
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
+from seamark.store.history import Window
+from seamark.store.opening import DEFAULT_HISTORY_SECONDS
 from seamark.store.protocol import Batch, Change, Compacted, Future, Row, Store, StoreError, Unavailable, prefix_end
 
 log = logging.getLogger(__name__)
@@ -30,6 +33,8 @@ log = logging.getLogger(__name__)
 # Events kept per kind, so that a watch can start from a recent version without asking the store.  While watchers are
 # behind, more are kept for them, as far as the memory for events goes.
 RECENT_EVENTS = 2048
+# Older ones are dropped, so that kinds that seldom change do not fill up for hours.  The store has no history of them.
+RECENT_SECONDS = DEFAULT_HISTORY_SECONDS
 EVENT_BYTES = 128 * 1024 * 1024
 EVENT_OVERHEAD = 512  # bytes that an event takes beside its JSON
 # Rows per read when the cache loads from the store.
@@ -218,6 +223,11 @@ class Collection:
         while len(self.events) >= RECENT_EVENTS and not self.behind:
             self.drop_oldest()
 
+    def forget_before(self, revision: int) -> None:
+        """Drop the events before this revision, unless a watcher may still have to read them."""
+        while self.events and self.events[0].entry.revision < revision and not self.behind:
+            self.drop_oldest()
+
     def leave_room(self) -> None:
         """Count no longer: the kind is gone, and its events are held only by watchers that still read them."""
         self._room.used -= self.events_size
@@ -266,8 +276,13 @@ class Collection:
 class Cache:
     """The current objects of every kind, and the tasks that wait for a revision."""
 
-    def __init__(self, store: Store, kinds: Iterable[Kind], *, event_bytes: int = EVENT_BYTES) -> None:
+    def __init__(
+        self, store: Store, kinds: Iterable[Kind], *, event_bytes: int = EVENT_BYTES, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._store = store
+        self._clock = clock
+        self._recent = Window(seconds=RECENT_SECONDS)
+        self._age_at = 0.0
         self.room = Room(event_bytes)
         self._by_prefix: dict[str, Collection] = {}
         self._by_resource: dict[tuple[str, str], Collection] = {}
@@ -476,10 +491,18 @@ class Cache:
             watcher.flush(self.revision)
         if self.room.used > self.room.limit:
             self._make_room()
+        if (now := self._clock.monotonic()) >= self._age_at:
+            self._age(now)
         if self._waiting and self._waiting[0][0] <= self.revision:
             # In the next turn of the event loop, so that watchers run before the writer goes on.  Otherwise controllers
             # in the same process would fall behind under load.
             asyncio.get_running_loop().call_soon(self._release)
+
+    def _age(self, now: float) -> None:
+        self._age_at = now + self._recent.pause
+        oldest = self._recent.oldest(now=now, revision=self.revision)
+        for collection in self._by_prefix.values():
+            collection.forget_before(oldest)
 
     def _make_room(self) -> None:
         """Drop the oldest events of the kinds that have most of them; watchers that need them have to begin again."""

@@ -102,6 +102,7 @@ class Everything(Derived):
         self._shared = informers
         self._kinds = kinds
         self._informers: dict[Resource, Informer[Any]] = {}
+        self._named: dict[str, Resource] = {}
         self._followers: list[Follower] = []
         for kind in kinds:
             self._kind_changed(None, kind)
@@ -118,6 +119,10 @@ class Everything(Derived):
         """An object by its kind and key; None if either does not exist."""
         informer = self._informers.get(resource)
         return None if informer is None else informer.by_key(key)
+
+    def named(self, qualified: str) -> Resource | None:
+        """The resource of this name and group; if it is followed in several versions, any of them."""
+        return self._named.get(qualified)
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
         """The resource under which objects of this kind are followed."""
@@ -144,9 +149,12 @@ class Everything(Derived):
         if before is not None:
             self._shared.forget(before)
             self.unwatch(self._informers.pop(before))
+            del self._named[before.qualified]
+            self._named |= {each.qualified: each for each in self._informers if each.qualified == before.qualified}
         if after is not None:
             informer = self._shared.in_any_view(after, ObjectView, otherwise=Bare)
             self._informers[after] = self.watch(informer, self._teller(after))
+            self._named[after.qualified] = after
 
     def _teller(self, resource: Resource) -> Callable[[Key, AnyObject | None, AnyObject | None], None]:
         def changed(key: Key, old: AnyObject | None, new: AnyObject | None) -> None:

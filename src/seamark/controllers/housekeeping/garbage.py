@@ -72,7 +72,6 @@ class GarbageCollector(Controller):
         self._cluster = cluster
         self._everything = everything
         self._foreign = foreign
-        self._resources: dict[str, Resource] = {}  # by their names in keys
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
         everything.follow(self._changed)
@@ -86,11 +85,10 @@ class GarbageCollector(Controller):
     def _changed(self, resource: Resource, path: Key, old: AnyObject | None, new: AnyObject | None) -> None:
         if old is not None and new is not None and _same(old.metadata, new.metadata):
             return
-        self._resources[resource.qualified] = resource
         key = f"{resource.qualified}|{path}"
         if old is not None:
             for owner in old.metadata.owner_references:
-                self._dependants.get(owner.uid, set()).discard(key)
+                self._disown(owner.uid, key)
         if new is not None:
             self._keys[new.metadata.uid] = key
             for owner in new.metadata.owner_references:
@@ -107,11 +105,16 @@ class GarbageCollector(Controller):
         ):
             self._wake_dependants(new.metadata.uid)
 
+    def _disown(self, uid: str, key: Key) -> None:
+        """The object is no dependant of this owner any more; the last one may go long after its owner."""
+        dependants = self._dependants.get(uid, set())
+        dependants.discard(key)
+        if not dependants:
+            self._dependants.pop(uid, None)
+
     def _gone(self, gone: AnyMetadata) -> None:
         self._keys.pop(gone.uid, None)
         self._wake_dependants(gone.uid)
-        if not self._dependants.get(gone.uid):
-            self._dependants.pop(gone.uid, None)
         for owner in gone.owner_references:
             if waiting := self._keys.get(owner.uid):
                 self.queue.add(waiting)
@@ -124,9 +127,9 @@ class GarbageCollector(Controller):
 
     def _find(self, key: Key) -> tuple[Resource, AnyObject] | None:
         qualified, _, path = key.partition("|")
-        resource = self._resources[qualified]
-        thing = self._everything.find(resource, path)
-        return None if thing is None else (resource, thing)
+        resource = self._everything.named(qualified)
+        thing = None if resource is None else self._everything.find(resource, path)
+        return None if resource is None or thing is None else (resource, thing)
 
     async def reconcile(self, key: Key) -> None:
         # Only when the objects of every kind have been listed are all dependants known.

@@ -108,7 +108,7 @@ class QuotaController(Controller):
 
     def _quota_changed(self, key: Key, old: Quota | None, new: Quota | None) -> None:
         # As in Kubernetes, a status that somebody else writes stays until the next count.
-        if new is not None and (old is None or old.spec != new.spec):
+        if old is None or new is None or old.spec != new.spec:
             self.queue.add(key)
 
     def _changed(self, resource: Resource, key: Key, old: AnyObject | None, new: AnyObject | None) -> None:
