@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
+import time
 from contextlib import asynccontextmanager
 
 import pytest
 from machines import unless_forbidden
 
+from seamark.clock import SystemClock
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
-from seamark.kinds.resource import NODES, PODS, SERVICES
+from seamark.kinds.resource import CRON_JOBS, JOBS, NODES, PODS, SERVICES
 from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.simulated import control
 from seamark.rules.objects.pod import Pod
@@ -222,3 +224,20 @@ async def test_a_node_that_is_switched_off_and_on(daemon):
     again = await until(daemon, "web-1", lambda found: found is not None and found.ready and found.restarts)
     assert again.ips == before[0].ips
     assert (await until(daemon, "web-2", lambda found: found is not None)).restarts == 0
+
+
+async def test_the_pod_of_a_cron_job_runs_to_completion(daemon, monkeypatch):
+    """The time is set back to half a second before a full minute."""
+    back = time.time() % 60 + 0.5
+    monkeypatch.setattr(SystemClock, "time", staticmethod(lambda: time.time() - back))
+    cluster = daemon.api.cluster("apiserver")
+    template = {"spec": pod("", "print('ran')", restartPolicy="Never")["spec"]}
+    spec = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template}}}
+    await cluster.create(CRON_JOBS, {"metadata": {"name": "tick"}, "spec": spec}, namespace="default")
+    version = (await cluster.list(JOBS, namespace="default")).version
+    async for change in cluster.watch(JOBS, since=version, namespace="default"):
+        if change.type != "BOOKMARK" and (change.object.get("status") or {}).get("completionTime"):
+            break
+    (ran,) = (await cluster.list(PODS, namespace="default", as_=Pod)).items
+    assert (ran.status.phase, log_of(daemon, ran)) == ("Succeeded", ["ran"])
+    assert change.object["metadata"]["ownerReferences"][0]["name"] == "tick"
