@@ -30,8 +30,11 @@ CLIENT = """
 import socket, sys
 seen = set()
 while len(seen) < 2:
-    with socket.create_connection(("web", 80), timeout=10) as connection:
-        seen.add(connection.makefile().read().strip())
+    try:
+        with socket.create_connection(("web", 80), timeout=10) as connection:
+            seen.add(connection.makefile().read().strip())
+    except ConnectionRefusedError:  # one does not listen yet
+        pass
 print(*sorted(seen))
 """
 
@@ -142,6 +145,39 @@ async def test_a_pod_reaches_the_local_endpoints_of_another_node(daemon):
     await cluster.create(PODS, client, namespace="default")
     done = await until(daemon, "client", lambda found: found is not None and found.finished)
     assert (done.status.phase, log_of(daemon, done)) == ("Succeeded", ["web-2"])
+
+
+HEALTH = """
+import sys, urllib.error, urllib.request
+def ask(host):
+    try:
+        return urllib.request.urlopen(f"http://{host}:{sys.argv[1]}/healthz", timeout=10).status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:  # the proxy has not heard of the Service yet
+        return 0
+while (found := [ask(host) for host in sys.argv[2:]]) != [503, 200]:
+    print(*found, flush=True)
+"""
+
+
+async def test_a_load_balancer_learns_which_nodes_have_endpoints(daemon):
+    cluster = daemon.api.cluster("apiserver")
+    spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "selector": {"app": "web"}}
+    service = {"metadata": {"name": "web"}, "spec": {**spec, "ports": [{"port": 80, "targetPort": 8080}]}}
+    made = await cluster.create(SERVICES, service, namespace="default")
+    hosts = []
+    for number in (1, 2):
+        labels = {"app": "web"} if number == 2 else {}
+        server = pod(f"web-{number}", SERVER, labels=labels, nodeName=f"node-{number}")
+        await cluster.create(PODS, server, namespace="default")
+        found = await until(daemon, f"web-{number}", lambda found: found is not None and found.ready)
+        hosts.append(found.status.host_ip)
+    client = pod("client", HEALTH, restartPolicy="Never")
+    client["spec"]["containers"][0]["args"] = [str(made["spec"]["healthCheckNodePort"]), *hosts]
+    await cluster.create(PODS, client, namespace="default")
+    done = await until(daemon, "client", lambda found: found is not None and found.finished)
+    assert done.status.phase == "Succeeded"
 
 
 async def test_a_node_tells_the_system_of_this_machine(daemon):

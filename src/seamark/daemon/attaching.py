@@ -12,6 +12,7 @@ import socket
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -74,12 +75,18 @@ class Attaching:
     @asynccontextmanager
     async def node(self, machine: Machine, node: NodeNetwork) -> AsyncIterator[None]:
         from seamark.proxy.feed import RouteFeed
+        from seamark.proxy.health import Health, HealthChecks
         from seamark.proxy.nftables.engine import NftablesEngine
+        from seamark.proxy.server import Watched
         from seamark.rules.routing.surroundings import Surroundings, ThisNode
 
         sockets = (await machine.netfilter(node.namespace), await machine.netfilter(node.namespace))
         around = Surroundings(ThisNode(node.name), cluster_cidrs=node.pod_ranges)
-        feed = RouteFeed(self._informers, NftablesEngine(sockets=sockets), around, host_ports=True, metrics=Registry())
+        metrics = Registry()
+        health = Health(lambda: feed.waiting_since, lambda: feed.table.surroundings.node.eligible)
+        checks = HealthChecks(health, bind=partial(_bound, machine, namespace=node.namespace))
+        engine = Watched(NftablesEngine(sockets=sockets), checks, health, metrics, "nftables")
+        feed = RouteFeed(self._informers, engine, around, host_ports=True, metrics=metrics)
         ready = asyncio.Event()
         running = asyncio.create_task(feed.run(ready.set), name=f"proxy of {node.name}")
         waiting = asyncio.create_task(ready.wait())
@@ -162,9 +169,17 @@ class PodSockets:
                 opened.close()
 
 
-async def _bound(machine: Machine, address: str, port: int, kind: int) -> socket.socket:
+async def _bound(
+    machine: Machine, address: str, port: int, kind: int = socket.SOCK_STREAM, *, namespace: str = FABRIC
+) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    opened = await machine.open(FABRIC, family, kind)
+    opened = await machine.open(namespace, family, kind)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    opened.bind((address, port))
+    if family == socket.AF_INET6:
+        opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        opened.bind((address, port))
+    except OSError:
+        opened.close()
+        raise
     return opened

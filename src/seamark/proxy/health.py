@@ -11,7 +11,7 @@ import msgspec
 
 from seamark.kinds.values.addresses import Family
 from seamark.proxy.engine import Problem, Report, Update, reason_of
-from seamark.proxy.pages import NOT_FOUND, Page, PageServer
+from seamark.proxy.pages import NOT_FOUND, Bind, Page, PageServer
 from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, HealthCheck
 from seamark.rules.routing.surroundings import PRIMARY, Surroundings
 
@@ -60,9 +60,10 @@ class HealthChecks:
     the rules.
     """
 
-    def __init__(self, health: Health, report: Report = lambda problem: None) -> None:
+    def __init__(self, health: Health, report: Report = lambda problem: None, *, bind: Bind | None = None) -> None:
         self._health = health
         self._report = report
+        self._bind = bind
         self._around: Surroundings | None = None
         self._servers: dict[_Key, PageServer] = {}
         self._counts: dict[_Key, int] = {}
@@ -100,10 +101,10 @@ class HealthChecks:
         service, port, family = key
         if PRIMARY in around.node_port_addresses:
             hosts = [each for each in around.node.addresses if (":" in each) == (family == "IPv6")]
-            server = PageServer(lambda path: self._page(key))
+            server = PageServer(lambda path: self._page(key), bind=self._bind)
         else:
             hosts = ["::" if family == "IPv6" else "0.0.0.0"]
-            server = PageServer(lambda path: self._page(key), admits=around.serves_node_ports)
+            server = PageServer(lambda path: self._page(key), admits=around.serves_node_ports, bind=self._bind)
         try:
             if hosts:
                 await server.start(hosts, port)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from socket import socket
+from typing import Any
 
 import msgspec
 
@@ -13,6 +15,7 @@ log = logging.getLogger(__name__)
 
 _LONGEST_REQUEST = 16 * 1024
 _PATIENCE = 10.0
+Bind = Callable[[str, int], Awaitable[socket]]  # an address and a port as a socket that is bound to them
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -28,20 +31,31 @@ NOT_FOUND = Page(404, b"404 page not found\n", "text/plain; charset=utf-8")
 class PageServer:
     """Answers every request, of whatever method, with the page that ``page`` makes for its path."""
 
-    def __init__(self, page: Callable[[str], Page], *, admits: Callable[[str], bool] = lambda address: True) -> None:
+    def __init__(
+        self,
+        page: Callable[[str], Page],
+        *,
+        admits: Callable[[str], bool] = lambda address: True,
+        bind: Bind | None = None,
+    ) -> None:
+        """``admits`` says whether an address of ours is to be served; ``bind`` opens sockets of another network."""
         self._page = page
-        self._admits = admits  # whether this address of ours is to be served
-        self._server: asyncio.Server | None = None
+        self._admits = admits
+        self._bind = bind
+        self._servers: list[asyncio.Server] = []
 
     async def start(self, hosts: list[str], port: int) -> int:
         """Listen; raises ``OSError`` if that fails.  Returns the port."""
-        self._server = await asyncio.start_server(self._serve, hosts, port, limit=_LONGEST_REQUEST)
-        found: int = self._server.sockets[0].getsockname()[1]
+        where: list[dict[str, Any]] = [{"host": hosts, "port": port}]
+        if self._bind is not None:
+            where = [{"sock": await self._bind(host, port)} for host in hosts]
+        self._servers = [await asyncio.start_server(self._serve, limit=_LONGEST_REQUEST, **each) for each in where]
+        found: int = self._servers[0].sockets[0].getsockname()[1]
         return found
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -42,7 +42,7 @@ class ProxyServer:
         self.health = Health(lambda: self.feed.waiting_since, lambda: self.feed.table.surroundings.node.eligible)
         self.feed = RouteFeed(
             self._informers,
-            _Watched(engine, HealthChecks(self.health, report), self.health, metrics, settings.mode),
+            Watched(engine, HealthChecks(self.health, report), self.health, metrics, settings.mode),
             around,
             period=settings.sync_period,
             pods_of_node=settings.detect_local_mode == "NodeCIDR",
@@ -80,7 +80,7 @@ class ProxyServer:
         return NOT_FOUND
 
 
-class _Watched:
+class Watched:
     """An engine whose work is measured, and told to the health checks of Services."""
 
     def __init__(self, engine: Engine, checks: HealthChecks, health: Health, metrics: Registry, mode: str) -> None:
