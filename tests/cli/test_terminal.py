@@ -74,3 +74,8 @@ def test_lines_are_folded_between_words() -> None:
         "  up  everything in",
         "    one-and-only process",
     ]
+
+
+def test_a_word_too_long_for_the_room_stays_whole_and_where_it_is():
+    path = "/home/somebody/.local/state/seamark/kubeconfig"
+    assert folded(f"{'':13}{path} (also)", 40, hang=13) == f"{'':13}{path}\n{'':13}(also)"

@@ -63,8 +63,14 @@ def folded(text: str, room: int | None, *, hang: int = 0) -> str:
         return text
     import textwrap
 
+    words = text.lstrip(" ")
     return textwrap.fill(
-        text, max(room, hang + 20), subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False
+        words,
+        max(room, hang + 20),
+        initial_indent=" " * (len(text) - len(words)),
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
