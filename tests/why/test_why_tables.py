@@ -29,14 +29,13 @@ cells = st.tuples(
 @given(rows=st.lists(cells, min_size=1, max_size=5), columns=st.integers(50, 140))
 def test_every_word_and_address_is_whole(rows: list[tuple[str, ...]], columns: int) -> None:
     lines = table(HEADER, rows, columns)
-    assert all(width(line) <= columns for line in lines)
+    assert all(width(line) <= columns or width(line.split()[-1]) > columns - 9 for line in lines)
     text = " ".join(lines)
     for name, addresses, why in rows:
         for address in addresses.split(","):
             assert address in text
         assert all(word in text for word in why.split())
-        if len(name) <= columns - 12:
-            assert name in text
+        assert name in text
 
 
 @given(rows=st.lists(cells, min_size=1, max_size=5))

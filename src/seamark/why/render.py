@@ -178,7 +178,7 @@ def pad(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """In lines of at most so many columns, broken at spaces; longer words after commas, and if need be anywhere."""
+    """In lines of at most so many columns, broken at spaces and after commas; a longer word is a line of its own."""
     lines: list[str] = []
     line = ""
     for word in clean(text).split(" "):
@@ -194,17 +194,13 @@ def wrap(text: str, columns: int) -> list[str]:
 
 
 def _pieces(word: str, columns: int) -> list[str]:
-    """The word in pieces that fit, such as a list of addresses in single ones."""
+    """The word in pieces that fit if they can, such as a list of addresses in single ones."""
     pieces = [""]
     for part in _parts(word):
-        if width(pieces[-1]) + width(part) <= columns:
-            pieces[-1] += part
-            continue
-        for character in part if width(part) > columns else [part]:
-            if width(pieces[-1]) + width(character) > columns:
-                pieces.append("")
-            pieces[-1] += character
-    return pieces[1:] if not pieces[0] and len(pieces) > 1 else pieces
+        if pieces[-1] and width(pieces[-1]) + width(part) > columns:
+            pieces.append("")
+        pieces[-1] += part
+    return pieces
 
 
 def _parts(text: str) -> list[str]:
