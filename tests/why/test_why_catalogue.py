@@ -79,8 +79,8 @@ def causes(survey):
 
 def test_is_large_enough():
     healthy = [path for path in PATHS if path.stem.startswith("healthy-")]
-    assert len(healthy) >= 45
-    assert len(PATHS) - len(healthy) >= 150
+    assert len(healthy) >= 110
+    assert len(PATHS) - len(healthy) >= 380
 
 
 def test_every_code_about_a_service_has_its_set_up():

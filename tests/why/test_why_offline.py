@@ -41,6 +41,10 @@ def code(world, name="web", namespace="default"):
     return cause.code.value if cause is not None else "healthy"
 
 
+def test_a_selector_with_a_typo():
+    assert code(world(SERVICE.replace("app: web", "app: wbe"), DEPLOYMENT)) == "SelectorValueTypo"
+
+
 def test_a_deployment_serves_its_service():
     made = world(SERVICE, DEPLOYMENT)
     report = explain(made, ("default", "web"))
@@ -52,7 +56,7 @@ def test_a_deployment_serves_its_service():
 @pytest.mark.parametrize(
     ("change", "to", "expected"),
     [
-        ("labels: {app: web}", "labels: {app: wbe}", "SelectorValueTypo"),
+        ("labels: {app: web}", "labels: {app: wbe}", "ManifestRefused"),
         ("name: http, containerPort", "name: web, containerPort", "TargetPortNameNotFound"),
         ("replicas: 3", "replicas: 0", "WorkloadScaledToZero"),
         ("metadata: {name: web}", "metadata: {name: web, namespace: prod}", "PodsInOtherNamespace"),

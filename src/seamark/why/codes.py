@@ -232,7 +232,7 @@ class Code(Enum):
     CONTAINER_CONFIG_ERROR = (
         "ContainerConfigError",
         Family.PODS,
-        "a container needs a ConfigMap, Secret or key that is missing",
+        "a container cannot be configured; often a ConfigMap, Secret or key is missing",
     )
     CONTAINER_START_ERROR = "ContainerStartError", Family.PODS, "a container cannot be started"
     CONTAINER_OUT_OF_MEMORY = "ContainerOutOfMemory", Family.PODS, "a container is killed for using too much memory"

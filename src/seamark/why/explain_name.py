@@ -128,6 +128,9 @@ def _missing(
             Fix("Check the address and the namespace; Pods get another address whenever they are made anew."),
             looked,
         )
+    dashed = _dashed(asked, zone)
+    if dashed:
+        return _guess(f"{asked} is not found: the label for a Pod's address has dashes, not dots.", dashed, looked)
     meant = questions(asked, namespace, zone)
     there = next((each for each in meant if each.service in services), None)
     if there is not None:
@@ -190,6 +193,14 @@ def _of_pod(asked: str, zone: str) -> Key | None:
         return None
     written = (labels[0].replace("-", mark) for mark in ".:")
     return next(((labels[1], each) for each in written if addresses.parse(each) is not None), None)
+
+
+def _dashed(asked: str, zone: str) -> str:
+    """The right name for one such as ``10.1.0.9.shop.pod``; "" for other names."""
+    labels = asked.rstrip(".").lower().removesuffix(f".{zone}").split(".")
+    if labels[-1] != "pod" or addresses.parse(".".join(labels[:-2])) is None:
+        return ""
+    return f"{'-'.join(labels[:-2])}.{labels[-2]}.pod.{zone}"
 
 
 # --- a name within a Service -----------------------------------------------------------------------

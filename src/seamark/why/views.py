@@ -124,6 +124,11 @@ class EndpointSlice(endpointslice.EndpointSlice, frozen=True):
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
 
+    def endpoint_names(self) -> list[str]:
+        """The names that DNS has for its ready endpoints: hostnames, or addresses with dashes."""
+        ready = [each for each in self.endpoints or () if each.ready and each.addresses]
+        return [each.hostname or each.addresses[0].replace(".", "-").replace(":", "-") for each in ready]
+
 
 # --- workloads and Events --------------------------------------------------------------------------
 

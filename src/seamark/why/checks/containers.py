@@ -115,7 +115,10 @@ def _remedy(image: str, message: str) -> str:
         )
     if "pull policy of Never" in message:
         return f"Bring {image} onto the node, or let it be pulled (imagePullPolicy: IfNotPresent)."
-    return "Correct the image's name or tag, or give the Pod credentials for the registry (imagePullSecrets)."
+    return (
+        "Correct what the message names; often it is the image's name or tag, or the Pod lacks credentials for the"
+        " registry (imagePullSecrets)."
+    )
 
 
 def not_running(patient: Patient) -> Trouble | None:
@@ -134,7 +137,7 @@ def not_running(patient: Patient) -> Trouble | None:
                 with_message(f"container {name}: {waiting.reason}", waiting.message),
                 f"Give container {name} a command: its image has none."
                 if waiting.message == _NO_COMMAND
-                else "Create the ConfigMap, Secret or key it refers to, or correct the reference.",
+                else "Correct what the message names; often a ConfigMap, a Secret or a key of one has to be created.",
                 seen,
                 describe(pod),
             )

@@ -29,10 +29,11 @@ def findings(case: Case) -> Iterator[Finding]:
 
 
 def in_cluster_target(service: Service) -> Key | None:
-    """The Service that an externalName means, if it looks like ``web.shop.svc``; None for other names."""
+    """The Service that an externalName means, if it looks like ``web.shop.svc`` or ``web-0.web.shop.svc``, or None."""
     labels = service.spec.external_name.rstrip(".").split(".")
-    if len(labels) >= 3 and labels[2] == "svc":
-        return labels[1], labels[0]
+    for place in (2, 3):
+        if labels[place : place + 1] == ["svc"]:
+            return labels[place - 1], labels[place - 2]
     return None
 
 
@@ -85,7 +86,9 @@ def _target(case: Case) -> Iterator[Finding]:
     service, world = case.service, case.world
     relative = _relative(case)
     if relative is not None:
+        given = service.spec.external_name.rstrip(".")
         whole = f"{relative[1]}.{relative[0]}.svc.cluster.local"
+        whole = f"{given}.cluster.local" if given.endswith(".svc") else whole
         yield Finding(
             Code.EXTERNAL_NAME_TARGET_MISSING,
             Severity.ERROR,
@@ -130,14 +133,34 @@ def _target(case: Case) -> Iterator[Finding]:
                 *evidence.each(world.slices_behind(end), "endpoints"),
             ),
         )
+    else:
+        yield from _replica(case, target)
+
+
+def _replica(case: Case, target: Key) -> Iterator[Finding]:
+    """An alias for one endpoint of a Service, ``web-0.web.shop.svc``, where no ready endpoint has that name."""
+    wanted, *rest = case.service.spec.external_name.rstrip(".").split(".")
+    if rest[2:3] != ["svc"] or not case.world.answers(target):
+        return
+    slices = case.world.slices_behind(target)
+    names = sorted({name for each in slices for name in each.endpoint_names()})
+    if wanted not in names:
+        yield Finding(
+            Code.EXTERNAL_NAME_TARGET_MISSING,
+            Severity.ERROR,
+            f"externalName leads to {wanted}, an endpoint of Service {target[1]} in namespace {target[0]}, but those"
+            f" that are ready are called {listed(names)}.",
+            Fix("Point externalName at one of those, or at the Service itself."),
+            (*case.seen("spec.externalName"), *evidence.each(slices, "endpoints")),
+        )
 
 
 def _relative(case: Case) -> Key | None:
     """The Service that a Pod would find by this name on its search path, if there is one."""
     labels = case.service.spec.external_name.rstrip(".").split(".")
     short = {1: (case.namespace, labels[0]), 2: (labels[-1], labels[0])}.get(len(labels))
-    if len(labels) == 3 and labels[2] == "svc":
-        short = labels[1], labels[0]
+    if len(labels) in (3, 4) and labels[-1] == "svc":
+        short = labels[-2], labels[-3]
     return short if short is not None and short != case.key and short in case.world.services else None
 
 
@@ -160,7 +183,7 @@ def _chain(service: Service, world: World) -> list[Service]:
 
 def _missing(case: Case, target: Key) -> Finding:
     namespace, name = target
-    rest = case.service.spec.external_name.split(".", 2)[2]
+    before, _, rest = case.service.spec.external_name.partition(f"{name}.{namespace}.")
     close = [
         key
         for key in case.world.services
@@ -182,7 +205,7 @@ def _missing(case: Case, target: Key) -> Finding:
         fix = Fix("Make that Service, or correct externalName.")
         return Finding(Code.EXTERNAL_NAME_TARGET_MISSING, Severity.ERROR, f"{cause}.", fix, seen)
     found = min(close)
-    corrected = f"{found[1]}.{found[0]}.{rest}"
+    corrected = f"{before}{found[1]}.{found[0]}.{rest}"
     return Finding(
         Code.EXTERNAL_NAME_TARGET_MISSING,
         Severity.ERROR,

@@ -190,7 +190,7 @@ def _which(case: Case, count: int) -> str:
     total = len(case.candidates)
     if count == total:
         return "the Pod it selects has" if total == 1 else f"the {plural(total, 'Pod')} it selects have"
-    return f"{count} of the {plural(total, 'Pod')} it selects have"
+    return f"{count} of the {plural(total, 'Pod')} it selects {'has' if count == 1 else 'have'}"
 
 
 def _fix(case: Case, other: Family) -> Fix:

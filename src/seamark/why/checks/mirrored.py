@@ -170,7 +170,10 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
     offered = {(port.name, port.protocol) for port in endpoints.ports()}
     said, wanted = (listed(offered_port(*pair) for pair in sorted(pairs)) for pairs in (offered, names))
     joined_by_name = bool(names) and not service.headless
-    if not joined_by_name or offered & names or not mirroring.mirrorable(endpoints):
+    if not joined_by_name or not mirroring.mirrorable(endpoints):
+        return
+    if offered & names:
+        yield from _odd_subsets(case, endpoints, names, wanted)
         return
     if not offered:
         yield Finding(
@@ -198,6 +201,23 @@ def _port_findings(case: Case, endpoints: Endpoints) -> Iterator[Finding]:
         Fix("Give the Endpoints' port the Service's port name" + (":" if commands else "."), commands),
         (*case.seen("spec.ports"), *evidence.of(endpoints, "subsets")),
     )
+
+
+def _odd_subsets(case: Case, endpoints: Endpoints, names: set[tuple[str, str]], wanted: str) -> Iterator[Finding]:
+    """Subsets whose ports have other names, beside some that are right."""
+    for subset in endpoints.subsets or ():
+        offered = {(port.name, port.protocol) for port in subset.ports}
+        if subset.addresses and not offered & names:
+            said = listed(offered_port(*pair) for pair in sorted(offered)) or "none"
+            yield Finding(
+                Code.ENDPOINTS_PORT_MISMATCH,
+                Severity.WARNING,
+                f"Its Endpoints offer {listed(each.ip for each in subset.addresses)} on port {said}, but the Service's"
+                f" port is {wanted}: they are joined by name and protocol, so nothing gets there.",
+                Fix("Give the port of that subset the Service's port name."),
+                (*case.seen("spec.ports"), *evidence.of(endpoints, "subsets")),
+                weight=len(subset.addresses),
+            )
 
 
 def _left_out(case: Case) -> Iterator[Finding]:

@@ -92,8 +92,8 @@ def _kept_out(
         f"{_named(by)} {'lets' if len(by) == 1 else 'let'} only some clients in to its Pods on port"
         f" {door.port}/{door.protocol}, and {who}{_labelled(client)} is none of them, {_ENFORCED}.",
         Fix(
-            f"If that client should be let in, add a rule for it to NetworkPolicy {meant.metadata.name}, or give it the"
-            " labels that a rule asks for.",
+            f"If that client should be let in, add a rule for it to NetworkPolicy {meant.metadata.name}"
+            + ("." if client is None else ", or give it the labels that a rule asks for."),
             (),
             (look("get", "networkpolicy", meant.metadata.name, "-o", "yaml", namespace=meant.metadata.namespace),),
             certain=False,

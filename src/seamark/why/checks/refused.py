@@ -19,8 +19,10 @@ def findings(case: Case) -> Iterator[Finding]:
     concerned = {("Service", case.name)}
     concerned |= {("Endpoints", case.name)} if case.endpoints is not None else set()
     concerned |= {("EndpointSlice", each.metadata.name) for each in case.slices}
-    for each in case.candidates:
-        name, _, kind = each.pod.metadata.name.removesuffix(")").partition(" (")
+    # Also those that almost match: what is refused may be what keeps them from it.
+    close = (pod for miss in case.near_misses for pod in miss.shape.pods)
+    for pod in (*(each.pod for each in case.candidates), *close):
+        name, _, kind = pod.metadata.name.removesuffix(")").partition(" (")
         concerned.add((kind or "Pod", name))
     for ingress in case.world.ingresses_by_namespace.get(case.namespace, ()):
         if any(backend.name == case.name for _, backend in ingress.backends()):

@@ -340,6 +340,7 @@ def _elsewhere(case: Case, found: dict[str, list[Pod]]) -> Finding:
     best = max(sorted(found), key=lambda namespace: len(found[namespace]))
     there = _service_there(case, best)
     count = plural(len(found[best]), "Pod")
+    meant, them = ("If that is meant", "it") if len(found[best]) == 1 else ("If those are meant", "them")
     more = f" (and in {listed(sorted(set(found) - {best}))})" if len(found) > 1 else ""
     cause = (
         f"No Pod in namespace {case.namespace} matches {pairs(case.service.spec.selector)}; {count} in namespace"
@@ -347,14 +348,13 @@ def _elsewhere(case: Case, found: dict[str, list[Pod]]) -> Finding:
     )
     if there is not None:
         fix = Fix(
-            f"If those are meant, use Service {there.metadata.name} of namespace {best}, which selects them already:"
+            f"{meant}, use Service {there.metadata.name} of namespace {best}, which selects {them} already:"
             f" {there.metadata.name}.{best} in DNS.",
             certain=False,
         )
     else:
         fix = Fix(
-            f"If those are meant, make the Service in namespace {best}; from elsewhere it is called"
-            f" {case.name}.{best}:",
+            f"{meant}, make the Service in namespace {best}; from elsewhere it is called {case.name}.{best}:",
             (create(_moved(case.service, best)),),
             certain=False,
         )
@@ -419,7 +419,7 @@ def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
     commands: tuple[Command, ...] = ()
     namesake = next((s for s in shapes if s.labels.get(key) == case.name), None) if len(selector) == 1 else None
     if namesake is not None:
-        fix = f"If {_who(namesake)} with {key}={case.name} are meant, select them:"
+        fix = f"If it should take {_who(namesake)}, select by {key}={case.name}:"
         commands = (merge_patch("service", case.key, {"spec": {"selector": {key: case.name}}}),)
     elif present:
         facts = (f"there are Pods with {listed(present, 5)}",)
