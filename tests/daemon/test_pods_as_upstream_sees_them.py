@@ -9,12 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
+from machines import unless_forbidden
 
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.errors import NotFound
 from seamark.kinds.resource import CONFIGMAPS, EVENTS, PODS, SECRETS
-from seamark.nodes.running.machine.machine import Machine, NoMachine
+from seamark.nodes.running.machine.machine import Machine
 from seamark.rules.objects.pod import Pod
 
 NET_ADMIN = 1 << 12
@@ -25,10 +26,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def here(tmp_path_factory):
     """A cluster, and whether its Pods may run as any user."""
-    try:
+    with unless_forbidden():
         machine = await Machine.start()
-    except NoMachine as error:
-        pytest.skip(str(error))
     await machine.close()
     folder = tmp_path_factory.mktemp("data")
     said = {

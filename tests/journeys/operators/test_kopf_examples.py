@@ -7,18 +7,19 @@ Those examples that share a cluster run at the same time, in one event loop, eac
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import io
 import logging
 import os
 import re
 import tarfile
+import tempfile
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +45,7 @@ def package(request: pytest.FixtureRequest) -> Path:
     """The unpacked source package of the kopf that is installed."""
     assert request.config.cache is not None
     folder, name = Path(request.config.cache.mkdir("kopf")), f"kopf-{version('kopf')}"
-    if not (folder / name / "examples").exists():
+    if not (folder / name).exists():
         index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/") + "/kopf/"
         try:
             with urllib.request.urlopen(index, timeout=30) as page:
@@ -55,8 +56,10 @@ def package(request: pytest.FixtureRequest) -> Path:
                 packed = io.BytesIO(file.read())
         except (OSError, urllib.error.URLError) as error:
             pytest.skip(f"the source of {name} cannot be fetched from {index}: {error}")
-        with tarfile.open(fileobj=packed) as archive:
-            archive.extractall(folder, filter="data")
+        with tarfile.open(fileobj=packed) as archive, tempfile.TemporaryDirectory(dir=folder) as unpacked:
+            archive.extractall(unpacked, filter="data")
+            with contextlib.suppress(OSError):  # another test worker was first
+                os.rename(f"{unpacked}/{name}", folder / name)
     return folder / name
 
 
@@ -87,7 +90,7 @@ def process() -> Iterator[None]:
         logger.handlers[:] = handlers
 
 
-@contextmanager
+@contextlib.contextmanager
 def operators(*options: dict[str, Any]) -> Iterator[None]:
     """Operators in one event loop; an error of any of them is raised at the end."""
     stop = threading.Event()

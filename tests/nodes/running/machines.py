@@ -22,11 +22,18 @@ def unless_forbidden() -> Iterator[None]:
         pytest.skip(str(error))
 
 
+_allowed = False
+
+
+async def allowed_machine() -> None:
+    """Skips the test where Pods cannot run as processes.  That they can is found out once."""
+    global _allowed
+    if not _allowed:
+        with unless_forbidden():
+            await (await Machine.start()).close()
+        _allowed = True
+
+
 def require_machine() -> None:
-    """Skips the test where Pods cannot run as processes."""
-
-    async def look() -> None:
-        await (await Machine.start()).close()
-
-    with unless_forbidden():
-        asyncio.run(look())
+    """The same outside of an event loop."""
+    asyncio.run(allowed_machine())
