@@ -108,11 +108,12 @@ def test_a_pod_for_one_conversation(kubectl: Kubectl) -> None:
 
 
 def test_a_container_to_look_into_a_pod(kubectl: Kubectl) -> None:
-    kubectl("debug", "web", "--image=here", "--container=look", "-q", "--", "sh", "-c", "hostname; exec sleep 1000")
-    kubectl.wait("pod/web", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}")
-    with kubectl.beside("logs", "-f", "web", "-c", "look", stdout=subprocess.PIPE) as following:
+    kubectl("run", "seen", "--image=here", "--command", "--", "sleep", "1000")
+    kubectl("debug", "seen", "--image=here", "--container=look", "-q", "--", "sh", "-c", "hostname; exec sleep 1000")
+    kubectl.wait("pod/seen", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}")
+    with kubectl.beside("logs", "-f", "seen", "-c", "look", stdout=subprocess.PIPE) as following:
         assert following.stdout is not None
-        assert following.stdout.readline() == "web\n"
+        assert following.stdout.readline() == "seen\n"
 
 
 def test_ports_and_proxies(kubectl: Kubectl) -> None:
