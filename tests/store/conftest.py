@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from seamark.channel import Channel
 from seamark.store.protocol import Store
+from seamark.store.relayed import AnnouncedStore, Board, RelayedStore, StoreCalls
 from seamark.store.sqlite import SqliteStore
 
 FOREVER = 1e6  # seconds
@@ -27,7 +30,34 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EtcdStore.__init__.__kwdefaults__, "patience", FOREVER)
 
 
-@pytest.fixture(params=["sqlite", "etcd"])
+class OverChannel(RelayedStore):
+    """An engine at one end of a channel, together with the store at the other end."""
+
+    def __init__(self, behind: Store) -> None:
+        self.board = Board()
+        self.behind = AnnouncedStore(behind, self.board)
+        self.ends: list[Channel] = []
+
+    async def open(self) -> None:
+        if not self.ends:
+            ours, theirs = socket.socketpair()
+            self.ends = [
+                await Channel.over(ours, {}),
+                await Channel.over(theirs, {"store": StoreCalls(self.behind)}),
+            ]
+            super().__init__(self.ends[0], self.board)
+        await super().open()
+        await self.behind.open()
+
+    async def close(self) -> None:
+        if self.ends:
+            await super().close()
+            await self.behind.close()
+            for end in self.ends:
+                await end.close()
+
+
+@pytest.fixture(params=["sqlite", "etcd", "relayed"])
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Place]:
     """Makes empty places for stores; the tests run once per engine."""
     numbers = itertools.count()
@@ -43,7 +73,11 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Pl
         name = f"/{request.node.name}/{uuid.uuid4()}"
         return lambda: EtcdStore(addresses, prefix=name)
 
-    return file if request.param == "sqlite" else prefix
+    def relayed() -> Place:
+        behind = file()
+        return lambda: OverChannel(behind())
+
+    return {"sqlite": file, "etcd": prefix, "relayed": relayed}[request.param]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
 - ``opening``: turns a ``--store`` URL into an engine
 - ``sqlite``: the embedded engine: one file
 - ``etcd``: the engine over a real etcd, which several API servers can share
+- ``relayed``: the engine of a process whose store is open in another process of this machine
 - ``history``: compacts old history periodically; both engines use it
 - ``metered``: wraps a store and counts commits and batches for ``/metrics``
 

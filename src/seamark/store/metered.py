@@ -31,6 +31,7 @@ class MeteredStore:
         self.trouble: str | None = None
         self._troubled = asyncio.Event()
         self.shared = store.shared
+        self.latest = store.latest
         name, about, labels = "seamark_store_commits_total", "Transactions by what became of them.", ("result",)
         self._done = metrics.counter(name, about, "committed", labels=labels)
         self._lost = metrics.counter(name, about, "mismatch", labels=labels)

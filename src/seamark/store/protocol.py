@@ -56,7 +56,7 @@ class Mismatch(StoreError):
         self.key, self.found = key, found
 
 
-class Write(msgspec.Struct, frozen=True, gc=False):
+class Write(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One key of a transaction.  Keys are paths: they begin with a slash.
 
     ``value`` None deletes the key.  ``expect`` is the mod revision that the key must have for the transaction to
@@ -68,7 +68,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     expect: int | None = None
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One key as it was at the revision read.  ``revision`` is its mod revision, ``created`` its create revision."""
 
     key: str
@@ -77,7 +77,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     created: int
 
 
-class Page(msgspec.Struct, frozen=True):
+class Page(msgspec.Struct, frozen=True, array_like=True):
     """Rows in key order.  ``revision`` is the store's at the time of the read; ``more``: ``limit`` cut the rows off."""
 
     rows: Sequence[Row]
@@ -85,7 +85,7 @@ class Page(msgspec.Struct, frozen=True):
     more: bool
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One change of one key: ``value`` None means deleted.
 
     ``previous`` is the value before the change; None if the key was new, or if the engine no longer has that value.
@@ -97,7 +97,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     revision: int
 
 
-class Batch(msgspec.Struct, frozen=True):
+class Batch(msgspec.Struct, frozen=True, array_like=True):
     """Changes up to and including ``revision``, in order; whole transactions only.
 
     ``changes`` may be empty: the batch then reports progress, that is, no other change happened up to that revision.
@@ -142,6 +142,10 @@ class Store(Protocol):
 
     async def revision(self) -> int:
         """The current revision, linearizably: no write acknowledged before the call has a higher revision."""
+        ...
+
+    def latest(self) -> int | None:
+        """The same, from an engine that need not wait to know it; None from others."""
         ...
 
     def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:

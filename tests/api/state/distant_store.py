@@ -52,6 +52,9 @@ class DistantStore:
         self._call()
         return await self.behind.read(start, end, revision=revision, limit=limit)
 
+    def latest(self) -> None:
+        return None
+
     async def revision(self) -> int:
         self._call()
         return await self.behind.revision()

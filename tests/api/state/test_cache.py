@@ -243,7 +243,7 @@ async def test_loading_in_pages_and_following(monkeypatch):
     await cache.reach(revision)
     assert cache.of(CONFIGMAPS).get("d/new") is not None
     assert cache.of(CONFIGMAPS).get("d/c00") is None
-    assert cache.always_fresh
+    assert cache.fresh
     await cache.freshen()
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

@@ -522,9 +522,15 @@ class Cache:
     # --- freshness ---------------------------------------------------------------------------------
 
     @property
-    def always_fresh(self) -> bool:
-        """Whether reading from memory sees every acknowledged write, because no other server writes to the store."""
-        return self.lost is None and not self._store.shared
+    def fresh(self) -> bool:
+        """Whether memory has every acknowledged write, as far as this can be told without waiting.
+
+        It always has if no other server writes to the store: a write is acknowledged when it is in memory.
+        """
+        if self.lost is not None or not self._store.shared:
+            return self.lost is None
+        latest = self._store.latest()
+        return latest is not None and latest <= self.revision
 
     async def reach(self, revision: int) -> None:
         """Wait until the cache has applied ``revision``; raises Unavailable if the next attempt to follow fails."""
@@ -556,7 +562,7 @@ class Cache:
 
     async def freshen(self) -> None:
         """Wait until this cache has every write that any server acknowledged before this call."""
-        if not self.always_fresh:
+        if not self.fresh:
             await self.reach(await self._store.revision())
 
     async def arrival(self, resource: Resource, path: str, seconds: float) -> None:

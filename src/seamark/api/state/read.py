@@ -60,7 +60,7 @@ class Reader:
 
     def must_wait(self, version: str) -> bool:
         """Whether a read has to wait until memory is fresh enough to answer it."""
-        return not self._cache.always_fresh or (
+        return not self._cache.fresh or (
             version not in ("", "0") and versions.of_read(version) > self._cache.revision
         )
 

@@ -179,6 +179,9 @@ class EtcdStore:
         )
         return int(answer.kvs[0].mod_revision if answer.kvs else answer.header.revision)
 
+    def latest(self) -> None:
+        return None  # another process may have written
+
     def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         watch = EtcdWatch(self._require_open(), self._keys, prefix=prefix, since=since, check=self._check_known)
         self._watches.add(watch)

@@ -141,9 +141,12 @@ class SqliteStore:
         self._read_revision = max(self._read_revision, page.revision)
         return page
 
+    def latest(self) -> int:
+        return max(self._feed.revision, self._read_revision)
+
     async def revision(self) -> int:
         self._require_open()
-        return max(self._feed.revision, self._read_revision)
+        return self.latest()
 
     def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         self._require_open()

@@ -1,0 +1,84 @@
+"""The process that has the store open: it announces every revision, and answers the calls of the others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+from seamark.channel import Refused
+from seamark.store.protocol import Batch, Page, Store, StoreError, Write
+from seamark.store.relayed import messages
+from seamark.store.relayed.board import Board
+
+
+class AnnouncedStore:
+    """A store that several processes use.  A revision is on the ``board`` before anything of it gets out of here."""
+
+    shared = True
+
+    def __init__(self, store: Store, board: Board) -> None:
+        self._store = store
+        self._board = board
+
+    async def open(self) -> None:
+        await self._store.open()
+        await self.revision()
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def commit(self, writes: Sequence[Write]) -> int:
+        return self._board.advance(await self._store.commit(writes))
+
+    async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
+        page = await self._store.read(start, end, revision=revision, limit=limit)
+        self._board.advance(page.revision)
+        return page
+
+    def latest(self) -> int:
+        return self._board.revision
+
+    async def revision(self) -> int:
+        return self._board.advance(await self._store.revision())
+
+    async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
+        async for batch in self._store.watch(prefix, since):
+            self._board.advance(batch.revision)
+            yield batch
+
+    async def check(self) -> None:
+        await self._store.check()
+
+    async def compact(self, revision: int) -> None:
+        await self._store.compact(revision)
+
+
+class StoreCalls:
+    """Answers what :class:`~seamark.store.relayed.engine.RelayedStore` asks: a handler of a channel."""
+
+    def __init__(self, store: AnnouncedStore) -> None:
+        self._store = store
+
+    async def answer(self, body: bytes) -> bytes:
+        try:
+            return messages.encode(await self._call(body))
+        except (StoreError, ValueError) as error:
+            raise Refused(messages.encode_error(error)) from error
+
+    async def _call(self, body: bytes) -> int | Page | None:
+        match messages.decode_call(body):
+            case messages.Commit(writes):
+                return await self._store.commit(writes)
+            case messages.Read(start, end, revision, limit):
+                return await self._store.read(start, end, revision=revision, limit=limit)
+            case messages.Compact(revision):
+                return await self._store.compact(revision)
+            case messages.Check():
+                return await self._store.check()
+
+    async def series(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        asked = messages.decode_watch(body)
+        try:
+            async for batch in self._store.watch(asked.prefix, asked.since):
+                yield messages.encode(batch)
+        except StoreError as error:
+            raise Refused(messages.encode_error(error)) from error
