@@ -152,10 +152,10 @@ class Channel(asyncio.Protocol):
                 answering = self._answering[number] = _Answering()
                 answering.task = asyncio.get_running_loop().create_task(self._answer(frame, answering))
                 answering.task.add_done_callback(lambda _: self._answering.pop(number))
-            case _Kind.MORE if (answering := self._answering.get(number)) is not None:
-                answering.taken()
-            case _Kind.ENOUGH if (answering := self._answering.get(number)) is not None:
-                answering.task.cancel()
+            case _Kind.MORE if number in self._answering:
+                self._answering[number].taken()
+            case _Kind.ENOUGH if number in self._answering:
+                self._answering[number].task.cancel()
             case _Kind.ANSWER | _Kind.END | _Kind.REFUSE | _Kind.FAIL:
                 waiting = self._asked.get(number)
                 if isinstance(waiting, _Arriving):

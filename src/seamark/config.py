@@ -125,6 +125,8 @@ class Config(Section, frozen=True):
             raise ValueError(f"dns_port {self.dns_port}: a port is between 0 and 65535")
         if len(self.cluster_domain) > LONGEST_DOMAIN or not _DOMAIN.fullmatch(self.cluster_domain):
             raise ValueError(f"cluster_domain {self.cluster_domain}: not a domain name, such as cluster.local")
+        if self.api.workers > 1 and self.pods.run:
+            raise ValueError("api.workers: more than one cannot serve Pods that run as processes; use --workers 1")
         if store_scheme(self.store) not in STORES:
             shown = self.store.partition("?")[0]  # the options may hold a password
             raise ValueError(f"store {shown}: of no known kind; sqlite:///FILE, memory: or etcd://HOST:PORT/PREFIX")

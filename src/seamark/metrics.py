@@ -89,6 +89,9 @@ class Distribution:
 
 Child = Value | Measured | Distribution
 
+# Metrics as text, by name: what each is about, its kind, and its lines.
+Exposed = dict[str, tuple[str, str, list[str]]]
+
 
 class Registry:
     """All metrics of one process.  It is passed to the components that measure; there is no global registry."""
@@ -151,14 +154,37 @@ class Registry:
             family = self._families[name] = _Family(help, kind, tuple(labels))
         return family
 
+    def exposed(self, **more: str) -> Exposed:
+        """All metrics as they are now; ``more`` are labels that every line gets."""
+        names, values = tuple(more), tuple(more.values())
+        return {
+            name: (
+                family.help,
+                family.kind,
+                [
+                    line
+                    for own, child in family.children.items()
+                    for line in child.lines(name, (*family.labels, *names), (*own, *values))
+                ],
+            )
+            for name, family in self._families.items()
+        }
+
     def text(self) -> str:
         """All metrics in Prometheus' text format."""
-        out: list[str] = []
-        for name, family in sorted(self._families.items()):
-            out += (f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}")
-            for values, child in family.children.items():
-                out.extend(child.lines(name, family.labels, values))
-        return "\n".join(out) + "\n"
+        return exposition(self.exposed())
+
+
+def exposition(*processes: Exposed) -> str:
+    """The metrics of several processes in Prometheus' text format, in which all lines of a metric stand together."""
+    out: list[str] = []
+    for name in sorted(set().union(*processes)):
+        found = [process[name] for process in processes if name in process]
+        help, kind, _ = found[0]
+        out += (f"# HELP {name} {help}", f"# TYPE {name} {kind}")
+        for _, _, lines in found:
+            out += lines
+    return "\n".join(out) + "\n"
 
 
 def measure_process(registry: Registry) -> None:

@@ -75,6 +75,7 @@ class Presence(msgspec.Struct, frozen=True):
     node_ports: tuple[str, ...] = ()  # the addresses on which they answer
     not_served: tuple[str, ...] = ()  # Services' places that cannot be had, and why
     log: str = ""
+    workers: tuple[int, ...] = ()  # the process ids of those that serve the API beside this one
 
     @property
     def about_nodes(self) -> str:

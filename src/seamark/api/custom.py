@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,7 +31,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS, Resource
 from seamark.kinds.subresource import Part
 from seamark.kinds.values import times
-from seamark.store.protocol import StoreError
+from seamark.store.protocol import StoreError, Unavailable
 
 if TYPE_CHECKING:
     from seamark.kinds.extensions.custom import CustomKind
@@ -127,6 +128,8 @@ class Definitions:
         self._taken = Taken()
         self._refused: set[str] = set()  # definitions that want a name which another one has
         self._news = asyncio.Event()
+        self._calm = asyncio.Event()  # cleared while an established definition waits to be served
+        self._calm.set()
         self.caught_up = asyncio.Event()  # set once every definition was looked at
 
     async def run(self) -> None:
@@ -136,10 +139,23 @@ class Definitions:
             try:
                 await self._look()
                 self.caught_up.set()
+                if not self._news.is_set():
+                    self._calm.set()
                 await self._news.wait()
                 self._news.clear()
             finally:
                 stop()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the kinds of every definition that is known to be established are served, by whichever server."""
+        return self._calm.is_set() and self._cache.revision >= self._cache.known
+
+    async def settle(self) -> None:
+        """Wait until they are, as of now; not for definitions that cannot be served, or a store that went away."""
+        with suppress(Unavailable):
+            await self._cache.reach(self._cache.known)
+        await self._calm.wait()
 
     async def _look(self) -> None:
         """Look at every definition that changed."""
@@ -238,8 +254,13 @@ class Definitions:
     def _serve_established(self, event: Event) -> None:
         """Serve the kinds of a definition from the moment on in which clients can see that it is established."""
         name = event.entry.path
-        if event.type != "DELETED" and name in self._ready and _named.decode(b"{" + event.entry.tail).is_established:
-            self._serve_ready(name)
+        if name in self._served and name not in self._ready:
+            return
+        if event.type != "DELETED" and _named.decode(b"{" + event.entry.tail).is_established:
+            if name in self._ready:
+                self._serve_ready(name)
+            else:
+                self._calm.clear()  # another server was faster
 
     def _serve_ready(self, name: str) -> None:
         served = self._served[name] = self._ready.pop(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from seamark.api.custom import Definitions
 from seamark.api.delete import Deleter
 from seamark.api.http.application import Application
 from seamark.api.http.auditing import Auditing
-from seamark.api.http.documents import Documents, Readiness
+from seamark.api.http.documents import Documents, Readiness, Report
 from seamark.api.http.issuer import CONFIGURATION, KEYS, IssuerDiscovery
 from seamark.api.http.levels import Levels
 from seamark.api.http.listener import Listener
@@ -92,12 +92,13 @@ class ApiServer:
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
         front_proxy: FrontProxy | None = None,
+        report: Callable[[], Awaitable[Report]] | None = None,
     ) -> None:
         """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server.
 
         ``keys`` sign the tokens of ServiceAccounts; without, a key is made that ends with this server.  ``plugins`` are
         the steps of admission, in their order.  With ``rbac``, roles say what users may do, else their groups.
-        By ``front_proxy``, aggregated servers know this one.
+        By ``front_proxy``, aggregated servers know this one.  ``report`` asks all processes that serve together.
         """
         stored = tuple(kinds)
         chance = chance or random.Random()
@@ -172,6 +173,7 @@ class ApiServer:
             readiness=readiness,
             pages={CONFIGURATION: issuer.configuration, KEYS: issuer.keys},
             elsewhere=self.aggregation,
+            report=report,
         )
         self.application = Application(
             operations=self.operations,
@@ -184,6 +186,7 @@ class ApiServer:
             max_in_flight=max_in_flight,
             clock=clock,
             aggregation=self.aggregation,
+            definitions=self.definitions,
             auditing=None if audit is None else Auditing(audit),
         )
         self.listener: Listener | None = None
@@ -302,15 +305,24 @@ class ApiServer:
                 task.cancel()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
-        self.listener = Listener(
+        self.listener = self._listener(tls)
+        await self.listener.open(host, port)
+        return self.listener
+
+    def take_connections(self, address: tuple[str, int], tls: ssl.SSLContext | None) -> Listener:
+        """Serve connections that another process accepts at this address."""
+        self.listener = self._listener(tls)
+        self.listener.address = address
+        return self.listener
+
+    def _listener(self, tls: ssl.SSLContext | None) -> Listener:
+        return Listener(
             self.application,
             tls=tls,
             admit=self.application.admit,
             max_connections=self._max_connections,
             unread=self.watches.unread,
         )
-        await self.listener.open(host, port)
-        return self.listener
 
     async def close(self) -> None:
         """Stop accepting, end watches cleanly, finish what is under way."""

@@ -11,6 +11,7 @@ SMALLEST_RANGE = 8  # addresses
 SHORTEST_IPV6_PREFIX = 64
 WATCH_BYTES = 512 * 1024 * 1024
 SMALLEST_WATCH_BYTES = 16 * 1024 * 1024
+MAX_WORKERS = 64
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -19,6 +20,14 @@ class ApiSettings(Section, frozen=True):
 
     host: Annotated[str, setting("The address the API server listens on.", "--api-host HOST")] = "127.0.0.1"
     port: Annotated[int, setting("The port the API server listens on; 0 takes a free one.", "--api-port PORT")] = 6443
+    workers: Annotated[
+        int,
+        setting(
+            "Processes that serve the API at this port together, each with its own copy of the state, to use as many "
+            "cores. One of them orders all writes.",
+            "--workers N",
+        ),
+    ] = 1
     plain_http: Annotated[bool, setting("No TLS; allowed on loopback only.", "--plain-http")] = False
     token_file: Annotated[str, setting('More users: lines of `token,user,uid,"group,…"`.', "--token-file FILE")] = ""
     tls_certificate: Annotated[
@@ -85,6 +94,8 @@ class ApiSettings(Section, frozen=True):
             raise ValueError(f"watch_bytes {self.watch_bytes}: at least {SMALLEST_WATCH_BYTES} are needed")
         if self.plain_http and self.host not in LOOPBACK:
             raise ValueError("plain_http is allowed on loopback only; leave it out, or listen on 127.0.0.1")
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise ValueError(f"workers {self.workers}: must be between 1 and {MAX_WORKERS}")
         if self.max_connections < 1:
             raise ValueError(f"max_connections {self.max_connections}: must be at least 1")
 

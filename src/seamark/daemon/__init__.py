@@ -4,6 +4,8 @@
 - ``controlling``: which controllers run beside the API server, and the election where several servers share a store
 - ``attaching``: connects the API server, DNS and the proxy to the machine that Pods run on
 - ``requirements``: the store, files, keys and names that a start requires
+- ``serving``: the API server of one process, as the settings say
+- ``workers``: further processes that serve the API, for ``--workers``
 - ``running``: runs a daemon until a signal stops it
 """
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from seamark import __version__
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
-from seamark.api.admission import PLAIN, PLUGINS, without
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.certificates import Authority, kubeconfig, write_private
 from seamark.api.rbac.keeping import make_roles
@@ -30,8 +29,6 @@ from seamark.config import Config
 from seamark.daemon.controlling import INFORMERS, Controlling, informing
 from seamark.daemon.requirements import (
     StartError,
-    audit_log,
-    fixed_tokens,
     flag_for,
     gateways,
     machines_for,
@@ -39,9 +36,9 @@ from seamark.daemon.requirements import (
     own_files,
     server_names,
     serving_tls,
-    token_keys,
     trusted,
 )
+from seamark.daemon.serving import api_server
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.values import times
 from seamark.kinds.values.hosts import bracketed
@@ -49,10 +46,12 @@ from seamark.metrics import Registry, measure_process
 from seamark.presence import Presence, hold
 from seamark.rules.volumes import PROVISIONER
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_name
+from seamark.store.opening import is_shared
 from seamark.store.protocol import Store
 
 if TYPE_CHECKING:
     from seamark.daemon.attaching import PodSockets
+    from seamark.daemon.workers import Forks, Workers
     from seamark.dns.server import DnsServer, Pair
     from seamark.nodes.running.hosting import Attach
     from seamark.nodes.running.machine.machine import Machine
@@ -68,7 +67,8 @@ EVERYTHING: tuple[Component, ...] = ("controllers", "surroundings", "discovery",
 class Daemon:
     """One running Seamark."""
 
-    def __init__(self, config: Config, components: Collection[Component]) -> None:
+    def __init__(self, config: Config, components: Collection[Component], forks: Forks | None = None) -> None:
+        """``forks`` starts the workers; without, this process serves alone, whatever the settings say."""
         self.config = config
         self.components = frozenset(components)
         self.metrics = Registry()
@@ -82,6 +82,8 @@ class Daemon:
         self.kubeconfig_path = self.data_dir / "kubeconfig"
         self.dns_addresses: list[tuple[str, int]] = []
         self.proxy: UserspaceEngine | None = None
+        self.workers: Workers | None = None
+        self._forks = forks
         self._dns: DnsServer | None = None
         self._fabric_dns: list[Pair] = []  # sockets at which Pods that run ask for names
         self._spare_machines: list[Machine] = []
@@ -96,7 +98,7 @@ class Daemon:
         """Inside the block everything is running; leaving it stops everything in the right order."""
         started = times.text(SYSTEM_CLOCK.time())
         with hold(self.data_dir) as held:
-            store = await opened_store(self.config.store_url)
+            store = self._share(await opened_store(self.config.store_url))
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
@@ -112,6 +114,28 @@ class Daemon:
                     await machine.close()
                 await store.close()
 
+    def _share(self, store: Store) -> Store:
+        """The store as this process is to use it: with workers, it answers their calls, too."""
+        if self._forks is None:
+            return store
+        from seamark.daemon.workers import Workers
+        from seamark.store.relayed import AnnouncedStore, StoreCalls
+
+        board = self._forks.board
+        calls = None
+        if not is_shared(self.config.store_url):
+            store = AnnouncedStore(store, board)
+            calls = StoreCalls(store)
+        self.workers = Workers(
+            self.config.api.workers,
+            self._forks,
+            self.supervisor,
+            self.metrics,
+            store=calls,
+            changed=lambda: self._tell(),
+        )
+        return store
+
     async def _start(self, store: Store) -> list[asyncio.Task[None]]:
         self._spare_machines = await machines_for(self.config)
         authority = Authority(self.data_dir / "pki")
@@ -119,22 +143,16 @@ class Daemon:
             authority.prepare(server_names(self.config))
             front_proxy = FrontProxy(self.data_dir / "pki")
             front_proxy.prepare()
-        tokens = fixed_tokens(authority, self.config.api.token_file)
-        self.api = ApiServer(
+            if self.workers is not None:
+                front_proxy.certificate()  # now, so that it is not made by several processes at once
+        self.api = api_server(
+            self.config,
             store,
-            rbac=self.config.profile == "full",
-            keys=token_keys(authority, self.config.tokens),
-            token_settings=self.config.tokens,
-            plugins=without(PLUGINS if self.config.profile == "full" else PLAIN, self.config.api.disabled_plugins),
-            network=self.config.network,
-            tokens=tokens,
+            authority,
+            front_proxy,
             metrics=self.metrics,
-            max_in_flight=self.config.api.max_in_flight,
-            watch_bytes=self.config.api.watch_bytes,
             readiness=self.supervisor.problems,
-            max_connections=self.config.api.max_connections,
-            audit=audit_log(self.config.api, self.metrics),
-            front_proxy=front_proxy,
+            report=None if self.workers is None else self.workers.report,
         )
         await self.api.load()
         if self.config.pods.run:
@@ -162,6 +180,8 @@ class Daemon:
             self.api.cache.settle()
         await self.api.definitions.caught_up.wait()  # so that no client finds custom resources missing
         tls = await self._listen(authority)
+        if self.workers is not None and self.api.listener is not None:
+            background += [self._keep(part) for part in self.workers.parts(self.api.listener)]
         background.append(self._keep(self._follow_certificates(authority, tls, publish)))
         background.append(self._keep(informing(self.supervisor, INFORMERS, self.informers)))
         if "dns" in self.components:
@@ -169,9 +189,9 @@ class Daemon:
         background += self._serve(cluster)
         if "proxy" in self.components and self.config.userspace.enabled:
             background.append(self._keep(self._forward()))
-        background += self._control(authority, shared=store.shared)
-        for name in ("dns", "nodes", "proxy"):
-            if (part := self.supervisor.parts.get(name)) is not None:
+        background += self._control(authority, shared=is_shared(self.config.store_url))
+        for name, part in list(self.supervisor.parts.items()):
+            if name in ("dns", "nodes", "proxy") or name.startswith("worker-"):
                 await part.settled.wait()
         return background
 
@@ -386,6 +406,7 @@ class Daemon:
             node_ports=self.proxy.node_ports_at if self.proxy is not None else (),
             not_served=tuple(str(each) for each in self.proxy.problems.values()) if self.proxy is not None else (),
             log=self.config.log.file,
+            workers=self.workers.pids if self.workers is not None else (),
         )
 
 

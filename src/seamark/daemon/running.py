@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from seamark.config import Config
 from seamark.daemon.composition import Component, Daemon
@@ -16,6 +17,9 @@ from seamark.presence import DirectoryError
 from seamark.runtime.supervisor import first_cause
 from seamark.store.protocol import StoreError
 
+if TYPE_CHECKING:
+    from seamark.daemon.workers import Forks
+
 log = logging.getLogger("seamark")
 
 
@@ -23,9 +27,14 @@ class PartFailed(Exception):
     """An essential part failed, so everything stopped; the message is one line with the part and the error."""
 
 
-async def run(config: Config, components: Collection[Component], ready: Callable[[Daemon], Awaitable[None]]) -> None:
-    """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up."""
-    daemon = Daemon(config, components)
+async def run(
+    config: Config,
+    components: Collection[Component],
+    ready: Callable[[Daemon], Awaitable[None]],
+    forks: Forks | None = None,
+) -> None:
+    """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up.  ``forks`` starts the workers."""
+    daemon = Daemon(config, components, forks)
     with _signals(daemon) as is_up:
         try:
             async with daemon.running():

@@ -26,6 +26,11 @@ def store_scheme(url: str) -> str:
     return scheme.lower() if colon and "/" not in scheme else ""
 
 
+def is_shared(url: str) -> bool:
+    """Whether several processes can open the store, each by itself."""
+    return store_scheme(url) == "etcd"
+
+
 def open_store(url: str) -> Store:
     """The engine for a URL, not yet opened; ``StoreError`` says what is wrong with the URL."""
     if not url:

@@ -15,3 +15,9 @@ from seamark_process import Start
 def test_every_recorded_exchange_is_repeated(start: Start, store: list[str], profile: str, cases: int) -> None:
     server = start("--dns-port", "0", "--nodes", "0", "--profile", profile, *store, verb="up")
     assert replay(server, "replay_api.py", "api", "--jobs", "8", "--profile", profile) >= cases
+
+
+@pytest.mark.xdist_group("conformance")
+def test_two_processes_repeat_them_as_one(start: Start) -> None:
+    server = start("--dns-port", "0", "--nodes", "0", "--workers", "2", verb="up")
+    assert replay(server, "replay_api.py", "api", "--jobs", "8", "--profile", "full") >= 526

@@ -25,6 +25,7 @@ from seamark.api.audit.events import Audited
 from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User, check
 from seamark.api.call import NOT_AVAILABLE, Target, check_verb, not_allowed
+from seamark.api.custom import Definitions
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
 from seamark.api.http.fairness import LONG_LIST, FairQueue, Full, Load
@@ -65,6 +66,7 @@ class Label(Notes):
     audited: Audited | None = None
     level: tuple[tuple[str, str], ...] = ()  # the headers that name the priority level, if they are sent
     load: Load | None = None  # what a long list takes of the room for them, until it has been sent
+    settled: bool = False  # whether it has waited for definitions
 
 
 class Checked(msgspec.Struct):
@@ -87,9 +89,18 @@ class Relayed(msgspec.Struct):
 
 
 class Described(msgspec.Struct):
-    """A request for what OpenAPI says of the kinds, which may take a while to make, and that its sender may make."""
+    """A request for a document that takes a while to make, and that its sender may make."""
 
     label: Label
+
+
+class Unsettled(msgspec.Struct):
+    """A request about kinds that a definition may just be adding."""
+
+    label: Label
+
+
+Found = Checked | Relayed | Described | Unsettled | Response
 
 
 class Application:
@@ -108,9 +119,11 @@ class Application:
         max_in_flight: int,
         clock: Clock,
         aggregation: Aggregation,
+        definitions: Definitions,
         auditing: Auditing | None = None,
     ) -> None:
         self._operations = operations
+        self._definitions = definitions
         self._aggregation = aggregation
         self._verbs = verbs
         self._clock = clock
@@ -248,7 +261,7 @@ class Application:
 
     # --- routing -----------------------------------------------------------------------------------
 
-    def _check(self, request: Request, label: Label) -> Checked | Relayed | Described | Response:
+    def _check(self, request: Request, label: Label) -> Found:
         """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
         user = self._authenticator.user(request.headers, request.certificate)
         acts = impersonates(request.headers)
@@ -260,17 +273,21 @@ class Application:
         if self._documents.serves(path):
             label.verb, label.resource = "get", "documents"
             self._check_path(request, user, label, Attributes(request.method.lower(), path=path), acts=acts)
-            return Described(label) if path.startswith("/openapi") else self._documents.answer(request)
+            if path.startswith("/api") and self._unsettled(label):
+                return Unsettled(label)
+            return Described(label) if self._documents.takes_time(path) else self._documents.answer(request)
         query = parse_query(request.query)
         try:
             route = parse(path, self._operations.kinds)
         except errors.NotFound:
             # A user without rights on this path is refused, and does not learn that nothing is there.
             self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
+            if self._unsettled(label):
+                return Unsettled(label)
             raise
         if route is None:
             self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
-            return not_found_page()
+            return Unsettled(label) if self._unsettled(label) else not_found_page()
         target = route.target
         verb = verb_of(request.method, target, watch=route.watch)
         watches = verb == "list" and (route.watch or flag(query, "watch"))
@@ -279,7 +296,7 @@ class Application:
         selected = selected_name(query) if not target.name and "fieldSelector" in query else ""
         if acts:
             user = self._impersonation.user(user, request.headers, attributes(label.verb, target, selected))
-        if self._auditing is not None:
+        if self._auditing is not None and label.audited is None:
             label.audited = self._auditing.begin(request, user, attributes(label.verb, target))
         if self._levels.told:
             label.level = self._levels.of(user, attributes(label.verb, target)).headers
@@ -300,11 +317,21 @@ class Application:
             verb = "connect"  # into a Pod
         return Checked(label, verb, target, query, user, route.watch)
 
+    def _unsettled(self, label: Label) -> bool:
+        return not label.settled and not self._definitions.settled
+
+    async def _settle(self, request: Request, label: Label, began: float) -> Answer:
+        """Answer a request once what is served follows from every definition that was acknowledged before it came."""
+        await self._definitions.settle()
+        request.checked, label.settled = None, True
+        answer = self._route(request, label, began)
+        return answer if isinstance(answer, Response | Streaming) else await answer
+
     def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> User:
         """Raise unless the user may ask for a document, or for what is not here; returns whom the sender acts as."""
         if acts:
             user = self._impersonation.user(user, request.headers, asked)
-        if self._auditing is not None:
+        if self._auditing is not None and label.audited is None:
             label.audited = self._auditing.begin(request, user, asked)
         if self._levels.told:
             label.level = self._levels.of(user, asked).headers
@@ -317,6 +344,8 @@ class Application:
             return found
         if isinstance(found, Described):
             return self._documents.described(request)
+        if isinstance(found, Unsettled):
+            return self._settle(request, label, began)
         if request.crowded:
             raise too_many()
         if isinstance(found, Relayed):

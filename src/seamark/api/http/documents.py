@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +34,13 @@ Readiness = Callable[[], Mapping[str, str | None]]
 Page = Callable[[Request], Response]
 
 
+class Report(msgspec.Struct, frozen=True):
+    """What several processes that serve together say of all of them: what is wrong by name, and their metrics."""
+
+    problems: Mapping[str, str | None]
+    metrics: str
+
+
 class Elsewhere(Protocol):
     """What other servers serve of this API; the revision grows with every change."""
 
@@ -56,10 +63,11 @@ class Documents:
         readiness: Readiness = dict,
         pages: Mapping[str, Page] = MappingProxyType({}),
         elsewhere: Elsewhere,
+        report: Callable[[], Awaitable[Report]] | None = None,
     ) -> None:
         """``readiness`` counts for ``/readyz`` only: the process lives and serves although a part beside it failed.
 
-        ``pages`` are further documents, by their path.
+        ``pages`` are further documents, by their path.  ``report`` asks all processes, if this is one of several.
         """
         self._kinds = kinds
         self._metrics = metrics
@@ -67,6 +75,7 @@ class Documents:
         self._readiness = readiness
         self._pages = pages
         self._elsewhere = elsewhere
+        self._report = report
         self._openapi: OpenApi | None = None
         self._describing = asyncio.Lock()
         self._discovery: Discovery | None = None
@@ -79,11 +88,23 @@ class Documents:
         parts = path.strip("/").split("/")
         return parts == [""] or (parts[0] == "api" and len(parts) <= 2) or (parts[0] == "apis" and len(parts) <= 3)
 
+    def takes_time(self, path: str) -> bool:
+        """Whether :meth:`described` answers, rather than :meth:`answer`."""
+        if path.startswith("/openapi"):
+            return True
+        return self._report is not None and path.split("/", 2)[1] in ("metrics", "readyz")
+
     def answer(self, request: Request) -> Response:
+        return self._answer(request, self._readiness, self._metrics.text)
+
+    def _answer(self, request: Request, readiness: Readiness, metrics: Callable[[], str]) -> Response:
         path = request.path.rstrip("/") or "/"
         for root in HEALTH:
             if path == root or path.startswith(root + "/"):
-                return self._health(root, path[len(root) + 1 :], verbose="verbose" in request.query)
+                found = {label: check() for label, check in self._checks.items()}
+                if root == "/readyz":
+                    found |= readiness()
+                return _health(found, root, path[len(root) + 1 :], verbose="verbose" in request.query)
         if request.method not in ("GET", "HEAD"):
             raise not_allowed()
         if page := self._pages.get(path):
@@ -91,7 +112,7 @@ class Documents:
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version()), indent=2))
         if path == "/metrics":
-            return Response(200, self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
+            return Response(200, metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
         discovered = self._discovered(request)
         if discovered is not None:
             return discovered
@@ -119,11 +140,14 @@ class Documents:
         return self._discovery.answer(request)
 
     async def described(self, request: Request) -> Response:
-        """OpenAPI of the kinds that are served now.
+        """OpenAPI of the kinds that are served now, or what all processes say together.
 
         Documents about hundreds of kinds take a second to make.  A thread makes them, so that others are answered
         meanwhile; one at a time, because requests usually ask for the same.
         """
+        if self._report is not None and not request.path.startswith("/openapi"):
+            report = await self._report()
+            return self._answer(request, lambda: report.problems, lambda: report.metrics)
         if request.method not in ("GET", "HEAD"):
             raise not_allowed()
         async with self._describing:
@@ -144,26 +168,22 @@ class Documents:
             self._openapi_revision = revision
         return self._openapi.answer(request)
 
-    def _health(self, root: str, name: str, *, verbose: bool) -> Response:
-        found = {label: check() for label, check in self._checks.items()}
-        if root == "/readyz":
-            found |= self._readiness()
-        if name:
-            if name not in found:
-                return Response(404, b"404 page not found\n", PLAIN_TEXT)
-            wrong = found[name]
-            text = b"ok" if wrong is None else f"internal server error: {wrong}\n".encode()
-            return Response(200 if wrong is None else 500, text, PLAIN_TEXT)
-        if root == "/livez":
-            # A restart mends nothing that is outside of this process, so only /healthz and /readyz look at it.
-            found = {"ping": None}
-        lines = [
-            f"[+]{label} ok\n" if wrong is None else f"[-]{label} failed: {wrong}\n" for label, wrong in found.items()
-        ]
-        word = root[1:]
-        if all(wrong is None for wrong in found.values()):
-            return Response(200, "".join([*lines, f"{word} check passed\n"]).encode() if verbose else b"ok", PLAIN_TEXT)
-        return Response(500, "".join([*lines, f"{word} check failed\n"]).encode(), PLAIN_TEXT)
+
+def _health(found: dict[str, str | None], root: str, name: str, *, verbose: bool) -> Response:
+    if name:
+        if name not in found:
+            return Response(404, b"404 page not found\n", PLAIN_TEXT)
+        wrong = found[name]
+        text = b"ok" if wrong is None else f"internal server error: {wrong}\n".encode()
+        return Response(200 if wrong is None else 500, text, PLAIN_TEXT)
+    if root == "/livez":
+        # A restart mends nothing that is outside of this process, so only /healthz and /readyz look at it.
+        found = {"ping": None}
+    lines = [f"[+]{label} ok\n" if wrong is None else f"[-]{label} failed: {wrong}\n" for label, wrong in found.items()]
+    word = root[1:]
+    if all(wrong is None for wrong in found.values()):
+        return Response(200, "".join([*lines, f"{word} check passed\n"]).encode() if verbose else b"ok", PLAIN_TEXT)
+    return Response(500, "".join([*lines, f"{word} check failed\n"]).encode(), PLAIN_TEXT)
 
 
 def _well() -> str | None:

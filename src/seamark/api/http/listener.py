@@ -20,6 +20,7 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from itertools import chain
 
 from seamark.api.http.protocol import Admit, Connection, Connections, Handler
@@ -66,6 +67,9 @@ class Listener:
         self._silent: dict[Connection, socket.socket] = {}  # the oldest first
         self.connections = Connections(unread)
         self.address = ("", 0)
+        self.share: Callable[[socket.socket], bool] | None = (
+            None  # hands a new connection to another process, if it can
+        )
 
     @property
     def count(self) -> int:
@@ -137,16 +141,21 @@ class Listener:
                 loop.remove_reader(listening)
                 loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listening)
                 return
-            client.setblocking(False)
-            if self.count >= self._max_connections and not self._close_idlest():
-                client.close()
-                continue
-            connection = Connection(self._handler, self.connections, self._admit)
-            if self._tls is None:
-                self._enter(connection, client)
-            else:
-                self._silent[connection] = client
-                loop.add_reader(client, self._first_byte, connection, client)
+            if self.share is None or not self.share(client):
+                self.take(client)
+
+    def take(self, client: socket.socket) -> None:
+        """Serve a connection that was just accepted."""
+        client.setblocking(False)
+        if self.count >= self._max_connections and not self._close_idlest():
+            client.close()
+            return
+        connection = Connection(self._handler, self.connections, self._admit)
+        if self._tls is None:
+            self._enter(connection, client)
+        else:
+            self._silent[connection] = client
+            asyncio.get_running_loop().add_reader(client, self._first_byte, connection, client)
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening in self._listening:
@@ -174,6 +183,7 @@ class Listener:
     def _forget_silent(self, connection: Connection) -> socket.socket:
         client = self._silent.pop(connection)
         asyncio.get_running_loop().remove_reader(client)
+        self.connections.changed()
         return client
 
     def _enter(self, connection: Connection, client: socket.socket) -> None:
@@ -189,6 +199,7 @@ class Listener:
             pass  # the handshake failed, and the event loop has closed the socket
         finally:
             self.connections.entering.pop(connection, None)
+            self.connections.changed()
 
     # --- going out ---------------------------------------------------------------------------------
 
@@ -252,8 +263,6 @@ class Listener:
         self._listening.clear()
 
     async def close(self) -> None:
-        if not self._listening:
-            return
         self._stop_listening()
         entering = list(self.connections.entering.values())
         for connection in [*self._silent, *self.connections.entering]:

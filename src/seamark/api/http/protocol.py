@@ -222,6 +222,11 @@ class Connections(set["Connection"]):
         self.unread = unread or Unread(sys.maxsize)  # bytes of answers that clients do not read
         self.senders = Senders()  # those with a piece of a long answer to write
         self.on_empty: Callable[[], None] | None = None
+        self.on_change: Callable[[], None] | None = None  # called when one has gone, or has got further
+
+    def changed(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
 
     def add(self, connection: Connection) -> None:
         self.entering.pop(connection, None)
@@ -229,6 +234,7 @@ class Connections(set["Connection"]):
 
     def discard(self, connection: object) -> None:
         super().discard(connection)
+        self.changed()
         if not self and self.on_empty is not None:
             self.on_empty()
 

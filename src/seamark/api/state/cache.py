@@ -522,6 +522,11 @@ class Cache:
     # --- freshness ---------------------------------------------------------------------------------
 
     @property
+    def known(self) -> int:
+        """The store's revision, as far as it is known without waiting: other servers may have written more."""
+        return self._store.latest() or self.revision
+
+    @property
     def fresh(self) -> bool:
         """Whether memory has every acknowledged write, as far as this can be told without waiting.
 

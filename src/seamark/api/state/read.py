@@ -60,9 +60,7 @@ class Reader:
 
     def must_wait(self, version: str) -> bool:
         """Whether a read has to wait until memory is fresh enough to answer it."""
-        return not self._cache.fresh or (
-            version not in ("", "0") and versions.of_read(version) > self._cache.revision
-        )
+        return not self._cache.fresh or (version not in ("", "0") and versions.of_read(version) > self._cache.revision)
 
     async def wait(self, version: str) -> None:
         """Until memory is as fresh as the read demands."""

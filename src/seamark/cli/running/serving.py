@@ -14,6 +14,7 @@ from seamark.cli.terminal import Progress
 if TYPE_CHECKING:
     from seamark.config import Config
     from seamark.daemon import Component, Daemon
+    from seamark.daemon.workers import Forker
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +47,30 @@ def _serve(config: Config, components: Collection[Component], ready: Callable[[D
         await ready(running)
         collect_less()
 
+    forker = _forker(config) if config.api.workers > 1 else None
     try:
         with progress:
-            uvloop.run(daemon.run(config, components, is_up))
+            uvloop.run(daemon.run(config, components, is_up, forker))
     except (daemon.StartError, daemon.PartFailed) as error:
         raise Failure(str(error)) from error
     except ConfigError as error:
         raise Failure(str(error), 2) from error
+    finally:
+        if forker is not None:
+            forker.end()
+
+
+def _forker(config: Config) -> Forker:
+    """The process that starts the workers.  Only here is this process still without threads and event loop."""
+    import uvloop
+
+    from seamark.daemon.workers import Birth, Board, Forker, Worker
+
+    def work(birth: Birth, board: Board) -> None:
+        collect_less()
+        uvloop.run(Worker(config, board, birth).run())
+
+    return Forker(work, config.api.workers)
 
 
 def exposed(config: Config, components: Collection[Component]) -> Iterator[str]:

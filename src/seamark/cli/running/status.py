@@ -118,7 +118,7 @@ def _print_json(
         document |= {"pid": found.pid, "version": found.version, "started": found.started, "parts": list(found.parts)}
         document |= {"api": found.api, "kubeconfig": found.kubeconfig, "dns": list(found.dns), "store": found.store}
         document |= {"nodes": found.nodes, "nodePorts": list(found.node_ports), "notServed": list(found.not_served)}
-        document |= {"log": found.log}
+        document |= {"log": found.log, "workers": list(found.workers)}
     if failing or objects is not None:
         document["failing"] = failing
     if objects is not None:
@@ -133,6 +133,7 @@ def _print_text(
     lines = [("data", str(directory))]
     if found is not None:
         lines.append(("process", f"pid {found.pid}, version {found.version or 'unknown'}{_since(found.started)}"))
+        lines += [("workers", f"pid {' and '.join(map(str, found.workers))}")] if found.workers else []
         lines += [("API server", found.api), ("kubeconfig", found.kubeconfig), ("store", found.store)]
         lines += [("DNS", f"{each} (UDP and TCP)") for each in found.dns]
         lines += [("nodes", found.about_nodes)] if found.nodes else []

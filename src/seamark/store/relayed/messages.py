@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -40,7 +40,8 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, gc=False):
     about: tuple[str | int, ...]
 
 
-_ERRORS = {each.__name__: each for each in (StoreError, Unavailable, Uncertain, Compacted, Future, Mismatch, ValueError)}
+_KINDS = (StoreError, Unavailable, Uncertain, Compacted, Future, Mismatch, ValueError)
+_ERRORS: dict[str, Callable[..., Exception]] = {kind.__name__: kind for kind in _KINDS}
 
 encode = msgspec.msgpack.Encoder().encode
 decode_call = msgspec.msgpack.Decoder(Commit | Read | Check | Compact).decode

@@ -71,9 +71,10 @@ class StoreCalls:
             case messages.Read(start, end, revision, limit):
                 return await self._store.read(start, end, revision=revision, limit=limit)
             case messages.Compact(revision):
-                return await self._store.compact(revision)
+                await self._store.compact(revision)
             case messages.Check():
-                return await self._store.check()
+                await self._store.check()
+        return None
 
     async def series(self, body: bytes) -> AsyncGenerator[bytes, None]:
         asked = messages.decode_watch(body)

@@ -1,0 +1,149 @@
+"""The main process's side of the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from seamark.api.http.documents import Report
+from seamark.api.http.listener import Listener
+from seamark.channel import Channel, Handler, Lost
+from seamark.daemon.workers.forking import Birth
+from seamark.daemon.workers.worker import METRICS, READY, STOP, TO_MAIN, TO_WORKER
+from seamark.metrics import Exposed, Registry, exposition
+from seamark.runtime.supervisor import Part, Started, Supervisor
+from seamark.runtime.workers import Expected
+from seamark.store.relayed import Board
+
+MAIN = "0"  # the main process's number, in metrics
+
+
+class Forks(Protocol):
+    """Starts a process for a worker; all of them share the ``board``."""
+
+    board: Board
+
+    def fork(self, birth: Birth, *sockets: socket.socket) -> None: ...
+
+
+class _Running:
+    """A worker that takes connections."""
+
+    def __init__(self, number: int, pid: int, channel: Channel, connections: socket.socket) -> None:
+        self.number, self.pid, self.channel, self.connections = number, pid, channel, connections
+        self.handed = 0
+
+
+class Workers:
+    """All workers but the main process, which serves clients as well and has the number 0."""
+
+    def __init__(
+        self,
+        count: int,
+        forks: Forks,
+        supervisor: Supervisor,
+        metrics: Registry,
+        *,
+        store: Handler | None,
+        changed: Callable[[], None],
+    ) -> None:
+        """``store`` answers what the workers ask of the store; None if they open it themselves.
+
+        ``changed`` is called when other processes run than before.
+        """
+        self._numbers = range(1, count)
+        self._forks = forks
+        self._board = forks.board
+        self._supervisor = supervisor
+        self._metrics = metrics
+        self._handlers: Mapping[str, Handler] = {TO_MAIN: self, **({"store": store} if store is not None else {})}
+        self._running: dict[int, _Running] = {}
+        self._changed = changed
+        self._listener: Listener
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(worker.pid for worker in self._running.values())
+
+    def parts(self, listener: Listener) -> list[Part]:
+        """A part for each worker, which start it, and start it again when it has ended."""
+        self._listener = listener
+        listener.share = self._hand_over
+        return [self._part(number) for number in self._numbers]
+
+    def _part(self, number: int) -> Part:
+        async def work(started: Started) -> None:
+            ours, theirs = socket.socketpair()
+            handing, taking = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            handing.setblocking(False)
+            self._board.numbers[number] = 0
+            with theirs, taking:
+                self._forks.fork(Birth(number, self._listener.address), theirs, taking)
+            with handing:
+                channel = await Channel.over(ours, self._handlers)
+                try:
+                    await self._run(number, channel, handing, started)
+                finally:
+                    self._running.pop(number, None)
+                    await channel.close()
+
+        return self._supervisor.part(f"worker-{number}", work)
+
+    async def _run(self, number: int, channel: Channel, handing: socket.socket, started: Started) -> None:
+        """Until it ends: raises then, and stops it when cancelled."""
+        try:
+            pid = int(await channel.ask(TO_WORKER, READY))
+            self._running[number] = _Running(number, pid, channel, handing)
+            self._changed()
+            started()
+            await channel.closed.wait()
+        except Lost:
+            pass
+        except asyncio.CancelledError:
+            self._running.pop(number, None)
+            with suppress(Lost):
+                await channel.ask(TO_WORKER, STOP)
+            raise
+        raise Expected("the process ended")
+
+    def _hand_over(self, client: socket.socket) -> bool:
+        """Hand a new connection to the process that has the fewest; False if that is this one."""
+        fewest, chosen = self._listener.count, None
+        for worker in self._running.values():
+            if (count := worker.handed - self._board.numbers[worker.number]) <= fewest:
+                fewest, chosen = count, worker
+        if chosen is None:
+            return False
+        try:
+            socket.send_fds(chosen.connections, [b"c"], [client.fileno()])
+        except OSError:  # it is gone, or too busy to take any more
+            return False
+        chosen.handed += 1
+        client.close()
+        return True
+
+    # --- reports -----------------------------------------------------------------------------------
+
+    async def report(self) -> Report:
+        """What is wrong with the parts, and the metrics of all processes."""
+        found = await asyncio.gather(*(_metrics_of(worker.channel) for worker in self._running.values()))
+        metrics = exposition(self._metrics.exposed(worker=MAIN), *found)
+        return Report(self._supervisor.problems(), metrics)
+
+    async def answer(self, body: bytes) -> bytes:
+        return msgspec.json.encode(await self.report())
+
+    def series(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        raise NotImplementedError
+
+
+async def _metrics_of(channel: Channel) -> Exposed:
+    try:
+        return msgspec.json.decode(await channel.ask(TO_WORKER, METRICS), type=Exposed)
+    except Lost:
+        return {}

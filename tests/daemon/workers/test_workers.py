@@ -1,0 +1,225 @@
+"""A main process and a worker as one API server.  Here both run in this process; ``tests/journeys`` forks for real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from seamark.access.credentials import Certificate, Fixed, Identity
+from seamark.access.kubeconfig import load
+from seamark.access.transport import Request, Transport
+from seamark.api.certificates import Authority
+from seamark.clock import SystemClock
+from seamark.config import Config, ConfigError, settled
+from seamark.daemon import Daemon
+from seamark.daemon.serving import share
+from seamark.daemon.workers import Birth, Board, Worker
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+class InThisProcess:
+    """Runs workers as tasks instead of forking."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.board = Board(config.api.workers)
+        self.workers: list[Worker] = []
+        self.running: list[asyncio.Task[None]] = []
+
+    def fork(self, birth: Birth, *sockets: socket.socket) -> None:
+        given = msgspec.structs.replace(birth, sockets=tuple(os.dup(each.fileno()) for each in sockets))
+        self.workers.append(Worker(self._config, self.board, given))
+        self.running.append(asyncio.create_task(self.workers[-1].run()))
+
+
+class Gate(SystemClock):
+    """A clock by which a part that failed starts again when the gate opens."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.open.wait()
+
+
+class Site:
+    """A daemon with workers, and clients that have one connection each."""
+
+    def __init__(self, daemon: Daemon, forks: InThisProcess, gate: Gate) -> None:
+        self.daemon, self.forks, self.gate = daemon, forks, gate
+        self.clients: list[Transport] = []
+
+    async def client(self) -> Transport:
+        made = Transport(load(self.daemon.kubeconfig_path, environ={}))
+        self.clients.append(made)
+        await ask(made, "GET", "/version")  # it is connected, and stays with the process it came to
+        return made
+
+    async def page(self, client: Transport, path: str) -> tuple[int, str]:
+        path, _, query = path.partition("?")
+        code, body = await client.ask(Request("GET", path, ((query, ""),) if query else ()))
+        return code, body.decode()
+
+
+async def ask(client: Transport, method: str, path: str, body: Any = None) -> Any:
+    code, answer = await client.ask(Request(method, path, body=None if body is None else msgspec.json.encode(body)))
+    assert code < 300, answer
+    return msgspec.json.decode(answer)
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    said = {"data_dir": str(tmp_path), "ephemeral": True, "profile": "plain", "api": {"port": 0, "workers": 2}}
+    config = settled(said)
+    forks = InThisProcess(config)
+    daemon = Daemon(config, [], forks)
+    daemon.supervisor.clock = gate = Gate()
+    async with daemon.running():
+        made = Site(daemon, forks, gate)
+        yield made
+        for client in made.clients:
+            await client.close()
+    await asyncio.gather(*forks.running)
+
+
+async def test_connections_are_spread(site: Site) -> None:
+    clients = [await site.client() for _ in range(4)]
+    for client in clients:
+        await ask(client, "GET", MAPS)
+    _, text = await site.page(clients[0], "/metrics")
+    lists = r'seamark_api_requests_total{verb="list",resource="configmaps",code="200",worker="(\d)"} (\d)'
+    assert sorted(re.findall(lists, text)) == [("0", "2"), ("1", "2")]
+    assert text.count("# TYPE seamark_api_requests_total counter") == 1
+
+
+async def test_a_closed_connection_makes_room_for_another(site: Site) -> None:
+    first, second = await site.client(), await site.client()
+    await first.close()
+    while site.forks.board.numbers[1] + (2 - site.daemon.api.listener.count) < 2:
+        await asyncio.sleep(0)
+    third = await site.client()
+    for client in (second, third):
+        await ask(client, "GET", MAPS)
+    _, text = await site.page(second, "/metrics")
+    assert len(re.findall(r'verb="list",resource="configmaps",code="200",worker="\d"} 1', text)) == 2
+
+
+async def test_what_one_process_acknowledged_the_other_shows_at_once(site: Site) -> None:
+    clients = [await site.client(), await site.client()]
+    for number in range(20):
+        writer, reader = clients[number % 2], clients[1 - number % 2]
+        made = await ask(writer, "POST", MAPS, {"metadata": {"name": f"m{number}"}})
+        assert await ask(reader, "GET", f"{MAPS}/m{number}") == made
+        listed = await ask(reader, "GET", MAPS)
+        assert f"m{number}" in [item["metadata"]["name"] for item in listed["items"]]
+
+
+async def test_both_processes_update_one_object_and_lose_nothing(site: Site) -> None:
+    clients = [await site.client(), await site.client()]
+    await ask(clients[0], "POST", MAPS, {"metadata": {"name": "one"}})
+
+    async def patch(number: int) -> None:
+        body = msgspec.json.encode({"data": {f"k{number}": "x"}})
+        request = Request("PATCH", f"{MAPS}/one", body=body, content_type="application/merge-patch+json")
+        code, answer = await clients[number % 2].ask(request)
+        assert code == 200, answer
+
+    await asyncio.gather(*(patch(number) for number in range(10)))
+    assert len((await ask(clients[1], "GET", f"{MAPS}/one"))["data"]) == 10
+
+
+async def established(client: Transport, name: str) -> bool:
+    conditions = (await ask(client, "GET", f"{DEFINITIONS}/{name}"))["status"]["conditions"] or ()
+    return {"type": "Established", "status": "True"} in [{k: c[k] for k in ("type", "status")} for c in conditions]
+
+
+async def test_a_new_kind_is_served_by_every_process(site: Site) -> None:
+    clients = [await site.client(), await site.client()]
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    for number in range(4):
+        group = f"g{number}.example.com"
+        spec = {"group": group, "names": {"plural": "things", "kind": "Thing"}, "scope": "Cluster"}
+        definition = {"metadata": {"name": f"things.{group}"}, "spec": {**spec, "versions": [version]}}
+        await ask(clients[number % 2], "POST", DEFINITIONS, definition)
+        while not await established(clients[number % 2], f"things.{group}"):
+            await asyncio.sleep(0)
+        other = clients[1 - number % 2]
+        assert await ask(other, "GET", f"/apis/{group}/v1/things")
+        assert await ask(other, "GET", f"/apis/{group}/v1")
+
+
+async def test_authorities_are_rotated_in_every_process(site: Site, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "pki")
+    known = load(site.daemon.kubeconfig_path, environ={})
+
+    async def looked() -> None:
+        for renewal in (site.daemon.renewal, site.forks.workers[0].renewal):
+            await renewal.look()
+
+    def clients(name: str) -> list[Transport]:
+        """Two with the same certificate, of which each process gets one."""
+        identity = Fixed(Identity(certificate=Certificate(*authority.client(name, ["system:masters"]))))
+        made = [Transport(replace(known, credentials=identity, authority=authority.ca_pem)) for _ in range(2)]
+        site.clients += made
+        return made
+
+    async def codes(clients: list[Transport]) -> list[int]:
+        return [(await client.ask(Request("GET", MAPS)))[0] for client in clients]
+
+    before = clients("before")
+    assert await codes(before) == [200, 200]
+    authority.new_ca()
+    await looked()
+    after = clients("after")
+    assert await codes(before + after) == [200] * 4
+    authority.drop_earlier_cas()
+    await looked()
+    assert await codes(before + after + clients("later")) == [401, 401, 200, 200, 200, 200]
+    _, text = await site.page(after[0], "/metrics")
+    ended = r'seamark_api_requests_total{.*code="401",worker="(\d)"} 1'
+    assert sorted(re.findall(ended, text)) == ["0", "1"]
+
+
+async def test_a_worker_that_ends_is_told_of_and_replaced(site: Site) -> None:
+    clients = [await site.client(), await site.client()]
+    assert "[+]worker-1 ok" in (await site.page(clients[0], "/readyz?verbose"))[1]
+    (ended,) = site.forks.running
+    ended.cancel()
+    await asyncio.wait([ended])
+    part = site.daemon.supervisor.parts["worker-1"]
+    while part.problem is None:
+        await asyncio.sleep(0)
+    client = await site.client()  # the main process serves alone
+    code, text = await site.page(client, "/readyz")
+    assert (code, "[-]worker-1 failed: the process ended" in text) == (500, True)
+    site.gate.open.set()
+    while part.problem is not None:
+        await asyncio.sleep(0)
+    assert (await site.page(await site.client(), "/readyz"))[0] == 200
+    site.forks.running.remove(ended)
+
+
+def test_processes_share_the_limits_of_one() -> None:
+    whole = settled({"data_dir": "/d", "api": {"workers": 3, "max_in_flight": 128, "max_connections": 10}}).api
+    assert (share(whole).max_in_flight, share(whole).max_connections) == (43, 4)
+    assert share(whole).watch_bytes == whole.watch_bytes // 3
+
+
+@pytest.mark.parametrize(
+    "said", [{"api": {"workers": 0}}, {"api": {"workers": 65}}, {"api": {"workers": 2}, "pods": {"mode": "processes"}}]
+)
+def test_numbers_of_workers_that_make_no_sense_are_refused(said: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="workers"):
+        settled({"data_dir": "/d", **said})

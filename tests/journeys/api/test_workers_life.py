@@ -1,0 +1,71 @@
+"""Several processes that serve as one: a worker that is killed is replaced, and none outlives the main process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from api_calls import call, watched
+from seamark_process import Seamark, Start
+from waiting import until
+
+from seamark.presence import find
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def workers(server: Seamark) -> tuple[int, ...]:
+    found = find(server.directory)
+    return found.workers if found is not None else ()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet has ended, too."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def processes(pid: int) -> list[int]:
+    found = [pid]
+    for each in found:
+        for thread in Path(f"/proc/{each}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    return found
+
+
+def test_a_worker_that_is_killed_is_replaced(start: Start) -> None:
+    server = start("--workers", "2")
+    (before,) = workers(server)
+    for number in range(4):
+        assert call(server, "POST", MAPS, {"metadata": {"name": f"m{number}"}})[0] == 201
+    os.kill(before, signal.SIGKILL)
+    until(lambda: workers(server) not in ((), (before,)))
+    for _ in range(4):
+        assert len(call(server, "GET", MAPS)[1]["items"]) >= 4
+    events = watched(server, f"{MAPS}?resourceVersion=0", until=lambda events: len(events) >= 5)
+    names = {each["object"]["metadata"]["name"] for each in events}
+    assert names == {"kube-root-ca.crt", "m0", "m1", "m2", "m3"}
+    assert "worker-1 failed: the process ended; it is started again in 0.5 s" in server.log
+
+
+def test_none_outlives_a_main_process_that_is_killed(start: Start) -> None:
+    server = start("--workers", "3")
+    all_of_them = processes(server.process.pid)
+    assert len(all_of_them) == 4  # the main process, the one that forks, and two workers
+    server.kill()
+    for pid in all_of_them:
+        until(lambda pid=pid: gone(pid))
+
+
+def test_all_end_in_order_when_told_to_stop(start: Start) -> None:
+    server = start("--workers", "2", "--dns-port", "0", "--nodes", "0", verb="up")
+    all_of_them = processes(server.process.pid)
+    for pid in all_of_them[1:]:
+        os.kill(pid, signal.SIGTERM)  # as a service manager tells all processes of a service: only the main one acts
+    assert call(server, "GET", MAPS)[0] == 200
+    assert server.stop() == 0
+    assert all(map(gone, all_of_them))
+    assert server.log == ""
