@@ -29,11 +29,15 @@ class Server(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """``rate`` per second; ``cpu`` microseconds of the server's CPU time per request, None if unknown."""
+    """``rate`` per second; ``cpu`` microseconds of the server's CPU time per request, None if unknown.
+
+    ``busiest`` is the part of ``cpu`` in the process that has most of it: with enough cores, it decides the rate.
+    """
 
     rate: float
     cpu: float | None
     seconds: float
+    busiest: float | None = None
 
 
 def environment(folder: str) -> dict[str, str]:
@@ -109,21 +113,52 @@ def python_server(
         process.wait()
 
 
-def cpu_seconds(pids: Sequence[int]) -> float | None:
-    """User and system time of these processes so far, in the nanoseconds of the scheduler where it tells them."""
-    if not pids:
-        return None
+def family(pid: int) -> tuple[int, ...]:
+    """A process, its children, and theirs."""
+    found = [pid]
+    for each in found:
+        for thread in Path(f"/proc/{each}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    return tuple(found)
+
+
+def cpu_of_each(pids: Sequence[int]) -> list[float]:
+    """User and system time of each process so far, in the nanoseconds of the scheduler where it tells them."""
     try:
-        threads = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in threads) / 1e9
+        return [sum(map(_scheduled, Path(f"/proc/{pid}/task").iterdir())) / 1e9 for pid in pids]
     except FileNotFoundError:
-        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-        return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
+        pass
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return [(int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") for fields in stats]
+
+
+def _scheduled(thread: Path) -> int:
+    return int((thread / "schedstat").read_text().split()[0])
+
+
+def cpu_seconds(pids: Sequence[int]) -> float | None:
+    """User and system time of these processes together."""
+    return sum(cpu_of_each(pids)) if pids else None
+
+
+def spent(server: Server, before: Sequence[float], operations: int) -> tuple[float | None, float | None]:
+    """Microseconds of CPU time per operation since ``before``: of all the server's processes, and of the busiest."""
+    used = [(now - then) / operations * 1e6 for now, then in zip(cpu_of_each(server.pids), before, strict=True)]
+    return (sum(used), max(used)) if used else (None, None)
 
 
 def resident_megabytes(*pids: int) -> float:
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def common_megabytes(*pids: int) -> float:
+    """Memory of these processes; what they have in common, with one another or with others, counts in parts."""
+    kilobytes = 0
+    for pid in pids:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        kilobytes += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kilobytes * 1024 / 1e6
 
 
 def request(server: Server, method: str, path: str, body: bytes = b"", media: str = "application/json") -> bytes:
@@ -239,12 +274,11 @@ async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Resu
             server_hostname=server.host if server.tls else None,
         )
         connected.append((client, done))
-    before = cpu_seconds(server.pids)
+    before = cpu_of_each(server.pids)
     began = time.perf_counter()
     for client, _ in connected:
         client.send()
     answered = sum(await asyncio.gather(*(done for _, done in connected)))
     seconds = time.perf_counter() - began
-    after = cpu_seconds(server.pids)
-    cpu = (after - before) / answered * 1e6 if before is not None and after is not None else None
-    return Result(answered / seconds, cpu, seconds)
+    cpu, busiest = spent(server, before, answered)
+    return Result(answered / seconds, cpu, seconds, busiest)

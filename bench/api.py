@@ -22,12 +22,13 @@ import uvloop
 from bench._load import (
     Result,
     Server,
-    cpu_seconds,
+    cpu_of_each,
     drive,
     python_server,
     request,
     resident_megabytes,
     seamark_server,
+    spent,
 )
 from bench._report import Report
 from bench._rights import compare, count
@@ -101,7 +102,7 @@ async def one(server: Server, method: str, path: str, body: bytes = b"") -> None
     await drive(server, [request(server, method, path, body)], 1)
 
 
-async def fan_out(server: Server, watchers: int, events: int) -> Result:
+async def fan_out(server: Server, watchers: int, events: int, name: str = "fan") -> Result:
     """Open watches, then change one object many times, until the last watcher has seen the last change."""
     loop = asyncio.get_running_loop()
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -130,7 +131,7 @@ async def fan_out(server: Server, watchers: int, events: int) -> Result:
                 self.transport.close()
 
     await one(
-        server, "POST", path, msgspec.json.encode({"metadata": {"name": "fan"}, "data": {"n": "0", "pad": "x" * 900}})
+        server, "POST", path, msgspec.json.encode({"metadata": {"name": name}, "data": {"n": "0", "pad": "x" * 900}})
     )
     for _ in range(watchers):
         await loop.create_connection(
@@ -140,18 +141,21 @@ async def fan_out(server: Server, watchers: int, events: int) -> Result:
     await asyncio.sleep(0.5)
     changes = [
         request(
-            server, "PATCH", f"{path}/fan", msgspec.json.encode({"data": {"n": str(n)}}), "application/merge-patch+json"
+            server,
+            "PATCH",
+            f"{path}/{name}",
+            msgspec.json.encode({"data": {"n": str(n)}}),
+            "application/merge-patch+json",
         )
         for n in range(1, events + 1)
     ]
-    before, began = cpu_seconds(server.pids), time.perf_counter()
+    before, began = cpu_of_each(server.pids), time.perf_counter()
     await drive(server, changes, 1)
     await asyncio.gather(*seen)
     seconds = time.perf_counter() - began
-    after = cpu_seconds(server.pids)
     delivered = watchers * events
-    cpu = (after - before) / delivered * 1e6 if before is not None and after is not None else None
-    return Result(delivered / seconds, cpu, seconds)
+    cpu, busiest = spent(server, before, delivered)
+    return Result(delivered / seconds, cpu, seconds, busiest)
 
 
 async def measure(
@@ -243,7 +247,7 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
             writes = [request(floor, "POST", "/", pod("p"))] * options.requests
             both = await drive(floor, writes, options.clients)
             report.show("both in one process", both)
-        store_option = ["--store", options.store] if options.store else []
+        store_option = ["--workers", str(options.workers), *(["--store", options.store] if options.store else [])]
         print("Seamark")
         with seamark_server(Path(folder) / "data", "apiserver", *store_option) as server:
             await measure(server, options, report, get, both)
@@ -266,6 +270,7 @@ def main() -> None:
     )
     parser.add_argument("--json", metavar="FILE", help="keep the results, for `bench compare A.json B.json`")
     parser.add_argument("--store", default="", metavar="URL", help="store of our own server")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes of our own server")
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--clients", type=int, default=64)
