@@ -59,6 +59,25 @@ def for_a_while(fault: Fault, shortest: float, longest: float) -> Fault:
 # --- processes -------------------------------------------------------------------------------------
 
 
+def worker_stopped(machine: Machine) -> Fault:
+    """SIGSTOP of one of several processes that serve together; then it goes on, or is killed and replaced."""
+
+    @contextlib.asynccontextmanager
+    async def fault(chance: random.Random) -> AsyncIterator[None]:
+        workers = machine.workers
+        with contextlib.suppress(ProcessLookupError, IndexError):  # the last one killed is not replaced yet
+            os.kill(chance.choice(workers), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            how = chance.choice((signal.SIGCONT, signal.SIGKILL))
+            for worker in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, how)
+
+    return fault
+
+
 def killed(machines: Sequence[Machine]) -> Fault:
     """``kill -9`` of a server; it is started again."""
 

@@ -16,6 +16,7 @@ from seamark.access import kubeconfig
 from seamark.access.cluster import Cluster
 from seamark.access.remote import RemoteCluster
 from seamark.kinds.resource import NAMESPACES
+from seamark.presence import find
 
 PAUSE_SECONDS = 0.02  # between two tries of a client whose server or store is away
 
@@ -53,6 +54,12 @@ class Machine:
     def pid(self) -> int:
         assert self._server is not None
         return self._server.process.pid
+
+    @property
+    def workers(self) -> Sequence[int]:
+        """The processes that serve beside the main one."""
+        found = find(self._directory)
+        return () if found is None else found.workers
 
     def remote(self) -> RemoteCluster:
         """A client that sends each write once.

@@ -6,7 +6,7 @@ import random
 import uuid
 from pathlib import Path
 
-from faults import for_a_while, full_disk, killed, relays, repeated, stopped
+from faults import for_a_while, full_disk, killed, relays, repeated, stopped, worker_stopped
 from processes import Machine, processes
 from runs import check, run
 
@@ -20,6 +20,14 @@ BRIEF = (0.05, 0.3)  # seconds
 async def test_a_server_over_a_file_is_killed_and_stopped(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "data")
     faults = repeated([killed([machine]), for_a_while(stopped(lambda: [machine.pid]), *BRIEF)])
+    async with processes([machine], random.Random(SEED)) as site:
+        check(await run(site, SEED, operations=OPERATIONS, faults=faults), SEED)
+
+
+async def test_three_processes_that_serve_together_are_killed_and_stopped(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "data", "--workers", "3")
+    paused = [stopped(lambda: [machine.pid]), worker_stopped(machine)]
+    faults = repeated([killed([machine]), *(for_a_while(each, *BRIEF) for each in paused)])
     async with processes([machine], random.Random(SEED)) as site:
         check(await run(site, SEED, operations=OPERATIONS, faults=faults), SEED)
 
