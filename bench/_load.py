@@ -113,15 +113,6 @@ def python_server(
         process.wait()
 
 
-def family(pid: int) -> tuple[int, ...]:
-    """A process, its children, and theirs."""
-    found = [pid]
-    for each in found:
-        for thread in Path(f"/proc/{each}/task").iterdir():
-            found += map(int, (thread / "children").read_text().split())
-    return tuple(found)
-
-
 def cpu_of_each(pids: Sequence[int]) -> list[float]:
     """User and system time of each process so far, in the nanoseconds of the scheduler where it tells them."""
     try:
