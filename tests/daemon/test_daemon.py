@@ -38,7 +38,6 @@ from seamark.rules.objects.pod import Pod
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 from seamark.runtime.workers import Workers
-from seamark.store.sqlite import SqliteStore
 
 PARTS = [
     *("certificate", "informers", "dns", "connections", "own-services", "proxy"),
@@ -270,7 +269,7 @@ async def test_an_informer_that_fails_is_named(tmp_path: Path, monkeypatch: pyte
 
 async def test_the_parts_of_a_leader_fail_on_their_own_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Controllers that fail start again, and the lease stays; an election that fails starts again with all of them."""
-    monkeypatch.setattr(SqliteStore, "shared", True)
+    monkeypatch.setattr("seamark.daemon.composition.is_shared", lambda url: True)
     managers = breakable(monkeypatch, Manager, "work", runs("endpointslices"))
     renewal = breakable(monkeypatch, LeaderElection, "run")
     async with world(tmp_path) as here:
