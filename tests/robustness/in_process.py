@@ -16,14 +16,18 @@ from seamark.api.settings import ServiceNetwork
 from seamark.clock import SYSTEM_CLOCK, Clock, SystemClock
 from seamark.kinds.resource import NAMESPACES
 from seamark.metrics import Registry
-from seamark.store.protocol import Batch, Page, Store, Unavailable, Write
+from seamark.store.protocol import Batch, Store, Unavailable, Write
+from seamark.store.wrapping import Wrapper
 
 NETWORK = ServiceNetwork(ranges=(RANGE,), node_ports=NODE_PORTS)
 LONGEST_LAG = 40  # turns of the event loop
 
 
-class Lagging:
-    """One server's way to a store it shares with others: it hears of changes some turns late."""
+class Lagging(Wrapper):
+    """One server's way to a store it shares with others: it hears of changes some turns late.
+
+    Now and then it cannot tell the store's revision without waiting, as if it had to ask over a network.
+    """
 
     shared = True
 
@@ -31,29 +35,14 @@ class Lagging:
         self.store = store
         self.chance = chance
 
-    async def open(self) -> None:
-        await self.store.open()
-
-    async def close(self) -> None:
-        await self.store.close()
-
-    async def commit(self, writes: Sequence[Write]) -> int:
-        return await self.store.commit(writes)
-
-    async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
-        return await self.store.read(start, end, revision=revision, limit=limit)
-
-    async def revision(self) -> int:
-        return await self.store.revision()
+    def latest(self) -> int | None:
+        return self.store.latest() if self.chance.random() < 0.5 else None
 
     async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         async for batch in self.store.watch(prefix, since):
             for _ in range(self.chance.randrange(LONGEST_LAG)):
                 await asyncio.sleep(0)
             yield batch
-
-    async def compact(self, revision: int) -> None:
-        await self.store.compact(revision)
 
 
 class Faltering(Lagging):

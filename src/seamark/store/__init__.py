@@ -6,6 +6,7 @@
 - ``etcd``: the engine over a real etcd, which several API servers can share
 - ``relayed``: the engine of a process whose store is open in another process of this machine
 - ``history``: compacts old history periodically; both engines use it
+- ``wrapping``: what wrappers of a store derive from
 - ``metered``: wraps a store and counts commits and batches for ``/metrics``
 
 Only ``seamark.api`` talks to a store.

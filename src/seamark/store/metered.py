@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.metrics import Registry
 from seamark.store.protocol import Batch, Mismatch, Page, Store, StoreError, Unavailable, Write
+from seamark.store.wrapping import Wrapper
 
 log = logging.getLogger(__name__)
 
@@ -18,20 +19,18 @@ CHECK_SECONDS = 1.0  # between two checks of a store that is away
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
-class MeteredStore:
-    """Delegates every call; counts commits by outcome, their latency, and the size of each watch batch.
+class MeteredStore(Wrapper):
+    """Counts commits by outcome, their latency, and the size of each watch batch.
 
     ``trouble`` is what the last failed call said about a store that is away.  Only :meth:`mend` clears it, so a
     successful call costs nothing, and a store without callers is found to work again, too.
     """
 
     def __init__(self, store: Store, metrics: Registry, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._store = store
+        super().__init__(store)
         self._clock = clock
         self.trouble: str | None = None
         self._troubled = asyncio.Event()
-        self.shared = store.shared
-        self.latest = store.latest
         name, about, labels = "seamark_store_commits_total", "Transactions by what became of them.", ("result",)
         self._done = metrics.counter(name, about, "committed", labels=labels)
         self._lost = metrics.counter(name, about, "mismatch", labels=labels)
@@ -41,16 +40,10 @@ class MeteredStore:
             "seamark_store_batch_changes", "Changes delivered together.", buckets=BATCH_BUCKETS
         )
 
-    async def open(self) -> None:
-        await self._store.open()
-
-    async def close(self) -> None:
-        await self._store.close()
-
     async def commit(self, writes: Sequence[Write]) -> int:
         began = time.perf_counter()
         try:
-            revision = await self._store.commit(writes)
+            revision = await self.store.commit(writes)
         except Mismatch:
             self._lost.add()
             raise
@@ -64,28 +57,22 @@ class MeteredStore:
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         try:
-            return await self._store.read(start, end, revision=revision, limit=limit)
+            return await self.store.read(start, end, revision=revision, limit=limit)
         except Unavailable as error:
             self._note(error)
             raise
 
     async def revision(self) -> int:
         try:
-            return await self._store.revision()
+            return await self.store.revision()
         except Unavailable as error:
             self._note(error)
             raise
 
     async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
-        async for batch in self._store.watch(prefix, since):
+        async for batch in self.store.watch(prefix, since):
             self._batches.observe(len(batch.changes))
             yield batch
-
-    async def check(self) -> None:
-        await self._store.check()
-
-    async def compact(self, revision: int) -> None:
-        await self._store.compact(revision)
 
     # --- health ------------------------------------------------------------------------------------
 
@@ -101,7 +88,7 @@ class MeteredStore:
         while True:
             await self._troubled.wait()
             with contextlib.suppress(StoreError):
-                await self._store.check()
+                await self.store.check()
                 log.warning("the store works again")
                 self.trouble = None
                 self._troubled.clear()

@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator, Sequence
 
 from seamark.store.opening import open_store
 from seamark.store.protocol import Batch, Page, Unavailable, Uncertain, Write
+from seamark.store.wrapping import Wrapper
 
 
-class DistantStore:
+class DistantStore(Wrapper):
     """``behind`` is the store itself, as another server sees it; the attributes below say how it fails."""
-
-    shared = True
 
     def __init__(self) -> None:
         self.behind = open_store("memory:?history=none")
+        super().__init__(self.behind)
+        self.shared = True
         self.calls_fail = False
         self.answers_are_lost = False
         self._watches_fail = asyncio.Event()
@@ -30,12 +31,6 @@ class DistantStore:
     def come_back(self) -> None:
         self.calls_fail = False
         self._watches_fail.clear()
-
-    async def open(self) -> None:
-        await self.behind.open()
-
-    async def close(self) -> None:
-        await self.behind.close()
 
     def _call(self) -> None:
         if self.calls_fail:

@@ -80,10 +80,10 @@ async def test_the_board_has_a_revision_before_anything_of_it_gets_out(ends: End
     store, behind, _ = ends
     behind.go_on.set()
     watch = behind.watch("/", store.latest())
-    revision = await behind._store.commit([Write("/a", b"1")])  # not announced by the commit
+    revision = await behind.store.commit([Write("/a", b"1")])  # not announced by the commit
     assert store.latest() < revision
     assert (await anext(watch)).revision == revision == store.latest()
-    revision = await behind._store.commit([Write("/a", b"2")])
+    revision = await behind.store.commit([Write("/a", b"2")])
     assert (await store.read("/a", "")).revision == revision == store.latest()
 
 

@@ -8,29 +8,26 @@ from seamark.channel import Refused
 from seamark.store.protocol import Batch, Page, Store, StoreError, Write
 from seamark.store.relayed import messages
 from seamark.store.relayed.board import Board
+from seamark.store.wrapping import Wrapper
 
 
-class AnnouncedStore:
+class AnnouncedStore(Wrapper):
     """A store that several processes use.  A revision is on the ``board`` before anything of it gets out of here."""
 
-    shared = True
-
     def __init__(self, store: Store, board: Board) -> None:
-        self._store = store
+        super().__init__(store)
+        self.shared = True
         self._board = board
 
     async def open(self) -> None:
-        await self._store.open()
+        await self.store.open()
         await self.revision()
 
-    async def close(self) -> None:
-        await self._store.close()
-
     async def commit(self, writes: Sequence[Write]) -> int:
-        return self._board.advance(await self._store.commit(writes))
+        return self._board.advance(await self.store.commit(writes))
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
-        page = await self._store.read(start, end, revision=revision, limit=limit)
+        page = await self.store.read(start, end, revision=revision, limit=limit)
         self._board.advance(page.revision)
         return page
 
@@ -38,18 +35,12 @@ class AnnouncedStore:
         return self._board.revision
 
     async def revision(self) -> int:
-        return self._board.advance(await self._store.revision())
+        return self._board.advance(await self.store.revision())
 
     async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
-        async for batch in self._store.watch(prefix, since):
+        async for batch in self.store.watch(prefix, since):
             self._board.advance(batch.revision)
             yield batch
-
-    async def check(self) -> None:
-        await self._store.check()
-
-    async def compact(self, revision: int) -> None:
-        await self._store.compact(revision)
 
 
 class StoreCalls:
