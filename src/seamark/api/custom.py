@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,7 +30,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS, Resource
 from seamark.kinds.subresource import Part
 from seamark.kinds.values import times
-from seamark.store.protocol import StoreError, Unavailable
+from seamark.store.protocol import StoreError
 
 if TYPE_CHECKING:
     from seamark.kinds.extensions.custom import CustomKind
@@ -153,8 +152,7 @@ class Definitions:
 
     async def settle(self) -> None:
         """Wait until they are, as of now; not for definitions that cannot be served, or a store that went away."""
-        with suppress(Unavailable):
-            await self._cache.reach(self._cache.known)
+        await self._cache.show(self._cache.known)
         await self._calm.wait()
 
     async def _look(self) -> None:

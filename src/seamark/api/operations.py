@@ -227,6 +227,7 @@ class Operations:
             obj["metadata"]["namespace"] = target.namespace
         place = (target.namespace, obj["metadata"].get("name", ""))
         obj = await self._admission.admit(self._admission.request(kind, kind.whole, obj, None, caller, place=place))
+        await self._cache.show(self._cache.known)  # a right may be new, and given by another process
         status = kind.answer(obj, target.namespace, self._inquiry(caller))
         spec = {"spec": obj["spec"]} if "spec" in obj else {}
         return Answered(shown(kind, {"metadata": obj["metadata"], **spec, "status": status}), None, True, warnings)

@@ -28,7 +28,8 @@ def api_server(
     readiness: Readiness,
     report: Callable[[], Awaitable[Report]] | None,
 ) -> ApiServer:
-    settings = share(config.api)
+    """``report`` asks all processes that serve together; without, this process is alone, whatever the settings say."""
+    settings = config.api if report is None else share(config.api)
     return ApiServer(
         store,
         rbac=config.profile == "full",

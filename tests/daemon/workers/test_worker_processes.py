@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import socket
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from seamark.daemon.serving import share
 from seamark.daemon.workers import Birth, Board, Worker
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+FOREVER = 1e6  # seconds
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -79,9 +81,11 @@ async def ask(client: Transport, method: str, path: str, body: Any = None) -> An
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    said = {"data_dir": str(tmp_path), "ephemeral": True, "profile": "plain", "api": {"port": 0, "workers": 2}}
-    config = settled(said)
+async def site(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+    """By a parameter, the setting ``store``; it is in memory without."""
+    store = {"store": request.param(request)} if hasattr(request, "param") else {"ephemeral": True}
+    api = {"port": 0, "workers": 2, "audit_log": str(tmp_path / "audit.log")}
+    config = settled({"data_dir": str(tmp_path), "profile": "plain", "api": api, **store})
     forks = InThisProcess(config)
     daemon = Daemon(config, [], forks)
     daemon.supervisor.clock = gate = Gate()
@@ -91,6 +95,21 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         for client in made.clients:
             await client.close()
     await asyncio.gather(*forks.running)
+
+
+def in_memory(request: pytest.FixtureRequest) -> str:
+    return "memory:"
+
+
+def in_a_file(request: pytest.FixtureRequest) -> str:
+    return f"sqlite://{request.getfixturevalue('tmp_path')}/store.db"
+
+
+def in_etcd(request: pytest.FixtureRequest) -> str:
+    return f"etcd://{request.getfixturevalue('etcd').addresses[0]}/{uuid.uuid4()}"
+
+
+wherever = pytest.mark.parametrize("site", [in_memory, in_a_file, in_etcd], indirect=True)
 
 
 async def test_connections_are_spread(site: Site) -> None:
@@ -115,6 +134,7 @@ async def test_a_closed_connection_makes_room_for_another(site: Site) -> None:
     assert len(re.findall(r'verb="list",resource="configmaps",code="200",worker="\d"} 1', text)) == 2
 
 
+@wherever
 async def test_what_one_process_acknowledged_the_other_shows_at_once(site: Site) -> None:
     clients = [await site.client(), await site.client()]
     for number in range(20):
@@ -125,6 +145,7 @@ async def test_what_one_process_acknowledged_the_other_shows_at_once(site: Site)
         assert f"m{number}" in [item["metadata"]["name"] for item in listed["items"]]
 
 
+@wherever
 async def test_both_processes_update_one_object_and_lose_nothing(site: Site) -> None:
     clients = [await site.client(), await site.client()]
     await ask(clients[0], "POST", MAPS, {"metadata": {"name": "one"}})
@@ -190,6 +211,71 @@ async def test_authorities_are_rotated_in_every_process(site: Site, tmp_path: Pa
     _, text = await site.page(after[0], "/metrics")
     ended = r'seamark_api_requests_total{.*code="401",worker="(\d)"} 1'
     assert sorted(re.findall(ended, text)) == ["0", "1"]
+
+
+async def test_tokens_are_rotated_in_every_process(site: Site, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "pki")
+    known = load(site.daemon.kubeconfig_path, environ={})
+    servers = [site.daemon.api, site.forks.workers[0].api]
+
+    def clients(token: str) -> list[Transport]:
+        """Two with the same token, of which each process gets one."""
+        made = [
+            Transport(replace(known, credentials=Fixed(Identity(authorization=f"Bearer {token}")))) for _ in range(2)
+        ]
+        site.clients += made
+        return made
+
+    async def codes(clients: list[Transport]) -> list[int]:
+        return [(await client.ask(Request("GET", MAPS)))[0] for client in clients]
+
+    async def account(client: Transport) -> list[Transport]:
+        asked = await ask(client, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {"spec": {}})
+        return clients(asked["status"]["token"])
+
+    before = clients(authority.admin_token)
+    await ask(before[0], "POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    authority.new_admin_token()
+    after = clients(authority.admin_token)
+    assert await codes(after) == [200, 200], "a new token is good at once"
+    assert await codes(before) == [401, 401], "an unknown token made every process look"
+    earlier = await account(after[0])
+    assert 401 not in await codes(earlier)
+    authority.new_signing_key(revoke=True)
+    later = await account(after[1])
+    assert 401 not in await codes(later), "signed by one process with the new key, believed by the other"
+    for server in servers:
+        server.authenticator.accounts.keys.look()
+    assert await codes(earlier) == [401, 401]
+
+
+async def test_one_audit_log_has_the_requests_to_every_process(site: Site, tmp_path: Path) -> None:
+    for number in range(4):
+        await ask(await site.client(), "POST", MAPS, {"metadata": {"name": f"m{number}"}})
+    events = map(msgspec.json.decode, (tmp_path / "audit.log").read_bytes().splitlines())
+    assert [event["requestURI"] for event in events if event["verb"] == "create"] == [MAPS] * 4
+
+
+async def test_a_watch_has_the_order_of_commits_whichever_process_tells(site: Site) -> None:
+    clients = [await site.client() for _ in range(4)]
+    start = (await ask(clients[0], "GET", MAPS))["metadata"]["resourceVersion"]
+
+    async def watched(client: Transport) -> list[str]:
+        asked, seen = Request("GET", MAPS, (("watch", "true"), ("resourceVersion", start))), []
+        async for lines in client.stream(asked, lifetime=FOREVER):
+            seen += [msgspec.json.decode(line)["object"]["metadata"]["resourceVersion"] for line in lines]
+            if len(seen) == 20:
+                break
+        return seen
+
+    watching = [asyncio.create_task(watched(client)) for client in clients[2:]]
+
+    async def write(number: int) -> None:
+        await ask(clients[number % 2], "POST", MAPS, {"metadata": {"name": f"m{number}"}})
+
+    await asyncio.gather(*map(write, range(20)))
+    first, second = await asyncio.gather(*watching)
+    assert first == second == sorted(first, key=int)
 
 
 async def test_a_worker_that_ends_is_told_of_and_replaced(site: Site) -> None:

@@ -66,7 +66,7 @@ class Label(Notes):
     audited: Audited | None = None
     level: tuple[tuple[str, str], ...] = ()  # the headers that name the priority level, if they are sent
     load: Load | None = None  # what a long list takes of the room for them, until it has been sent
-    settled: bool = False  # whether it has waited for definitions
+    settled: bool = False  # whether it has waited for what other servers acknowledged
 
 
 class Checked(msgspec.Struct):
@@ -95,7 +95,7 @@ class Described(msgspec.Struct):
 
 
 class Unsettled(msgspec.Struct):
-    """A request about kinds that a definition may just be adding."""
+    """A request to be looked at again when this server has caught up with the others that serve together with it."""
 
     label: Label
 
@@ -263,6 +263,14 @@ class Application:
 
     def _check(self, request: Request, label: Label) -> Found:
         """What the head of a request asks for, or the answer if that is a document.  Does not look at the body."""
+        try:
+            return self._look(request, label)
+        except (errors.NotFound, errors.Forbidden, errors.Unauthorized):
+            if self._unsettled(label):
+                return Unsettled(label)
+            raise
+
+    def _look(self, request: Request, label: Label) -> Found:
         user = self._authenticator.user(request.headers, request.certificate)
         acts = impersonates(request.headers)
         path = request.path
@@ -282,8 +290,6 @@ class Application:
         except errors.NotFound:
             # A user without rights on this path is refused, and does not learn that nothing is there.
             self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
-            if self._unsettled(label):
-                return Unsettled(label)
             raise
         if route is None:
             self._check_path(request, user, label, asked(request.method, path, query), acts=acts)
@@ -318,10 +324,11 @@ class Application:
         return Checked(label, verb, target, query, user, route.watch)
 
     def _unsettled(self, label: Label) -> bool:
+        """Whether another server may have acknowledged a kind, a right or a user that this one does not know yet."""
         return not label.settled and not self._definitions.settled
 
     async def _settle(self, request: Request, label: Label, began: float) -> Answer:
-        """Answer a request once what is served follows from every definition that was acknowledged before it came."""
+        """Answer a request once this server knows all that was acknowledged before it came."""
         await self._definitions.settle()
         request.checked, label.settled = None, True
         answer = self._route(request, label, began)

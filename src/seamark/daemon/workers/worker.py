@@ -16,6 +16,7 @@ from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.certificates import Authority
 from seamark.api.http.documents import Report
 from seamark.api.renewal import Renewal
+from seamark.api.server import ApiServer
 from seamark.channel import Channel
 from seamark.config import Config
 from seamark.daemon.requirements import opened_store, serving_tls
@@ -45,6 +46,7 @@ class Worker:
         self._taken = 0
         self._ready, self._stopping, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._connections = birth.connections
+        self.api: ApiServer
         self.renewal: Renewal
 
     async def run(self) -> None:
@@ -53,7 +55,7 @@ class Worker:
         store = await self._store()
         keys = Path(self._config.data_dir) / "pki"
         authority = Authority(keys)
-        self._api = api_server(
+        self.api = api_server(
             self._config,
             store,
             authority,
@@ -63,7 +65,7 @@ class Worker:
             report=self._report,
         )
         try:
-            await self._api.load()
+            await self.api.load()
             await self._serve(authority)
         finally:
             self._connections.close()
@@ -85,11 +87,11 @@ class Worker:
         settings = self._config.api
         tls = None if settings.plain_http else serving_tls(authority, settings)
         self.renewal = self._renewal(authority, tls)
-        background = [loop.create_task(self._api.follow(), name="follow the store")]
+        background = [loop.create_task(self.api.follow(), name="follow the store")]
         told = [loop.create_task(event.wait()) for event in (self._stopping, self._channel.closed)]
         try:
-            await self._api.definitions.caught_up.wait()
-            self._listener = self._api.take_connections(self._birth.address, tls)
+            await self.api.definitions.caught_up.wait()
+            self._listener = self.api.take_connections(self._birth.address, tls)
             self._listener.connections.on_change = self._count
             background.append(loop.create_task(self._listener.sweep()))
             background.append(loop.create_task(self.renewal.follow()))
@@ -101,7 +103,7 @@ class Worker:
                 task.result()  # raises what it failed with
         finally:
             loop.remove_reader(self._connections)
-            await self._api.close()
+            await self.api.close()
             for task in (*told, *background):
                 task.cancel()
             await asyncio.gather(*told, *background, return_exceptions=True)
@@ -113,7 +115,7 @@ class Worker:
         given = (settings.tls_certificate or str(certificate), settings.tls_key or str(key))
 
         async def tell() -> None:
-            self._api.authenticator.dropped = self.renewal.dropped
+            self.api.authenticator.dropped = self.renewal.dropped
 
         return Renewal(authority, tls, (), tell, given=given)
 
