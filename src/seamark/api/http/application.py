@@ -347,18 +347,10 @@ class Application:
 
     def _route(self, request: Request, label: Label, began: float) -> Answer | Awaitable[Answer]:
         found = request.checked or self._check(request, label)
-        if isinstance(found, Response):
-            return found
-        if isinstance(found, Described):
-            return self._documents.described(request)
-        if isinstance(found, Unsettled):
-            return self._settle(request, label, began)
+        if not isinstance(found, Checked):
+            return self._other(found, request, label, began)
         if request.crowded:
             raise too_many()
-        if isinstance(found, Relayed):
-            if request.too_large:
-                raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
-            return self._aggregation.relay(found.backend, request, found.user)
         limit = MAX_BODY if found.target.kind.stored else MAX_UNSTORED_BODY
         if request.too_large or len(request.body) > limit:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")
@@ -381,6 +373,22 @@ class Application:
             request.waits = turn
             return self._in_turn(turn)
         return answer if isinstance(answer, Response | Streaming) else self._seated(answer)
+
+    def _other(
+        self, found: Relayed | Described | Unsettled | Response, request: Request, label: Label, began: float
+    ) -> Answer | Awaitable[Answer]:
+        """Answer what is not about this server's own objects, or not yet."""
+        if isinstance(found, Response):
+            return found
+        if isinstance(found, Described):
+            return self._documents.described(request)
+        if isinstance(found, Unsettled):
+            return self._settle(request, label, began)
+        if request.crowded:
+            raise too_many()
+        if request.too_large:
+            raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
+        return self._aggregation.relay(found.backend, request, found.user)
 
     def _load(self, found: Checked, flow: tuple[str, str]) -> Load | None:
         """What a list takes of the room; None if it is not long."""
