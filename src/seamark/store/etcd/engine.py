@@ -162,22 +162,29 @@ class EtcdStore:
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         connection = self._require_open()
         key, range_end = self._keys.range(start, end)
-        wanted = messages.RangeRequest(key=key, range_end=range_end, revision=revision, limit=limit)
-        # The marker is read in the same transaction, so that the rows and the revision are of one moment.
-        request = messages.TxnRequest(success=[messages.RequestOp(request_range=wanted), _look_at(self._keys.marker)])
-        try:
-            answer = await connection.call("Txn", request, repeatable=True)
-        except Refused as refused:
-            raise await self._explain(connection, refused, revision) from refused
-        found = answer.responses[0].response_range
-        rows = [self._keys.row(kv) for kv in found.kvs]
-        return Page(rows, _mod_revision(answer.responses[1]), found.more)
+        # The rows are read as of the revision at which the marker was read, so that both are of one moment.  One
+        # transaction would do, but etcd 3.5.1 ends itself if a transaction that only reads is cancelled.
+        while True:
+            marker = await self._marker(connection)
+            wanted = messages.RangeRequest(
+                key=key, range_end=range_end, revision=revision or marker.header.revision, limit=limit
+            )
+            try:
+                found = await connection.call("Range", wanted, repeatable=True)
+            except Refused as refused:
+                if refused.said == COMPACTED and not revision:
+                    continue  # history was compacted in between
+                raise await self._explain(connection, refused, revision) from refused
+            return Page([self._keys.row(kv) for kv in found.kvs], _revision_at(marker), found.more)
 
     async def revision(self) -> int:
-        answer = await self._require_open().call(
+        answer = await self._marker(self._require_open())
+        return _revision_at(answer) or int(answer.header.revision)
+
+    async def _marker(self, connection: EtcdConnection) -> Any:
+        return await connection.call(
             "Range", messages.RangeRequest(key=self._keys.marker, keys_only=True), repeatable=True
         )
-        return int(answer.kvs[0].mod_revision if answer.kvs else answer.header.revision)
 
     def latest(self) -> None:
         return None  # another process may have written
@@ -227,5 +234,9 @@ def _look_at(key: bytes) -> Any:
 
 def _mod_revision(looked: Any) -> int:
     """The mod revision in the answer to :func:`_look_at`, 0 if the key is absent."""
-    found = looked.response_range.kvs
-    return int(found[0].mod_revision) if found else 0
+    return _revision_at(looked.response_range)
+
+
+def _revision_at(found: Any) -> int:
+    """The mod revision of the one key in the answer to a range, 0 if it is absent."""
+    return int(found.kvs[0].mod_revision) if found.kvs else 0
