@@ -191,11 +191,12 @@ def _takes_others(
     telling = sorted(
         pair for pair in common if pair[0] not in INSTANCE_LABELS and first.metadata.labels.get(pair[0]) != pair[1]
     )
-    fix = Fix("If they are not meant, give the Pods that are a label of their own, and select by it.", certain=False)
+    unmeant = f"If {'it is' if len(strangers) == 1 else 'they are'} not meant"
+    fix = Fix(f"{unmeant}, give the Pods that are a label of their own, and select by it.", certain=False)
     if telling:
         key, value = telling[0]
         fix = Fix(
-            f"If they are not meant, select also by {key}={value}, which the others have:",
+            f"{unmeant}, select also by {key}={value}, which the others have:",
             (merge_patch("service", case.key, {"spec": {"selector": {key: value}}}),),
             certain=False,
         )
@@ -205,12 +206,12 @@ def _takes_others(
     )
     names = listed(_with_workload(each) for each in strangers)
     verb, rest = "does" if len(strangers) == 1 else "do", len(members) - len(strangers)
+    do = "Pod does" if rest == 1 else f"{rest:,} Pods do"
     return Finding(
         Code.SELECTOR_TAKES_OTHERS,
         Severity.WARNING,
         f"The selector {pairs(case.service.spec.selector)} also takes {names}, which"
-        f" {verb} not declare port {target}/{port.protocol} as the other {plural(rest, 'Pod')}"
-        f" {'does' if rest == 1 else 'do'}: {follows}.",
+        f" {verb} not declare port {target}/{port.protocol} as the other {do}: {follows}.",
         fix,
         (*_seen(case, members), *evidence.each((each.pod for each in members), "metadata.labels")),
         weight=len(strangers),
@@ -232,7 +233,8 @@ def _workload(candidate: Candidate) -> tuple[str, str]:
 def _with_workload(candidate: Candidate) -> str:
     kind, name = _workload(candidate)
     own = candidate.pod.metadata.name
-    return f"Pod {own}" if kind == "Pod" else f"Pod {own} ({kind} {name})"
+    said = kind == "Pod" or own.endswith(f" ({kind})")  # a Pod of manifests is called by its workload
+    return f"Pod {own}" if said else f"Pod {own} ({kind} {name})"
 
 
 def _undeclared(
