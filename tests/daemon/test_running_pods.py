@@ -46,7 +46,7 @@ async def daemon(tmp_path):
 
 
 @asynccontextmanager
-async def running(tmp_path, *, mode="processes", processes=512, **nodes):
+async def running(tmp_path, *, mode="processes", processes=400, **nodes):
     await allowed_machine()
     said = {
         "data_dir": str(tmp_path),

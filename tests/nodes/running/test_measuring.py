@@ -88,7 +88,7 @@ async def test_nothing_is_measured_until_a_container_starts():
 
 async def test_many_new_threads_on_the_machine_are_a_reason_to_measure():
     life, clock = Life(main=container("uid/main")), Ticking()
-    counted = iter([100, 140, 151])
+    counted = iter([140, 100, 151])
     meter = Meter({"uid": life}, clock, processes=100, threads=lambda: next(counted))
     life.crowded = lambda *_, **__: pytest.fail("it has no more than it may have")
     measured = []

@@ -33,7 +33,7 @@ class PodSettings(Section, frozen=True):
 
     processes: Annotated[
         int, setting("How many processes and threads a container may have; one with more is ended. 0: any number.")
-    ] = 512
+    ] = 400
 
     nice: Annotated[
         int,

@@ -7,7 +7,7 @@ import pytest
 from seamark.nodes.running.preparing.resources import bound, limits
 from seamark.nodes.running.spec import Amounts
 
-FREE = {"cpu.max": "max 100000", "cpu.weight": "1", "memory.max": "max", "memory.oom.group": "1", "pids.max": "812"}
+FREE = {"cpu.max": "max 100000", "cpu.weight": "1", "memory.max": "max", "memory.oom.group": "1", "pids.max": "800"}
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ FREE = {"cpu.max": "max 100000", "cpu.weight": "1", "memory.max": "max", "memory
     ],
 )
 def test_limits(asked, found):
-    assert limits(Amounts(**asked), processes=512) == FREE | found
+    assert limits(Amounts(**asked), processes=400) == FREE | found
 
 
 def test_the_kernel_allows_more_processes_than_a_container_may_have():
     """So that one that wants more is seen, and is not only refused."""
-    assert (bound(512), bound(0)) == (812, 0)
+    assert (bound(400), bound(0)) == (800, 0)
 
 
 def test_any_number_of_processes():

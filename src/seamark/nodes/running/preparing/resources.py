@@ -33,7 +33,7 @@ def bound(processes: int) -> int:
 
     Of the numbers in a PID namespace the kernel gives the first 300 once only; later processes share the rest.
     """
-    return processes + _GIVEN_ONCE if processes else 0
+    return processes + processes // 4 + _GIVEN_ONCE if processes else 0
 
 
 def _quota(cpu: Decimal) -> int:

@@ -60,11 +60,13 @@ class Meter:
         if not self._processes:
             await self._clock.sleep(PERIOD)
             return
-        before = self._threads()
+        least = self._threads()
         for _ in range(int(PERIOD / SOON)):
             await self._clock.sleep(SOON)
-            if self._threads() - before > self._processes / 2:
+            now = self._threads()
+            if now - least > self._processes / 2:
                 return
+            least = min(least, now)
 
     def take(self, usage: Mapping[str, Spent]) -> None:
         """What the machine says that processes have used, by their names."""
