@@ -95,6 +95,18 @@ async def test_it_writes_to_the_cluster_of_the_kubeconfig_and_says_so(tmp_path, 
             assert await made.api.cluster("apiserver").get(resource, "web", namespace="shop")
 
 
+async def test_what_is_not_ready_in_time_is_told_with_who_knows_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEAMARK_DATA_DIR", str(tmp_path / "none"))
+    async with cluster(tmp_path / "one", nodes=1):
+        where = ["--kubeconfig", str(tmp_path / "one" / "kubeconfig"), "--timeout", "0.001"]
+        with pytest.raises(Failure, match="`seamark why svc/web -n default` says why"):
+            await run._run(asked("web", "--port", "80", *where, "--", "./serve"))
+        with pytest.raises(
+            Failure, match=r"`kubectl describe pods -l app\.kubernetes\.io/name=work -n default` says why"
+        ):
+            await run._run(asked("work", *where, "--", "./work"))
+
+
 async def test_a_cluster_that_cannot_run_it_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SEAMARK_DATA_DIR", str(tmp_path / "none"))
     async with cluster(tmp_path / "one", nodes=0):

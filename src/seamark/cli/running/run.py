@@ -42,6 +42,7 @@ same port; the Service balances over those that are ready.  The same name again 
 
 {WHICH_CLUSTER}"""
 MANAGER = "seamark-run"
+NAME_LABEL = "app.kubernetes.io/name"
 GRACE_SECONDS = 5
 
 
@@ -147,9 +148,15 @@ async def _ready(cluster: Cluster, options: argparse.Namespace) -> None:
                         return
         except TimeoutError as error:
             raise Failure(
-                f"{options.name} is not ready after {options.timeout:g} s; "
-                f"`seamark why deployment/{options.name} -n {options.namespace}` says why"
+                f"{options.name} is not ready after {options.timeout:g} s; `{_who_knows(options)}` says why"
             ) from error
+
+
+def _who_knows(options: argparse.Namespace) -> str:
+    """The command that tells what keeps it from being ready."""
+    if options.port:
+        return f"seamark why svc/{options.name} -n {options.namespace}"
+    return f"kubectl describe pods -l {NAME_LABEL}={options.name} -n {options.namespace}"
 
 
 def is_ready(found: Object) -> bool:
@@ -164,7 +171,7 @@ def is_ready(found: Object) -> bool:
 def deployment(options: argparse.Namespace) -> Object:
     from seamark.kinds.wellknown import HOW_PODS_ARE, THIS_MACHINE
 
-    labels = {"app.kubernetes.io/name": options.name}
+    labels = {NAME_LABEL: options.name}
     container: dict[str, Any] = {
         "name": "main",
         "image": THIS_MACHINE,
@@ -212,7 +219,7 @@ def service(options: argparse.Namespace) -> Object:
         "metadata": {"name": options.name},
         "spec": {
             "type": "NodePort",
-            "selector": {"app.kubernetes.io/name": options.name},
+            "selector": {NAME_LABEL: options.name},
             "ports": [{"name": "main", "port": options.port, "targetPort": "main"}],
         },
     }
