@@ -18,7 +18,7 @@ from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import EVENTS
 from seamark.kinds.values import times
 from seamark.runtime.manager import Manager
-from turns import turns
+from turns import drained, turns
 
 
 @pytest_asyncio.fixture
@@ -116,6 +116,29 @@ async def test_many_go_in_small_steps(own):
         assert len(await names(own)) == 2 * STEP
         await own.clock.advance(PAUSE_SECONDS)
         await own.until(lambda: names(own), lambda left: len(left) == STEP)
+
+
+class Slow:
+    """A cluster where every deletion takes half a second."""
+
+    def __init__(self, own):
+        self.own = own
+
+    async def delete(self, *args, **more):
+        await self.own.clock.sleep(0.5)
+        await self.own.cluster.delete(*args, **more)
+
+
+async def test_deletions_keep_up_where_each_takes_long(own):
+    for number in range(5 * STEP):
+        await happen(own, f"e{number}")
+    own.clock.now += 3600
+    async with expiring(own, Slow(own)):
+        for _ in range(6):
+            await own.clock.advance(0.5 + PAUSE_SECONDS)
+            await drained(own.store)
+            await turns()
+        assert await names(own) == []
 
 
 async def test_one_made_anew_under_the_same_name_starts_anew(own):

@@ -13,7 +13,8 @@ from seamark.runtime.queue import Key, Retry
 
 KEEP_SECONDS = 3600.0
 
-# After so many deletions there is a pause, so that thousands of them at once do not delay other writers.
+# After so many deletions there is a pause, so that thousands of them at once do not delay other writers.  As many are
+# under way at once: one after the other, they would fall behind the writers of Events on a busy machine.
 STEP = 20
 PAUSE_SECONDS = 0.05
 
@@ -41,7 +42,7 @@ class EventExpiry(Controller):
 
     def __init__(self, manager: Manager, cluster: Cluster, *, keep: float = KEEP_SECONDS) -> None:
         retry = Retry(base=1.0, cap=60.0)
-        super().__init__("event-expiry", manager, workers=1, retry=retry)
+        super().__init__("event-expiry", manager, workers=STEP, retry=retry)
         self._cluster = cluster
         self._keep = keep
         self._clock = manager.clock
@@ -49,6 +50,7 @@ class EventExpiry(Controller):
         self._events = self.watch(manager.informers.of(EVENTS, as_=AgingEvent), self._changed)
         self._expired = manager.metrics.counter("seamark_events_expired_total", "Events deleted for their age.")
         self._deletions = 0
+        self._go_on_at = 0.0
 
     def reset(self) -> None:
         self._due.clear()
@@ -70,6 +72,7 @@ class EventExpiry(Controller):
         left = due - self._clock.time()
         if left > 0:
             raise Again(left, "it has changed since")
+        await self._turn()
         meta = event.metadata
         try:
             await self._cluster.delete(
@@ -82,6 +85,11 @@ class EventExpiry(Controller):
             self._due[key] = self._clock.time() + self._keep
             raise Again(self._keep) from None
         self._expired.add()
+
+    async def _turn(self) -> None:
+        """Wait until another deletion may begin."""
+        while (pause := self._go_on_at - self._clock.monotonic()) > 0:
+            await self._clock.sleep(pause)
         self._deletions += 1
         if self._deletions % STEP == 0:
-            await self._clock.sleep(PAUSE_SECONDS)
+            self._go_on_at = self._clock.monotonic() + PAUSE_SECONDS
