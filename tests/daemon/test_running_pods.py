@@ -221,7 +221,7 @@ async def test_a_container_with_too_many_processes_is_ended(tmp_path):
         how = failed.status.container_statuses[0].state.terminated
         assert (failed.status.phase, how.reason, how.exit_code, how.signal) == ("Failed", "TooManyProcesses", 137, 9)
         assert how.message == "the container had 13 processes and threads of 10"
-        assert log_of(daemon, failed) == [str(min(19, os.nice(0) + 10))]  # how nice it is
+        assert log_of(daemon, failed) == [str(min(19, os.nice(0) + 5))]  # how nice it is
 
 
 async def test_of_the_files_of_a_pod_that_is_over_only_its_logs_stay(daemon):

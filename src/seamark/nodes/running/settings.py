@@ -38,7 +38,7 @@ class PodSettings(Section, frozen=True):
     nice: Annotated[
         int,
         setting("By how much Pods give way to other programs, this daemon first, when all CPUs are busy: 0 to 19."),
-    ] = 10
+    ] = 5
 
     free_disk: Annotated[
         str,
