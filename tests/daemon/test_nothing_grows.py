@@ -51,8 +51,8 @@ from seamark.kinds.resource import (
 from seamark.runtime import queue
 
 ROUNDS = 5
-# Keys that are due later are forgotten when their time comes.
-FOR_A_WHILE = ("Queue._due", "Queue._heap")
+# Keys that are due later are forgotten when their time comes, and when a key was handled last after a time.
+FOR_A_WHILE = ("Queue._due", "Queue._heap", "Queue._started", "Queue._took")
 Object = dict[str, Any]
 CONTAINERS = (dict, list, set, deque)
 
@@ -198,10 +198,12 @@ class Coming:
     def __init__(self, daemon: Daemon, cluster: RemoteCluster) -> None:
         self.daemon = daemon
         self.cluster = cluster
-        self.first = self.objects()
 
-    def objects(self) -> dict[str, int]:
-        return {prefix: len(each.entries) for prefix, each in self.daemon.api.cache._by_prefix.items()}
+    def left(self, name: str) -> list[str]:
+        """The objects that are of this name, or name it."""
+        spelled = f'"{name}'.encode()
+        collections = list(self.daemon.api.cache.collections)
+        return [key for each in collections for key, entry in each.entries.items() if spelled in entry.tail]
 
     async def go(self, name: str) -> None:
         await self.cluster.create(NAMESPACES, {"metadata": {"name": name}})
@@ -222,7 +224,7 @@ class Coming:
         for resource, obj in lone(name):
             await self.cluster.delete(resource, obj["metadata"]["name"])
         await self.cluster.delete(NAMESPACES, name)
-        while self.objects() != self.first:
+        while self.left(name):
             await asyncio.sleep(0.01)
 
     async def use(self, definition: Object) -> None:
