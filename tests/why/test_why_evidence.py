@@ -39,6 +39,7 @@ _TELLING = re.compile(r"[a-z0-9][a-z0-9./:_-]*[0-9./:_-][a-z0-9./:_-]*[a-z0-9]",
 _NUMBER = re.compile(r"(?<![\w./:=-])\d+(?:,\d{3})*(?![\w:=-]|[./]\w)")
 _CPU = "status.allocatable.cpu"
 _DURATION = re.compile(r"(?<![\w./:=-])(?:\d+[dhms])+(?![\w./:-])")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 # Limits and names of Kubernetes itself that sentences explain; they are no facts about this cluster.
 _KNOWN = frozenset(
     (
@@ -80,6 +81,11 @@ def changed(obj, path, value):
         here[path[-1]] = value
 
 
+def sort(value):
+    """Values of one sort can be exchanged; a server takes only a time where a time belongs."""
+    return type(value), isinstance(value, str) and bool(_TIME.match(value))
+
+
 @st.composite
 def clusters(draw):
     """A set-up in which a few values have changed, and the time it is looked at."""
@@ -90,7 +96,7 @@ def clusters(draw):
         if not fields:
             continue
         path, value = draw(st.sampled_from(fields))
-        same = [each for other in case.objects for _, each in leaves(other) if type(each) is type(value)]
+        same = [each for other in case.objects for _, each in leaves(other) if sort(each) == sort(value)]
         changed(obj, path, draw(st.sampled_from([None, *same])))
     now = times.parse(case.now) if case.now else NOW
     return case, now + draw(st.sampled_from([0, 0, -3 * 86400 + 7, 45, 3600]))
