@@ -14,7 +14,7 @@ from typing import Any
 from seamark.cel import values
 from seamark.cel.cost import RUNTIME
 from seamark.cel.equality import equality, joining
-from seamark.cel.errors import CelError, CostError, EvaluationError, no_such_key, no_such_overload
+from seamark.cel.errors import CostError, EvaluationError, no_such_key, no_such_overload
 from seamark.cel.loops import LOOPS, STEP_COSTS, Frame, Run, steps_of
 from seamark.cel.nodes import Bind, Call, Ident, Listing, Literal, Loop, Mapping, Node, Select
 from seamark.cel.types import Overload, Type
@@ -427,22 +427,19 @@ class _Maker:
 def _called(overloads: list[Overload], arguments: list[Run], price: Any) -> Run:
     only = overloads[0] if len(overloads) == 1 else None
 
-    def failed(error: Exception, given: list[Any]) -> CelError:
-        """What a failure inside a function means: a value that its type does not tell, such as null."""
-        if only is not None and only.suits(*given):
-            raise error
-        return no_such_overload()
-
     def invoke(given: list[Any]) -> Any:
-        if only is None:
-            for candidate in overloads:
-                if candidate.suits(*given):
-                    return candidate.run(*given)
+        chosen = only or next((each for each in overloads if each.suits(*given)), None)
+        if chosen is None:
             raise no_such_overload()
         try:
-            return only.run(*given)
-        except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
-            raise failed(error, given) from None
+            return chosen.run(*given)
+        except (TypeError, AttributeError):
+            # Of a list, or of a value that any type may have, the type does not tell what is in it, such as null.
+            raise no_such_overload() from None
+        except (KeyError, IndexError, ValueError):
+            if chosen.suits(*given):
+                raise
+            raise no_such_overload() from None
 
     if price is None:
         return lambda frame: invoke([argument(frame) for argument in arguments])
