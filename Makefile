@@ -46,13 +46,14 @@ up: $(INSTALLED) ## run Seamark: API server, store, controllers, DNS and simulat
 test: $(STAMP) $(ANSIBLE)/.ready ## all tests, on every core
 	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --dist loadgroup $(ARGS)
 
+# With CI=1, properties are tried by the same examples each time; make test tries others.
 check: $(STAMP) $(WHEELS)/.ready $(ANSIBLE)/.ready ## format, lint, types, layers, generated data, tests: what CI runs
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/shapes/generate.py $(WHEELS) --check
-	$(MAKE) test
+	CI=1 $(MAKE) test
 
 coverage: $(STAMP) ## what the tests in one process reach (journeys run Seamark in others); fails if it fell
 	$(BIN)/pytest -n auto --dist loadgroup --ignore tests/journeys --cov --cov-report=term:skip-covered $(ARGS)
