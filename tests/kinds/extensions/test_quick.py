@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from bench._schemas import DEPLOYMENT, deployment, like
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seamark.kinds.extensions import checking, quick
@@ -80,7 +80,13 @@ def containers(inner: Any) -> Any:
     )
 
 
+KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]}
+
+
 @given(st.recursive(LEAVES, containers, max_leaves=6), st.lists(VALUES, max_size=6))
+@example(
+    {"type": "array", "items": {"type": "object"}, "minItems": 1, **KEYED}, [[{"a": 1}, {"a": 2}], [{}, {"a": None}]]
+)
 def test_both_agree(schema: Any, values: list[Any]) -> None:
     test, check = quick.tester(schema), checking.validator(schema)
     for value in values:

@@ -36,7 +36,7 @@ def tester(schema: Object) -> Test:
         case "array" if schema.get(LIST_TYPE) not in ("set", "map"):
             test, tested = _list_test(schema), {"items"}
         case "array":
-            test, tested = _unique_test(schema), {"items", LIST_KEYS}
+            test, tested = _unique_test(schema), {"items", LIST_TYPE, LIST_KEYS}
         case "string":
             test, tested = _text_test(schema), {"enum", "pattern", "minLength", "maxLength"}
         case "integer" if schema.get("format") in (None, "int32", "int64"):
