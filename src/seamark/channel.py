@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from enum import IntEnum
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -38,12 +38,15 @@ class Refused(Exception):
         self.body = body
 
 
-class Handler(Protocol):
+class Handler:
     """Answers the questions of one topic; raises :class:`Refused` to refuse."""
 
-    async def answer(self, body: bytes) -> bytes: ...
+    async def answer(self, body: bytes) -> bytes:
+        raise NotImplementedError
 
-    def series(self, body: bytes) -> AsyncGenerator[bytes, None]: ...
+    def series(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        """Only of topics that have questions with a series of answers."""
+        raise NotImplementedError
 
 
 class _Kind(IntEnum):
@@ -254,7 +257,7 @@ class Series(AsyncIterator[bytes]):
             if self._taken % (AHEAD // 2) == 0 and not self._channel.closed.is_set():
                 self._channel.more(self._number)
             return frame.body
-        self._arriving.arrive(frame)  # whoever reads on gets the same
+        self._arriving.arrive(frame)  # a further read ends the same way
         if frame is None:
             raise Lost("the other process is gone")
         raise StopAsyncIteration if frame.kind is _Kind.END else _error(frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -39,7 +39,7 @@ class _Running:
         self.handed = 0
 
 
-class Workers:
+class Workers(Handler):
     """All workers but the main process, which serves clients as well and has the number 0."""
 
     def __init__(
@@ -137,9 +137,6 @@ class Workers:
 
     async def answer(self, body: bytes) -> bytes:
         return msgspec.json.encode(await self.report())
-
-    def series(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        raise NotImplementedError
 
 
 async def _metrics_of(channel: Channel) -> Exposed:

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from seamark.api.certificates import Authority
 from seamark.api.http.documents import Report
 from seamark.api.renewal import Renewal
 from seamark.api.server import ApiServer
-from seamark.channel import Channel
+from seamark.channel import Channel, Handler
 from seamark.config import Config
 from seamark.daemon.requirements import opened_store, serving_tls
 from seamark.daemon.serving import api_server
@@ -34,7 +34,7 @@ READY, METRICS, STOP, REPORT = b"ready", b"metrics", b"stop", b"report"
 AT_ONCE = 64  # connections taken in one turn of the event loop
 
 
-class Worker:
+class Worker(Handler):
     """One worker; it answers what the main process asks of it."""
 
     def __init__(self, config: Config, board: Board, birth: Birth) -> None:
@@ -159,6 +159,3 @@ class Worker:
                 self._stopping.set()
                 await self._ended.wait()
                 return b""
-
-    def series(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        raise NotImplementedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-from seamark.channel import Refused
+from seamark.channel import Handler, Refused
 from seamark.store.protocol import Batch, Page, Store, StoreError, Write
 from seamark.store.relayed import messages
 from seamark.store.relayed.board import Board
@@ -43,7 +43,7 @@ class AnnouncedStore(Wrapper):
             yield batch
 
 
-class StoreCalls:
+class StoreCalls(Handler):
     """Answers what :class:`~seamark.store.relayed.engine.RelayedStore` asks: a handler of a channel."""
 
     def __init__(self, store: AnnouncedStore) -> None:
