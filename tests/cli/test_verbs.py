@@ -60,8 +60,8 @@ def web(run: Run, tmp_path: Path) -> Iterator[Path]:
     file.write_text(SERVICE)
     code, out, _ = run("apply", "-f", str(file))
     assert (code, out.splitlines()) == (0, ["service/web created", "pod/web-0 created"])
-    while "True" not in run("get", "pods", "web-0", "-o", "yaml")[1].partition("type: Ready")[0][-200:]:
-        pass  # the simulated node makes it ready
+    while "ready: true" not in run("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "yaml")[1]:
+        pass  # the simulated node makes it ready, then a controller puts it into the slice
     yield file
     run("delete", "-f", str(file))
 

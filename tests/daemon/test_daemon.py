@@ -24,7 +24,9 @@ from seamark.access.remote import RemoteCluster
 from seamark.access.sending import Request
 from seamark.access.transport import Transport
 from seamark.api import bootstrap
+from seamark.api.aggregation.following import Aggregation
 from seamark.api.allocation.repair import PortRepair
+from seamark.api.custom import Definitions
 from seamark.api.http.listener import Listener
 from seamark.api.renewal import Renewal
 from seamark.clock import SystemClock
@@ -38,8 +40,10 @@ from seamark.rules.objects.pod import Pod
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 from seamark.runtime.workers import Workers
+from seamark.store.metered import MeteredStore
 
 PARTS = [
+    *("store-checks", "definitions", "aggregation"),
     *("certificate", "informers", "dns", "connections", "own-services", "proxy"),
     *("controllers", "identity", "node-ports", "discovery", "nodes", "cleaning"),
 ]
@@ -158,6 +162,9 @@ def runs(controller: str) -> Callable[[Manager], bool]:
 
 
 BREAKING: dict[str, tuple[Any, ...]] = {
+    "store-checks": (MeteredStore, "mend"),
+    "definitions": (Definitions, "run"),
+    "aggregation": (Aggregation, "run"),
     "certificate": (Renewal, "follow"),
     "connections": (Listener, "sweep"),
     "own-services": (bootstrap, "keep_own_services"),

@@ -60,6 +60,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.resource import COMPONENT_STATUSES, Resource
 from seamark.kinds.table import KINDS, NEVER_STORED, Kinds
 from seamark.metrics import Registry
+from seamark.runtime.supervisor import Supervisor, at_once
 from seamark.store.metered import MeteredStore
 from seamark.store.protocol import Store
 
@@ -93,12 +94,14 @@ class ApiServer:
         chance: random.Random | None = None,
         front_proxy: FrontProxy | None = None,
         report: Callable[[], Awaitable[Report]] | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         """``readiness`` says for ``/readyz`` what is wrong with the parts that run beside this server.
 
         ``keys`` sign the tokens of ServiceAccounts; without, a key is made that ends with this server.  ``plugins`` are
         the steps of admission, in their order.  With ``rbac``, roles say what users may do, else their groups.
         By ``front_proxy``, aggregated servers know this one.  ``report`` asks all processes that serve together.
+        ``supervisor`` keeps running what this server does beside requests.
         """
         stored = tuple(kinds)
         chance = chance or random.Random()
@@ -106,6 +109,7 @@ class ApiServer:
         self._network = network
         self._max_connections = max_connections
         self._clock = clock
+        self._supervisor = supervisor or Supervisor(clock=clock, metrics=metrics)
         self.kinds = Kinds(chain(stored, NEVER_STORED))
         self.cache = Cache(store, stored, event_bytes=watch_bytes // 4, clock=clock)
         self._levels = Levels(self.cache)
@@ -293,16 +297,17 @@ class ApiServer:
 
         Ends when the store is closed, and with an error if the store was replaced by an older state of it.
         """
-        beside = [
-            asyncio.create_task(self._store.mend(), name="mend the store"),
-            asyncio.create_task(self.definitions.run(), name="serve what definitions define"),
-            asyncio.create_task(self.aggregation.run(), name="follow the APIServices"),
-        ]
+        part = self._supervisor.part
+        parts = self._supervisor.run(
+            part("store-checks", at_once(self._store.mend)),
+            part("definitions", at_once(self.definitions.run)),
+            part("aggregation", at_once(self.aggregation.run)),
+        )
+        beside = asyncio.create_task(parts, name="beside the cache")
         try:
             await self.cache.follow()
         finally:
-            for task in beside:
-                task.cancel()
+            beside.cancel()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
         self.listener = self._listener(tls)

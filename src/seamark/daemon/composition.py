@@ -153,6 +153,7 @@ class Daemon:
             metrics=self.metrics,
             readiness=self.supervisor.problems,
             report=None if self.workers is None else self.workers.report,
+            supervisor=self.supervisor,
         )
         await self.api.load()
         if self.config.pods.run:

@@ -15,6 +15,7 @@ from seamark.api.settings import SMALLEST_WATCH_BYTES, ApiSettings
 from seamark.config import Config
 from seamark.daemon.requirements import audit_log, fixed_tokens, token_keys
 from seamark.metrics import Registry
+from seamark.runtime.supervisor import Supervisor
 from seamark.store.protocol import Store
 
 
@@ -27,6 +28,7 @@ def api_server(
     metrics: Registry,
     readiness: Readiness,
     report: Callable[[], Awaitable[Report]] | None,
+    supervisor: Supervisor | None = None,
 ) -> ApiServer:
     """``report`` asks all processes that serve together; without, this process is alone, whatever the settings say."""
     settings = config.api if report is None else share(config.api)
@@ -46,6 +48,7 @@ def api_server(
         audit=audit_log(settings, metrics),
         front_proxy=front_proxy,
         report=report,
+        supervisor=supervisor,
     )
 
 
