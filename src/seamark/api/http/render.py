@@ -7,7 +7,7 @@ once from each version of an object and kept with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from weakref import ref
 
 import msgspec
@@ -87,7 +87,7 @@ class Renderer:
             case "Table":
                 meta = obj["metadata"]
                 listing = {"resourceVersion": meta["resourceVersion"]} if "resourceVersion" in meta else {}
-                return self._table([self._row(obj)], listing)
+                return {**self._table(listing), "rows": [self._row(obj)]}
             case "PartialObjectMetadata":
                 return self._metadata(obj)
             case "PartialObjectMetadataList":
@@ -116,17 +116,9 @@ class Renderer:
         In the plain case the pieces are the kept tails themselves: a list that is being sent takes no memory for them.
         """
         if self.direct:
-            resource = self.kind.resource
-            head = f'{{"kind":"{self.kind.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
-            if not self.kind.built_in:
-                listing = {"continue": "", **listing}
-            if not entries:
-                return [head, msgspec.json.encode(listing), b',"items":[]}\n']
-            if not self.kind.built_in:  # the items of custom resources have their own kind and apiVersion
-                plain, kind = self.kind.shows_as_stored, self.kind
-                tails = [entry.tail for entry in entries] if plain else [entry.tail_of(kind) for entry in entries]
-                return _joined(head, msgspec.json.encode(listing), b',"items":[' + self.head, b"," + self.head, tails)
-            return _joined(head, msgspec.json.encode(listing), b',"items":[{', b",{", [entry.tail for entry in entries])
+            kind = self.kind
+            tails = [entry.tail for entry in entries] if kind.shows_as_stored else [e.tail_of(kind) for e in entries]
+            return _spliced(self._list(listing), "items", b"{" if kind.built_in else self.head, tails)
         if self._messages:
             resource = self.kind.resource
             message = protobuf.listed(listing, map(self._message, entries))
@@ -134,32 +126,31 @@ class Renderer:
         objects = map(self.object, entries)
         match self.representation.as_:
             case "Table":
-                answer = self._table([self._row(obj) for obj in objects], listing)
+                answer, part, items = self._table(listing), "rows", map(self._row, objects)
             case "PartialObjectMetadataList":
-                answer = {
-                    "kind": "PartialObjectMetadataList",
-                    "apiVersion": f"meta.k8s.io/{self.representation.version}",
-                    "metadata": listing,
-                    "items": [self._metadata(obj) for obj in objects],
-                }
+                answer, part, items = self._metadata_list(listing), "items", map(self._metadata, objects)
             case "PartialObjectMetadata":
                 raise self._other_form("a list", self.kind.list_kind)
             case _:
-                answer = self._list(objects, listing)
-        return [self.encode(answer)]
+                answer, part, items = self._list(listing), "items", map(self._item, objects)
+        if self.representation.format != "json":
+            return [self.encode({**answer, part: list(items)})]
+        # One after the other, because all of them as dicts take several times the memory of their bytes.
+        return _spliced(answer, part, b"", [msgspec.json.encode(item) for item in items])
 
-    def _list(self, objects: Iterable[Object], listing: Object) -> Object:
-        resource = self.kind.resource
-        if self.kind.built_in:
-            items = [{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")} for obj in objects]
-        else:
-            items, listing = list(objects), {"continue": "", **listing}
-        return {
-            "kind": self.kind.list_kind,
-            "apiVersion": resource.api_version,
-            "metadata": listing,
-            "items": items,
-        }
+    def _list(self, listing: Object) -> Object:
+        """A list, but for its items."""
+        if not self.kind.built_in:
+            listing = {"continue": "", **listing}
+        return {"kind": self.kind.list_kind, "apiVersion": self.kind.resource.api_version, "metadata": listing}
+
+    def _item(self, obj: Object) -> Object:
+        """An object as an item of a list: only custom resources have their kind and apiVersion there, too."""
+        return {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")} if self.kind.built_in else obj
+
+    def _metadata_list(self, listing: Object) -> Object:
+        api_version = f"meta.k8s.io/{self.representation.version}"
+        return {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": listing}
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -215,20 +206,23 @@ class Renderer:
         row["object"] = shown
         return row
 
-    def _table(self, rows: Sequence[Object], listing: Object) -> Object:
+    def _table(self, listing: Object) -> Object:
+        """A Table, but for its rows."""
         return {
             "kind": "Table",
             "apiVersion": f"meta.k8s.io/{self.representation.version}",
             "metadata": listing,
             "columnDefinitions": [msgspec.to_builtins(column) for column in self.kind.columns],
-            "rows": rows,
         }
 
 
-def _joined(head: bytes, listing: bytes, opening: bytes, between: bytes, tails: Sequence[bytes]) -> list[bytes]:
-    """The pieces of a list with at least one item."""
-    pieces = [between] * (2 * len(tails) + 3)
-    pieces[:3] = head, listing, opening
-    pieces[3::2] = tails
+def _spliced(answer: Object, part: str, head: bytes, tails: Sequence[bytes]) -> list[bytes]:
+    """A list in pieces: the answer, and as its last part the items, which all begin with ``head``."""
+    opening = b'%b,"%b":[' % (msgspec.json.encode(answer)[:-1], part.encode())
+    if not tails:
+        return [opening + b"]}\n"]
+    pieces = [b"," + head] * (2 * len(tails) + 1)
+    pieces[0] = opening + head
+    pieces[1::2] = tails
     pieces[-1] = b"]}\n"
     return pieces
