@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 from called_servers import Trusted
@@ -13,7 +14,9 @@ from converting import COUNT, DEFINITION, V1, V2, Converter, changed, changed_st
 from served import Served, served
 
 from seamark.controllers.housekeeping.everything import Bare
+from seamark.kinds.extensions.custom import STORED_VERSION
 from seamark.kinds.resource import Resource
+from seamark.store.protocol import Batch, Change
 
 WIDGETS_V2 = Resource("example.com", "v2", "widgets", "Widget", namespaced=True)
 
@@ -142,6 +145,27 @@ async def test_events_wait_for_a_webhook_that_hangs_and_other_versions_do_not(
     assert held.events == []
     converter.held.set()
     assert [event["object"]["metadata"]["name"] for event in await held.wait_for(3)] == ["a", "b", "c"]
+
+
+async def test_a_slow_client_gets_events_that_wait_for_the_webhook_after_others_of_their_batch(
+    api: Served, converter: Converter
+) -> None:
+    watch = await api.watch(f"{V2}?watch=1")
+    await api.post(V1, widget("a", size=1))
+    await watch.wait_for(1)
+    watch.write_stalls = True
+    cache = api.api.cache
+    key, revision = f"{cache.of(WIDGETS_V2).prefix}default/a", cache.revision
+    stored = [
+        {"metadata": {STORED_VERSION: version, "name": "a", "namespace": "default"}, "spec": spec}
+        for version, spec in (("v2", {"count": 2}), ("v1", {"size": 3}), ("v2", {"count": 4}))
+    ]
+    changes = [Change(key, msgspec.json.encode(obj), None, revision + n) for n, obj in enumerate(stored, 1)]
+    cache.apply(Batch(changes, revision + 3))
+    await watch.wait_for(2)
+    watch.read_again()
+    found = await watch.wait_for(4)
+    assert [event["object"]["spec"]["count"] for event in found] == [1, 2, 3, 4]
 
 
 async def test_a_watch_ends_with_an_error_when_the_webhook_fails(api: Served, converter: Converter) -> None:

@@ -12,7 +12,9 @@ from served import ADMIN, served
 
 from seamark.api.certificates import Authority
 from seamark.api.http import watch as watching
+from seamark.api.state.entries import prefix_of
 from seamark.kinds.resource import CONFIGMAPS
+from seamark.store.protocol import Batch, Change
 
 BASE = "/api/v1/namespaces/default/configmaps"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
@@ -272,8 +274,16 @@ class TestSlowClients:
             cut = [lines.aborted for lines in (*slow[1:], slow[0], *more)]
             assert cut == [True] * cut.count(True) + [False] * cut.count(False)
             assert 0 < cut.count(True) < 5
-            assert len(api.api.watches.open) == cut.count(False)
+            assert len(api.api.watches.open) == api.api.cache.of(CONFIGMAPS).behind == cut.count(False)
             assert f"seamark_api_watches_cut_total {cut.count(True)}\n" in api.metrics.text()
+
+    async def test_one_that_alone_takes_too_much_is_cut_and_leaves_nothing(self):
+        async with served(watch_bytes=50_000) as api:
+            lines = await self._stalled(api)
+            await api.post(BASE, configmap("a"))
+            assert lines.aborted
+            assert not api.api.watches.open
+            assert api.api.cache.of(CONFIGMAPS).behind == 0
 
     async def test_a_large_event_is_written_in_pieces(self, api):
         lines = await self._stalled(api, "watch=1&includeObject=Object", headers=TABLE)
@@ -306,6 +316,42 @@ class TestSlowClients:
         assert len(api.api.cache.of(CONFIGMAPS).events) <= 11
         await api.post(BASE, configmap("q", k="x" * 200_000))
         assert told(await lines.wait_for(1)) == [("ADDED", "q")]
+
+
+class TestAlike:
+    """Watches that see the same are offered an event together; each still sends what it has to, once."""
+
+    async def test_they_may_begin_at_different_versions(self, api):
+        version = int((await api.get(BASE))["metadata"]["resourceVersion"])
+        watches = [await api.watch(f"{BASE}?watch=1&resourceVersion={version + n}") for n in range(4)]
+        value = b'{"metadata":{"name":"%d","namespace":"default"}}'
+        places = [prefix_of(CONFIGMAPS, "default") + str(n) for n in range(5)]
+        changes = [Change(places[n], value % n, None, version + n) for n in range(1, 5)]
+        api.api.cache.apply(Batch(changes, version + 4))  # one batch, in which some of them begin
+        for begun, lines in enumerate(watches):
+            assert told(lines.events) == [("ADDED", str(n)) for n in range(begun + 1, 5)]
+
+    async def test_each_is_told_the_columns_of_a_table_once(self, api):
+        early = await api.watch(f"{BASE}?watch=1", headers=TABLE)
+        await api.post(BASE, configmap("a"))
+        version = api.api.cache.revision
+        late = await api.watch(f"{BASE}?watch=1&resourceVersion={version}", headers=TABLE)
+        for name in ("b", "c"):
+            await api.post(BASE, configmap(name))
+        assert [bool(e["object"]["columnDefinitions"]) for e in await early.wait_for(3)] == [True, False, False]
+        assert [bool(e["object"]["columnDefinitions"]) for e in await late.wait_for(2)] == [True, False]
+        assert early.frames[-1] is late.frames[-1]
+
+    async def test_nothing_is_left_of_them(self, api):
+        collection = api.api.cache.of(CONFIGMAPS)
+        before = collection.watcher_count
+        watches = [await api.watch(f"{BASE}?watch=1&labelSelector=app%3Da") for _ in range(3)]
+        assert collection.watcher_count == before + 1
+        for lines in watches:
+            lines.on_close()
+        assert collection.watcher_count == before
+        await api.post(BASE, configmap("a"))
+        assert not api.api.watches.open
 
 
 async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):

@@ -1,6 +1,7 @@
 """Watches over HTTP: a :class:`Watch` is offered events by the cache and writes them to its client.
 
-An event is encoded once per representation and its bytes go to every watcher; each watcher writes once per batch.
+Watches that see the same are :class:`Alike`: an event is looked at once for all of them, encoded once, and its bytes go
+to every client, once per batch.
 A slow client takes no more memory than one that reads, apart from what its socket's buffers hold: it gets the events
 that it missed from those that the cache keeps for all, and its watch ends if they are gone.
 """
@@ -19,6 +20,7 @@ from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Stream, Streaming
 from seamark.api.http.render import Renderer
 from seamark.api.http.unread import Unread
+from seamark.api.state.cache import Collection
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.failures import unwatchable
 from seamark.api.state.forms import converted
@@ -51,6 +53,7 @@ class Watches:
         self._reader = reader
         self.unread = unread
         self.open: set[Watch] = set()
+        self._alike: dict[object, Alike] = {}
 
     def start(self, watching: Watching, renderer: Renderer) -> Streaming:
         """The answer to a watch request; events flow once its head is sent."""
@@ -61,6 +64,22 @@ class Watches:
             watch.begin(fresh=self._reader.wait)
 
         return Streaming(begin, renderer.representation.streamed_as)
+
+    def join(self, watch: Watch) -> Callable[[], None]:
+        """Offer all further events to the watch; call the result to stop."""
+        watching, selection, renderer = watch.watching, watch.watching.selection, watch.renderer
+        options = watching.options
+        key = (watch.collection, selection.namespace, selection.name, options.labels, options.fields, renderer.key)
+        alike = self._alike.get(key)
+        if alike is None:
+            alike = self._alike[key] = Alike(watching, renderer)
+        alike.add(watch)
+
+        def leave() -> None:
+            if alike.remove(watch):
+                self._alike.pop(key, None)
+
+        return leave
 
     def ended(self, watch: Watch) -> None:
         self.unread.moves(watch)
@@ -84,6 +103,83 @@ def bookmark(renderer: Renderer, metadata: Object, *, first: bool) -> bytes:
     return renderer.line("BOOKMARK", renderer.in_watch(obj, first=first))
 
 
+class Alike:
+    """The watches with one selection and one representation: the cache offers an event to all of them at once."""
+
+    def __init__(self, watching: Watching, renderer: Renderer) -> None:
+        self._watching = watching
+        self._renderer = renderer
+        self._converts = watching.converts
+        self._columns = renderer.representation.as_ == "Table"
+        self._collection = watching.collection
+        self._watches: dict[Watch, None] = {}
+        self._pending: list[bytes] = []  # offered, not yet flushed
+        self._first = self._last = 0  # the revisions of the first and the last of these
+        self._unsubscribe = self._collection.subscribe(self, watching.selection.namespace, watching.selection.name)
+
+    def add(self, watch: Watch) -> None:
+        self._watches[watch] = None
+
+    def remove(self, watch: Watch) -> bool:
+        """Returns whether it was the last."""
+        self._watches.pop(watch, None)
+        if not self._watches:
+            self._unsubscribe()
+        return not self._watches
+
+    def offer(self, event: Event) -> None:
+        self._last = event.entry.revision
+        if not self._pending:
+            self._first = self._last
+        if self._converts and unconverted(self._watching, event):
+            # It waits in the collection until a webhook has converted it, and so do those after it.
+            self._pending.clear()
+            for watch in list(self._watches):
+                self._send_from_collection(watch)
+            return
+        view = seen(event, self._watching.selection)
+        if view is not None:
+            self._pending.append(encoded(event, view, self._renderer, self._collection))
+
+    def flush(self, revision: int) -> None:
+        if not self._pending:
+            return
+        data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+        self._pending.clear()
+        first, at_once, columns = self._first, len(data) <= PIECE, self._columns
+        for watch in list(self._watches):
+            if at_once and watch.after < first and not (columns and watch.first):
+                watch.deliver(data)
+            else:
+                # This is too much to write at once, or the watch begins after some of these events, or its client has
+                # yet to get the columns of a Table.
+                self._send_from_collection(watch)
+
+    def _send_from_collection(self, watch: Watch) -> None:
+        """Let a watch find those events that were offered last by itself."""
+        if watch.after < self._last:
+            watch.send_after(max(watch.after, self._first - 1))
+
+    def end(self) -> None:
+        for watch in list(self._watches):
+            watch.end()
+
+
+def encoded(event: Event, view: tuple[str, Entry], renderer: Renderer, collection: Collection) -> bytes:
+    """The chunk of an event: made once for all watches that see it alike."""
+    key = (view[0], renderer.key)
+    data = event.encoded.get(key)
+    if data is None:
+        data = event.encoded[key] = frame(renderer.event(*view, first=False))
+        collection.grow(len(data))
+    return data
+
+
+def unconverted(watching: Watching, event: Event) -> bool:
+    kind = watching.selection.kind
+    return any(entry.form(kind) is None for entry in watching.needed(event))
+
+
 class Watch:
     """One open watch.  There may be thousands: an idle one is this object, its timers and its connection.
 
@@ -93,42 +189,30 @@ class Watch:
     """
 
     __slots__ = (
-        "_after",
         "_behind",
-        "_cache",
         "_catching_up",
-        "_collection",
-        "_converts",
-        "_first",
         "_number",
-        "_options",
-        "_pending",
-        "_pending_size",
-        "_renderer",
         "_rest",
-        "_selection",
         "_stream",
         "_timers",
         "_unsubscribe",
         "_watches",
-        "_watching",
+        "after",
+        "collection",
+        "first",
+        "renderer",
+        "watching",
     )
 
     def __init__(self, watching: Watching, renderer: Renderer, stream: Stream, watches: Watches) -> None:
-        self._cache = watching.cache
-        self._collection = watching.collection
-        self._converts = watching.converts
-        self._watching = watching
-        self._selection = watching.selection
-        self._options = watching.options
-        self._renderer = renderer
+        self.collection = watching.collection
+        self.watching = watching
+        self.renderer = renderer
         self._stream = stream
         self._watches = watches
-        self._pending: list[bytes] = []  # offered, not yet flushed
-        self._pending_size = 0
         self._rest: bytes | memoryview = b""  # of an event that the client has taken in part
-        self._first = True  # nothing was sent yet
-        self._after = 0  # events up to this revision were sent already; ALL if none are to be taken from the cache
+        self.first = True  # nothing was sent yet
+        self.after = 0  # events up to this revision were sent already; ALL if none are to be taken from the cache
         self._behind = False
         self._number = 0  # of the next event to send, if the watch is behind
         self._catching_up: asyncio.Task[None] | None = None
@@ -141,22 +225,22 @@ class Watch:
         """``fresh`` waits until the cache has seen a version."""
         self._stream.on_close = self._closed
         self._stream.on_writable = self._go_on
-        self._unsubscribe = self._collection.subscribe(self, self._selection.namespace, self._selection.name)
+        self._unsubscribe = self._watches.join(self)
         self._set_timers()
-        since, now = self._watching.since, self._cache.revision
+        since, now = self.watching.since, self.watching.cache.revision
         if since is None:
-            self._fall_behind(self._collection.next_number)
+            self._fall_behind(self.collection.next_number)
             # A client that is told where the beginning ends relies on having seen all of it.
-            told = self._options.initial_events and self._options.bookmarks
+            told = self.watching.options.initial_events and self.watching.options.bookmarks
             self._catch_up(self._initial(fresh if told else None))
         elif since < 0 or since >= now:
-            self._after = max(since, now if since < 0 else since)
-        elif self._collection.since(since) is not None:
-            self._fall_behind(self._collection.number_after(since))
+            self.after = max(since, now if since < 0 else since)
+        elif self.collection.since(since) is not None:
+            self._fall_behind(self.collection.number_after(since))
             self._go_on()
         else:
-            self._fall_behind(self._collection.next_number)
-            self._catch_up(self._replayed(self._watching.replay(since, now)))
+            self._fall_behind(self.collection.next_number)
+            self._catch_up(self._replayed(self.watching.replay(since, now)))
 
     def _catch_up(self, pieces: AsyncIterator[bytes]) -> None:
         self._catching_up = asyncio.ensure_future(self._send_all(pieces))
@@ -188,17 +272,17 @@ class Watch:
     async def _initial(self, fresh: Callable[[str], Awaitable[None]] | None) -> AsyncIterator[bytes]:
         """What is there as ADDED events, in pieces; with ``sendInitialEvents`` a bookmark ends them."""
         if fresh is not None:
-            await fresh(self._options.version)
+            await fresh(self.watching.options.version)
         # Events so far are part of the beginning.
-        self._number = self._collection.next_number
-        revision = self._cache.revision
-        entries: Iterable[Entry] = list(self._collection.of_namespace(self._selection.namespace))
-        if self._converts:
-            await converted(self._selection.kind, entries)
+        self._number = self.collection.next_number
+        revision = self.watching.cache.revision
+        entries: Iterable[Entry] = list(self.collection.of_namespace(self.watching.selection.namespace))
+        if self.watching.converts:
+            await converted(self.watching.selection.kind, entries)
         piece: list[bytes] = []
         size = 0
         for entry in entries:
-            if self._selection.name in ("", entry.name) and self._selection.matches(entry):
+            if self.watching.selection.name in ("", entry.name) and self.watching.selection.matches(entry):
                 data = self._line("ADDED", entry)
                 piece.append(data)
                 size += len(data)
@@ -212,76 +296,36 @@ class Watch:
 
     async def _replayed(self, events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
         async for event in events:
-            if self._converts:
-                await self._watching.converted([event])
-            if (view := self._watching.view(event)) is not None:
+            if self.watching.converts:
+                await self.watching.converted([event])
+            if (view := self.watching.view(event)) is not None:
                 yield self._line(*view)
 
     async def _converted(self) -> AsyncIterator[bytes]:
         """Wait until the webhook has converted what the next events show; that itself sends nothing."""
-        events = self._collection.numbered_from(self._number)
-        await self._watching.converted(islice(events or (), CONVERTED_AT_ONCE))
+        events = self.collection.numbered_from(self._number)
+        await self.watching.converted(islice(events or (), CONVERTED_AT_ONCE))
         yield b""
-
-    def _unconverted(self, event: Event) -> bool:
-        kind = self._selection.kind
-        return any(entry.form(kind) is None for entry in self._watching.needed(event))
 
     # --- the cache's side --------------------------------------------------------------------------
 
-    def offer(self, event: Event) -> None:
-        if event.entry.revision <= self._after:
-            return
-        if self._converts and self._unconverted(event):
-            # This event and those after it wait in the collection.
-            reads = not self._pending or self._write(self._take_pending())
-            if self._unsubscribe is not None:
-                self._fall_behind(self._collection.next_number - 1)
-                if reads:
-                    self._go_on()
-            return
-        view = seen(event, self._selection)
-        if view is None:
-            return
-        # Encoded once for all watchers that see this event alike; the first row of a Table comes with its columns.
-        key = (view[0], self._renderer.key)
-        own = self._first and not self._pending and self._renderer.representation.as_ == "Table"
-        data = None if own else event.encoded.get(key)
-        if data is None:
-            data = frame(self._renderer.event(*view, first=own))
-            if not own:
-                event.encoded[key] = data
-                self._collection.grow(len(data))
-        self._pending.append(data)
-        self._pending_size += len(data)
+    def deliver(self, data: bytes) -> None:
+        """Write events as they come."""
+        stream = self._stream
+        if not stream.write(data):
+            self._closed()
+        elif stream.stalled:
+            self._fall_behind(self.collection.next_number)
+            self._stalls(len(data))
 
-    def flush(self, revision: int) -> None:
-        if not self._pending:
-            return
-        if self._pending_size > PIECE:
-            # Too much to write at once: send it as if the client had not read so far.  Events before these, if any
-            # came after ``_after``, did not concern this watch.
-            self._forget_pending()
-            self._fall_behind(self._collection.number_after(self._after))
-            self._go_on()
-            return
-        self._after = revision
-        if not self._write(self._take_pending()) and self._unsubscribe is not None:
-            self._fall_behind(self._collection.next_number)
-
-    def _take_pending(self) -> bytes:
-        data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
-        self._forget_pending()
-        self._first = False
-        return data
-
-    def _forget_pending(self) -> None:
-        self._pending.clear()
-        self._pending_size = 0
+    def send_after(self, revision: int) -> None:
+        """Send the recent events after this revision, as fast as the client reads."""
+        self._fall_behind(self.collection.number_after(revision))
+        self._go_on()
 
     def _line(self, type: str, entry: Entry) -> bytes:
-        first, self._first = self._first, False
-        return frame(self._renderer.event(type, entry, first=first))
+        first, self.first = self.first, False
+        return frame(self.renderer.event(type, entry, first=first))
 
     # --- the client's side -------------------------------------------------------------------------
 
@@ -296,15 +340,19 @@ class Watch:
                 return False
             if stream.stalled:
                 self._rest = data[at + PIECE :]
-                self._watches.unread.stalls(self, SOCKET_BUFFER + 2 * min(size, PIECE) + len(self._rest))
+                self._stalls(min(size, PIECE))
                 return False
         self._rest = b""
         return True
 
+    def _stalls(self, written: int) -> None:
+        """The client has not taken all that was written to it last."""
+        self._watches.unread.stalls(self, SOCKET_BUFFER + 2 * written + len(self._rest))
+
     def _fall_behind(self, number: int) -> None:
         """Take no more events from the cache; the one with this number comes next."""
-        self._after, self._number, self._behind = ALL, number, True
-        self._collection.behind += 1
+        self.after, self._number, self._behind = ALL, number, True
+        self.collection.behind += 1
 
     def _go_on(self) -> None:
         """If the watch is behind and its client reads, send it recent events until it has them all."""
@@ -313,42 +361,44 @@ class Watch:
         self._watches.unread.moves(self)
         if not self._write(self._rest):
             return
-        events = self._collection.numbered_from(self._number)
+        events = self.collection.numbered_from(self._number)
         if events is None:
             # They are no longer kept: the client watches on from the version it has, or lists again.
             self.end()
             return
-        self._after = 0
+        pieces: list[bytes] = []
+        size = 0
         for event in events:
-            if self._pending_size >= PIECE and not self._write(self._take_pending()):
-                self._after = ALL
-                return
-            if self._converts and self._unconverted(event):
-                self._after = ALL
-                if not self._pending or self._write(self._take_pending()):
+            if size >= PIECE:
+                if not self._write(b"".join(pieces)):
+                    return
+                pieces, size = [], 0
+            if self.watching.converts and unconverted(self.watching, event):
+                if self._write(b"".join(pieces)):
                     self._catch_up(self._converted())
                 return
             self._number += 1
-            if self._watching.concerns(event):
-                self.offer(event)
-        self._after = ALL
-        if not self._pending or self._write(self._take_pending()):
-            self._after = self._cache.revision
+            if (view := self.watching.view(event)) is not None:
+                own = self.first and self.renderer.representation.as_ == "Table"
+                pieces.append(self._line(*view) if own else encoded(event, view, self.renderer, self.collection))
+                size += len(pieces[-1])
+        if self._write(b"".join(pieces)):
+            self.after = self.watching.cache.revision
             self._no_longer_behind()
 
     def _no_longer_behind(self) -> None:
         if self._behind:
             self._behind = False
-            self._collection.behind -= 1
+            self.collection.behind -= 1
 
     # --- bookmarks and the end ---------------------------------------------------------------------
 
     def _set_timers(self) -> None:
         loop = asyncio.get_running_loop()
-        asked = self._options.timeout_seconds
+        asked = self.watching.options.timeout_seconds
         life = float(asked) if asked else random.uniform(SHORTEST_WATCH, LONGEST_WATCH)
         self._timers.append(loop.call_later(life, self.end))
-        if self._options.bookmarks:
+        if self.watching.options.bookmarks:
             if life > BOOKMARK_BEFORE_END:
                 self._timers.append(loop.call_later(life - BOOKMARK_BEFORE_END, self._send_bookmark))
             self._timers.append(loop.call_later(BOOKMARK_SECONDS, self._keep_bookmarking))
@@ -360,16 +410,15 @@ class Watch:
 
     def _send_bookmark(self) -> None:
         if not self._behind and self._unsubscribe is not None:
-            self._pending.append(self._bookmark(self._cache.revision, {}))
-            self.flush(self._cache.revision)
+            self.deliver(self._bookmark(self.watching.cache.revision, {}))
 
     def _bookmark(self, revision: int, metadata: Object) -> bytes:
-        first, self._first = self._first, False
-        return frame(bookmark(self._renderer, {**metadata, "resourceVersion": str(revision)}, first=first))
+        first, self.first = self.first, False
+        return frame(bookmark(self.renderer, {**metadata, "resourceVersion": str(revision)}, first=first))
 
     def _fail(self, error: errors.ApiError) -> None:
         """Tell the client that this watch cannot go on."""
-        self._stream.write(frame(self._renderer.line("ERROR", errors.status(error))))
+        self._stream.write(frame(self.renderer.line("ERROR", errors.status(error))))
         self.end()
 
     def end(self) -> None:
@@ -390,11 +439,11 @@ class Watch:
         if unsubscribe is None:
             return
         unsubscribe()
+        self.after = ALL
         for timer in self._timers:
             timer.cancel()
         if self._catching_up is not None:
             self._catching_up.cancel()
         self._no_longer_behind()
-        self._forget_pending()
         self._rest = b""
         self._watches.ended(self)
