@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from seamark.access.events import EventRecorder
-from seamark.api.admission import PLAIN, Admission, Others, before_quotas
+from seamark.api.admission import PLAIN, Admission, Others, Plugins, before_quotas
 from seamark.api.aggregation.clusters import Elsewhere
 from seamark.api.aggregation.following import Aggregation
 from seamark.api.aggregation.front_proxy import FrontProxy
@@ -116,8 +116,6 @@ class ApiServer:
         self._rbac = RbacAuthorizer(self.cache) if rbac else None
         authorizer = authorizer or self._rbac or GroupAuthorizer()
         self._authorizer = authorizer
-        if self._rbac is not None:
-            plugins = (*plugins, NoEscalation(self._rbac))
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
         authenticator = self.authenticator = Authenticator(fixed, self.accounts)
@@ -128,13 +126,7 @@ class ApiServer:
         reader = self._reader = Reader(self.cache, store, components)
         self.outgoing = Outgoing(Others(self.cache), lambda: self.connecting.pods)
         self._metrics = metrics
-        webhooks = Webhooks(self.cache, self.kinds, Asking(self.outgoing, metrics), authorizer)
-        policies = ValidatingPolicies(self.cache, self.kinds, authorizer)
-        mutating = MutatingPolicies(self.cache, self.kinds, authorizer)
-        plugins = (*plugins, SignerRights(authorizer))
-        for step in (mutating, policies, webhooks):  # in the order in which Kubernetes has them
-            plugins = before_quotas(plugins, step)
-        admission = Admission(self.cache, plugins)
+        admission = Admission(self.cache, self._steps(plugins))
         self.kinds.on_change(admission.kind_changed)
         reservations = Reservations(self.cache, network, chance, clock)
         self.writer = Writer(self.cache, store, admission, reservations, chance)
@@ -195,6 +187,21 @@ class ApiServer:
         )
         self.listener: Listener | None = None
         self._changing_kinds = asyncio.Lock()
+        self._expose(metrics)
+
+    def _steps(self, plugins: Sequence[Plugin]) -> Plugins:
+        """The steps of admission with those that need this server, in the order in which Kubernetes has them."""
+        authorizer = self._authorizer
+        rights = [] if self._rbac is None else [NoEscalation(self._rbac)]
+        return before_quotas(
+            (*plugins, *rights, SignerRights(authorizer)),
+            MutatingPolicies(self.cache, self.kinds, authorizer),
+            ValidatingPolicies(self.cache, self.kinds, authorizer),
+            Webhooks(self.cache, self.kinds, Asking(self.outgoing, self._metrics), authorizer),
+        )
+
+    def _expose(self, metrics: Registry) -> None:
+        """Metrics that are counted when they are asked for."""
         metrics.measured("seamark_api_watches", "Open watches.", lambda: float(len(self.watches.open)))
         metrics.measured(
             "seamark_api_watch_bytes",
