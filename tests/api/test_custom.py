@@ -15,7 +15,7 @@ from seamark.api.write import LARGEST_OBJECT
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS as RESOURCE
 from seamark.store.opening import open_store
-from seamark.store.protocol import StoreError
+from seamark.store.protocol import StoreError, Write
 
 
 async def until(api: Served, path: str, status: int = 200) -> None:
@@ -112,6 +112,19 @@ async def test_names_are_free_again_when_their_definition_is_gone(api: Served) -
     await api.delete(f"{DEFINITIONS}/{NAME}")
     await established(api, "wonders.example.com")
     await api.get(BASE.replace("widgets", "wonders"))
+
+
+async def test_a_definition_takes_the_kind_of_one_that_goes_at_the_same_time(
+    api: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    (row,) = [row for row in (await api.store.read("/", "0")).rows if row.key.endswith(NAME)]
+    other = Write(row.key.replace("widgets", "wonders"), row.value.replace(b"widgets", b"wonders"))
+    await api.store.commit([Write(row.key, None), other])
+    await until(api, BASE.replace("widgets", "wonders"))
+    await until(api, BASE, 404)
+    assert "cannot serve" not in caplog.text
 
 
 async def test_what_the_store_refuses_is_tried_again(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:

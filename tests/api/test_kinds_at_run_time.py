@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from served import served
 
 from protobuf_wire import envelope
-from seamark.errors import NotFound
+from seamark.errors import Conflict, NotFound
 from seamark.kinds.resource import CONFIGMAPS, Resource
 from seamark.store.protocol import Write
 from widgets import NAME, WIDGETS, shape, widget, widget_kind
@@ -281,7 +281,7 @@ async def test_versions_of_a_kind_share_their_objects(widgets):
 
 
 async def test_a_kind_of_a_taken_name_is_refused(widgets):
-    with pytest.raises(ValueError, match=r"Widget is the kind of widgets\.example\.com already"):
+    with pytest.raises(Conflict, match=r"Widget is the kind of widgets\.example\.com already"):
         await widgets.api.add_kind(widget_kind(resource=Resource("example.com", "v1", "gadgets", "Widget")))
     assert (await widgets.ask("GET", "/apis/example.com/v1/gadgets")).status == 404
     with pytest.raises(NotFound):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seamark.errors import Conflict
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import PODS, Resource
 from seamark.kinds.table import KINDS, Kinds
@@ -30,7 +31,7 @@ def test_each_server_has_its_own() -> None:
 
 def test_a_kind_keeps_its_name_for_itself() -> None:
     kinds = Kinds([widget_kind()])
-    with pytest.raises(ValueError, match="Widget is the kind of widgets"):
+    with pytest.raises(Conflict, match="Widget is the kind of widgets"):
         kinds.add(widget_kind(resource=Resource("example.com", "v1", "gadgets", "Widget")))
     with pytest.raises(KeyError):
         kinds.remove(PODS)

@@ -158,8 +158,8 @@ class Definitions:
     async def _look(self) -> None:
         """Look at every definition that changed."""
         entries = self._cache.of(DEFINITIONS).entries
-        names = [name for name, entry in entries.items() if self._seen.get(name) != entry.revision]
-        names += [name for name in self._seen if name not in entries]
+        names = [name for name in self._seen if name not in entries]  # first, because others may have their names now
+        names += [name for name, entry in entries.items() if self._seen.get(name) != entry.revision]
         for name in names:  # All of them before the first is judged.
             entry = entries.get(name)
             status = None if entry is None else _named.decode(b"{" + entry.tail).status

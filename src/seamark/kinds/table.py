@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from seamark import errors
 from seamark.kinds.autoscaling.autoscaler import AUTOSCALER
 from seamark.kinds.autoscaling.autoscaler_v1 import AUTOSCALER_V1
 from seamark.kinds.batch.cronjob import CRON_JOB
@@ -192,10 +193,10 @@ class Kinds:
         self._change(place, self._by_plural.get(place), kind)
 
     def check(self, kind: Kind) -> None:
-        """Raise ValueError if another resource of the same group and version has this kind's name."""
+        """Raise Conflict if another resource of the same group and version has this kind's name."""
         namesake = self.by_kind(kind.resource.api_version, kind.resource.kind)
         if namesake is not None and namesake.resource.plural != kind.resource.plural:
-            raise ValueError(f"{kind.resource.kind} is the kind of {namesake.resource.qualified} already")
+            raise errors.Conflict(f"{kind.resource.kind} is the kind of {namesake.resource.qualified} already")
 
     def remove(self, resource: Resource) -> None:
         """Serve this kind no longer; KeyError if there is none."""
