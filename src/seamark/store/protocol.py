@@ -10,7 +10,7 @@ without a gap, or fails with :class:`Compacted`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -123,8 +123,8 @@ class Store(Protocol):
         """Finish the writes under way, end the watches, release files and connections.  Safe to call twice."""
         ...
 
-    async def commit(self, writes: Sequence[Write]) -> int:
-        """Write all of ``writes`` or none of them; returns the transaction's revision once it is durable.
+    def commit(self, writes: Sequence[Write]) -> Awaitable[int]:
+        """Write all of ``writes`` or none of them; the transaction's revision comes once it is durable.
 
         Raises :class:`Mismatch` if an ``expect`` fails, :class:`Unavailable` if nothing was written because the store
         is away, and :class:`Uncertain` if it cannot tell.  Deleting an absent key with ``expect=None`` is no error; a

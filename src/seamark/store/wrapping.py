@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 
 from seamark.store.protocol import Batch, Page, Store, Write
 
@@ -20,8 +20,8 @@ class Wrapper:
     async def close(self) -> None:
         await self.store.close()
 
-    async def commit(self, writes: Sequence[Write]) -> int:
-        return await self.store.commit(writes)
+    def commit(self, writes: Sequence[Write]) -> Awaitable[int]:
+        return self.store.commit(writes)
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         return await self.store.read(start, end, revision=revision, limit=limit)

@@ -285,10 +285,10 @@ async def test_a_disk_that_does_not_answer_fails_commits_but_loses_none(
 
     monkeypatch.setattr(log, "commit", hang)
     monkeypatch.setattr(store._writer, "_patience", 0.01)
-    first = asyncio.create_task(store.commit([Write("/a", b"first")]))
+    first = asyncio.ensure_future(store.commit([Write("/a", b"first")]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)  # now its group is under way
-    second = asyncio.create_task(store.commit([Write("/a", b"second")]))
+    second = asyncio.ensure_future(store.commit([Write("/a", b"second")]))
     with pytest.raises(Uncertain, match="the disk has not answered for"):
         await first
     with pytest.raises(Unavailable) as refused:

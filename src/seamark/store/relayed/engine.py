@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 from weakref import WeakSet
 
 from seamark.channel import Channel, Lost, Refused, Series
@@ -15,6 +16,13 @@ TOPIC = "store"
 GONE = "the process that has the store open is gone"
 
 
+class _Commit(NamedTuple):
+    """One transaction, and the future of its revision."""
+
+    writes: Sequence[Write]
+    answer: asyncio.Future[int]
+
+
 class RelayedStore:
     """A store that is open in another process.  The current revision is read from ``board``, which both share."""
 
@@ -24,8 +32,8 @@ class RelayedStore:
         self._channel = channel
         self._board = board
         self._opened = False
-        self._writing = 0
-        self._idle = asyncio.Event()
+        self._gathered: list[_Commit] = []  # the commits of this turn of the event loop, which are sent together
+        self._under_way: set[asyncio.Task[None]] = set()
         self._watches: WeakSet[RelayedWatch] = WeakSet()
 
     async def open(self) -> None:
@@ -35,26 +43,45 @@ class RelayedStore:
 
     async def close(self) -> None:
         self._opened = False
-        while self._writing:
-            self._idle.clear()
-            await self._idle.wait()
+        if self._gathered:
+            self._send()
+        await asyncio.gather(*self._under_way)
         for watch in list(self._watches):
             watch.end()
 
-    async def commit(self, writes: Sequence[Write]) -> int:
+    def commit(self, writes: Sequence[Write]) -> asyncio.Future[int]:
         check_writes(writes)
         self._require_open()
-        self._writing += 1
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[int] = loop.create_future()
+        if not self._gathered:
+            loop.call_soon(self._send)
+        self._gathered.append(_Commit(writes, answer))
+        return answer
+
+    def _send(self) -> None:
+        if self._gathered:
+            sending = asyncio.get_running_loop().create_task(self._commit(self._gathered))
+            self._under_way.add(sending)
+            sending.add_done_callback(self._under_way.discard)
+            self._gathered = []
+
+    async def _commit(self, commits: list[_Commit]) -> None:
+        call = messages.encode(messages.Commits([commit.writes for commit in commits]))
+        outcomes: Sequence[int | Exception]
         try:
-            return messages.decode_revision(await self._channel.ask(TOPIC, messages.encode(messages.Commit(writes))))
-        except Refused as refused:
-            raise messages.decode_error(refused.body) from None
-        except Lost as lost:
-            raise Uncertain(GONE) from lost
-        finally:
-            self._writing -= 1
-            if not self._writing:
-                self._idle.set()
+            outcomes = messages.decode_outcomes(await self._channel.ask(TOPIC, call))
+        except Lost:
+            outcomes = [Uncertain(GONE) for _ in commits]
+        except Exception as error:  # a defect of the other process, which has logged it
+            outcomes = [Uncertain(str(error)) for _ in commits]
+        for commit, outcome in zip(commits, outcomes, strict=True):
+            if commit.answer.done():
+                continue  # its caller waits no longer
+            if isinstance(outcome, int):
+                commit.answer.set_result(outcome)
+            else:
+                commit.answer.set_exception(outcome)
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         return messages.decode_page(await self._ask(messages.Read(start, end, revision, limit)))

@@ -9,8 +9,10 @@ import msgspec
 from seamark.store.protocol import Batch, Compacted, Future, Mismatch, Page, StoreError, Unavailable, Uncertain, Write
 
 
-class Commit(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    writes: Sequence[Write]
+class Commits(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """Transactions that have nothing to do with each other; the answer is an outcome of each."""
+
+    transactions: Sequence[Sequence[Write]]
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
@@ -44,15 +46,15 @@ _KINDS = (StoreError, Unavailable, Uncertain, Compacted, Future, Mismatch, Value
 _ERRORS: dict[str, Callable[..., Exception]] = {kind.__name__: kind for kind in _KINDS}
 
 encode = msgspec.msgpack.Encoder().encode
-decode_call = msgspec.msgpack.Decoder(Commit | Read | Check | Compact).decode
+decode_call = msgspec.msgpack.Decoder(Commits | Read | Check | Compact).decode
 decode_watch = msgspec.msgpack.Decoder(Watch).decode
 decode_page = msgspec.msgpack.Decoder(Page).decode
 decode_batch = msgspec.msgpack.Decoder(Batch).decode
-decode_revision = msgspec.msgpack.Decoder(int).decode
+_decode_outcomes = msgspec.msgpack.Decoder(list[int | Refusal]).decode
 _decode_refusal = msgspec.msgpack.Decoder(Refusal).decode
 
 
-def encode_error(error: StoreError | ValueError) -> bytes:
+def refusal(error: StoreError | ValueError) -> Refusal:
     about: tuple[str | int, ...]
     match error:
         case Compacted():
@@ -65,9 +67,17 @@ def encode_error(error: StoreError | ValueError) -> bytes:
             about = (str(error),)
     # An engine's own kind of error goes as the protocol's that it derives from.
     name = next(each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS)
-    return encode(Refusal(name, about))
+    return Refusal(name, about)
 
 
 def decode_error(body: bytes) -> Exception:
-    refusal = _decode_refusal(body)
-    return _ERRORS[refusal.name](*refusal.about)
+    return _error(_decode_refusal(body))
+
+
+def decode_outcomes(body: bytes) -> list[int | Exception]:
+    """Of several commits, the revision or the error of each."""
+    return [each if isinstance(each, int) else _error(each) for each in _decode_outcomes(body)]
+
+
+def _error(refused: Refusal) -> Exception:
+    return _ERRORS[refused.name](*refused.about)

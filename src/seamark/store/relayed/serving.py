@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from seamark.channel import Handler, Refused
@@ -25,6 +26,30 @@ class AnnouncedStore(Wrapper):
 
     async def commit(self, writes: Sequence[Write]) -> int:
         return self._board.advance(await self.store.commit(writes))
+
+    async def outcomes(self, transactions: Sequence[Sequence[Write]]) -> list[int | messages.Refusal]:
+        """Commit each of them by itself, all at the same time."""
+        # No task for each: the engine is given them all, and only then is the first one waited for.
+        under_way = [self._begin(writes) for writes in transactions]
+        try:
+            return [await self._outcome(each) for each in under_way]
+        finally:
+            for each in under_way:  # if the asker is gone: no one waits for the others either
+                each.cancel()
+
+    def _begin(self, writes: Sequence[Write]) -> asyncio.Future[int]:
+        try:
+            return asyncio.ensure_future(self.store.commit(writes))
+        except (StoreError, ValueError) as error:
+            refused: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
+
+    async def _outcome(self, commit: asyncio.Future[int]) -> int | messages.Refusal:
+        try:
+            return self._board.advance(await commit)
+        except (StoreError, ValueError) as error:
+            return messages.refusal(error)
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         page = await self.store.read(start, end, revision=revision, limit=limit)
@@ -53,12 +78,12 @@ class StoreCalls(Handler):
         try:
             return messages.encode(await self._call(body))
         except (StoreError, ValueError) as error:
-            raise Refused(messages.encode_error(error)) from error
+            raise Refused(messages.encode(messages.refusal(error))) from error
 
-    async def _call(self, body: bytes) -> int | Page | None:
+    async def _call(self, body: bytes) -> list[int | messages.Refusal] | Page | None:
         match messages.decode_call(body):
-            case messages.Commit(writes):
-                return await self._store.commit(writes)
+            case messages.Commits(transactions):
+                return await self._store.outcomes(transactions)
             case messages.Read(start, end, revision, limit):
                 return await self._store.read(start, end, revision=revision, limit=limit)
             case messages.Compact(revision):
@@ -73,4 +98,4 @@ class StoreCalls(Handler):
             async for batch in self._store.watch(asked.prefix, asked.since):
                 yield messages.encode(batch)
         except StoreError as error:
-            raise Refused(messages.encode_error(error)) from error
+            raise Refused(messages.encode(messages.refusal(error))) from error

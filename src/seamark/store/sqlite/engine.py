@@ -92,12 +92,12 @@ class SqliteStore:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def commit(self, writes: Sequence[Write]) -> int:
+    def commit(self, writes: Sequence[Write]) -> asyncio.Future[int]:
         check_writes(writes)
         if len(writes) > MAX_KEYS:
             raise ValueError(f"a transaction has {len(writes)} keys, more than {MAX_KEYS}")
         self._require_open()
-        return await self._writer.commit(writes)
+        return self._writer.commit(writes)
 
     async def check(self) -> None:
         opened = self._require_open()

@@ -87,11 +87,11 @@ class Writer:
         self._idle = asyncio.Event()
         self._worker = Worker("store-writer")
 
-    async def commit(self, writes: Sequence[Write]) -> int:
+    def commit(self, writes: Sequence[Write]) -> asyncio.Future[int]:
         answer: asyncio.Future[int] = self._loop.create_future()
         self._commits.append(Commit(writes, answer))
         self._take_turn_soon()
-        return await answer
+        return answer
 
     async def between_groups(self, run: Callable[[sqlite3.Connection], T]) -> T:
         result: asyncio.Future[T] = self._loop.create_future()
