@@ -299,7 +299,8 @@ class Daemon:
                 report=report,
                 metrics=self.metrics,
             )
-            feed = RouteFeed(self.informers, self.proxy, Surroundings(ThisNode("")), metrics=self.metrics)
+            around = Surroundings(ThisNode(""))
+            feed = RouteFeed(self.informers, self.proxy, around, served=self.proxy.can_have, metrics=self.metrics)
             try:
                 await feed.run(started)
             finally:

@@ -25,6 +25,7 @@ from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
+from seamark.rules.routing.model import Frontend
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
 from seamark.rules.routing.table import RouteTable, Touched
 from seamark.runtime.following import Derived, Following
@@ -45,7 +46,8 @@ class RouteFeed(Derived):
 
     Every ``period`` seconds the engine is given an empty update, so that it can look after what it made.  With
     ``pods_of_node`` the Node's own ranges tell Pods from other clients.  With ``host_ports`` those of the node's
-    Pods are carried out as well, which otherwise is a task of the network plugin.
+    Pods are carried out as well, which otherwise is a task of the network plugin.  ``served`` says which frontends the
+    engine can serve.
     """
 
     def __init__(
@@ -57,11 +59,12 @@ class RouteFeed(Derived):
         period: float | None = None,
         pods_of_node: bool = False,
         host_ports: bool = False,
+        served: Callable[[Frontend], bool] = lambda frontend: True,
         clock: Clock = SYSTEM_CLOCK,
         metrics: Registry | None = None,
     ) -> None:
         super().__init__("proxy")
-        self.table = RouteTable(surroundings)
+        self.table = RouteTable(surroundings, served)
         self.problem: str | None = None  # why the last update could not be carried out
         self.waiting_since: float | None = None  # the time of the oldest change that is not carried out yet
         self._engine = engine

@@ -7,6 +7,7 @@ from route_worlds import AROUND, HERE, endpoint, put, service, services, shown, 
 
 from seamark.rules.objects.service import Service
 from seamark.rules.routing.endpoints import Unusable, unusable
+from seamark.rules.routing.model import Kind
 from seamark.rules.routing.table import RouteTable
 
 events = st.lists(
@@ -118,3 +119,16 @@ def test_why_a_slice_has_nothing_for_a_port():
     assert unusable(slice("s", labels={"service.kubernetes.io/headless": ""}), port, "IPv4") is Unusable.HEADLESS
     other = {"service.kubernetes.io/service-proxy-name": "x"}
     assert unusable(slice("s", labels=other), port, "IPv4") is Unusable.OTHER_PROXY
+
+
+def test_a_port_that_cannot_be_served_has_no_route_and_the_others_stay_the_same():
+    ports = [{"name": "a", "port": 80, "nodePort": 30080}, {"name": "b", "port": 81}]
+    objects = [
+        service(type="NodePort", ports=ports),
+        slice("web-1", endpoint("10.0.0.1"), ports=[{"name": "a", "port": 80}]),
+    ]
+    all_of_them = table(*objects).routes("default/web").routes
+    only_node_ports = RouteTable(AROUND, served=lambda frontend: frontend.kind is Kind.NODE_PORT)
+    for each in objects:
+        put(only_node_ports, each)
+    assert only_node_ports.routes("default/web").routes == all_of_them[:1]

@@ -82,6 +82,7 @@ class UserspaceEngine:
 
     async def start(self) -> None:
         self.node_ports_at = tuple(filter(_exists, self.node_ports_at))
+        self._here = tuple(own_addresses())
         most = self._settings.connections or max(1, (more_files() - self._settings.flows - _FILES_FOR_OTHERS) // 2)
         self._tcp = TcpForwarder(
             most=most,
@@ -133,12 +134,12 @@ class UserspaceEngine:
 
     def _openings(self, routes: ServiceRoutes) -> dict[Place, Opening]:
         found = openings(without(routes, self._silent), self._surroundings, self._node_port_addresses())
-        return {place: opening for place, opening in found if self._can_have(opening.frontend)}
+        return {place: opening for place, opening in found if self.can_have(opening.frontend)}
 
     def _node_port_addresses(self) -> Sequence[str]:
         return self.node_ports_at or [each for each in self._here if self._surroundings.serves_node_ports(each)]
 
-    def _can_have(self, frontend: Frontend) -> bool:
+    def can_have(self, frontend: Frontend) -> bool:
         """Whether to try: without rights, only the machine's own addresses can be had."""
         if self._taken is not None or frontend.kind is Kind.NODE_PORT:
             return True

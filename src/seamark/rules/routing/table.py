@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -35,11 +35,13 @@ class RouteTable:
     """The Services and slices of a cluster, and what follows from them on one node.
 
     A change is taken in at once and returns the Services it touches; ``routes`` works out one Service's routes.  Both
-    cost as much as that Service has ports and endpoints, however many Services there are.
+    cost as much as that Service has ports and endpoints, however many Services there are.  Ports of which no frontend
+    can be ``served`` have no route, and their endpoints cost nothing.
     """
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: Surroundings, served: Callable[[Frontend], bool] = lambda frontend: True) -> None:
         self.surroundings = surroundings
+        self._served = served
         self.clear()
 
     def clear(self) -> None:
@@ -154,9 +156,6 @@ class RouteTable:
             ranges = self._allowed(service, family)
             healthy: set[str] = set()
             for port in spec.ports:
-                backends = backends_of(port, family, slices, node.name)
-                if checked:
-                    healthy |= _local_and_ready(backends)
                 won: list[Frontend] = []
                 lost: list[Shadowed] = []
                 for frontend in frontends_of(service, port, family):
@@ -165,6 +164,11 @@ class RouteTable:
                         won.append(frontend)
                     else:
                         lost.append(Shadowed(frontend, winner))
+                if not checked and not any(map(self._served, won)):
+                    continue
+                backends = backends_of(port, family, slices, node.name)
+                if checked:
+                    healthy |= _local_and_ready(backends)
                 routes.append(
                     Route(
                         key,
