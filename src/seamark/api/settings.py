@@ -24,7 +24,7 @@ class ApiSettings(Section, frozen=True):
         int,
         setting(
             "Processes that serve the API at this port together, each with its own copy of the state, to use as many "
-            "cores. One of them orders all writes.",
+            "cores. One of them orders all writes, another has the controllers.",
             "--workers N",
         ),
     ] = 1

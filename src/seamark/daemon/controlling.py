@@ -29,12 +29,25 @@ from seamark.metrics import Registry
 from seamark.rules.objects.service import Service
 from seamark.runtime.manager import Manager
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once
+from seamark.store.opening import is_shared
 
 if TYPE_CHECKING:
     from seamark.nodes.running.hosting import Attach, Hosting
 
 # The user name with which shared informers read.
 INFORMERS = "informers"
+
+# What a worker runs rather than the main process, if there are workers: it needs nothing but the API.  Nodes stay, so
+# that the work is shared: a Pod of a Deployment costs the nodes about as much as these.
+MOVABLE = frozenset({"controllers", "surroundings", "discovery"})
+
+
+def moved(config: Config, components: Set[str]) -> Set[str]:
+    """The components that a worker runs rather than the main process.
+
+    None on a store that other servers share: there the elected leader runs them all, and one process has its lease.
+    """
+    return components & MOVABLE if config.api.workers > 1 and not is_shared(config.store_url) else frozenset()
 
 
 def informing(supervisor: Supervisor, name: str, informers: Informers) -> Part:
@@ -75,16 +88,6 @@ class Controlling:
         settings = self._config.election
         identity = settings.identity or f"{host_name()}_{os.getpid()}_{secrets.token_hex(4)}"
 
-        async def lead() -> None:
-            # A new leader lists everything again, to be certain that it sees all that the last leader wrote.
-            informers = Informers(self._api.cluster(INFORMERS), metrics=self._metrics)
-            async with asyncio.TaskGroup() as tasks:
-                reading = tasks.create_task(informing(self._supervisor, "leader-informers", informers).run())
-                try:
-                    await self._supervisor.run(*self.parts(informers))
-                finally:
-                    reading.cancel()  # after the controllers, which may still handle a key
-
         async def stand() -> None:
             election = LeaderElection(
                 self._api.cluster("leader-election"),
@@ -93,9 +96,20 @@ class Controlling:
                 identity=identity,
                 timing=settings.timing,
             )
-            await election.run(lead)
+            # A new leader lists everything again, to be certain that it sees all that the last leader wrote.
+            await election.run(partial(self.run, "leader-informers"))
 
         return self._supervisor.part("election", at_once(stand))
+
+    async def run(self, name: str) -> None:
+        """Run all parts on informers of their own, a part of this name, until cancelled."""
+        informers = Informers(self._api.cluster(INFORMERS), metrics=self._metrics)
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(informing(self._supervisor, name, informers).run())
+            try:
+                await self._supervisor.run(*self.parts(informers))
+            finally:
+                reading.cancel()  # after the controllers, which may still handle a key
 
     def parts(self, informers: Informers) -> list[Part]:
         parts: list[Part] = []

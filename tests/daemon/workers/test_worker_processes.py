@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import socket
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,70 +12,18 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec.structs import replace
+from worker_site import Site, ask, served
 
 from seamark.access.credentials import Certificate, Fixed, Identity
 from seamark.access.kubeconfig import load
 from seamark.access.transport import Request, Transport
 from seamark.api.certificates import Authority
-from seamark.clock import SystemClock
-from seamark.config import Config, ConfigError, settled
-from seamark.daemon import Daemon
+from seamark.config import ConfigError, settled
 from seamark.daemon.serving import share
-from seamark.daemon.workers import Birth, Board, Worker
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 FOREVER = 1e6  # seconds
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-class InThisProcess:
-    """Runs workers as tasks instead of forking."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self.board = Board(config.api.workers)
-        self.workers: list[Worker] = []
-        self.running: list[asyncio.Task[None]] = []
-
-    def fork(self, birth: Birth, *sockets: socket.socket) -> None:
-        given = msgspec.structs.replace(birth, sockets=tuple(os.dup(each.fileno()) for each in sockets))
-        self.workers.append(Worker(self._config, self.board, given))
-        self.running.append(asyncio.create_task(self.workers[-1].run()))
-
-
-class Gate(SystemClock):
-    """A clock by which a part that failed starts again when the gate opens."""
-
-    def __init__(self) -> None:
-        self.open = asyncio.Event()
-
-    async def sleep(self, seconds: float) -> None:
-        await self.open.wait()
-
-
-class Site:
-    """A daemon with workers, and clients that have one connection each."""
-
-    def __init__(self, daemon: Daemon, forks: InThisProcess, gate: Gate) -> None:
-        self.daemon, self.forks, self.gate = daemon, forks, gate
-        self.clients: list[Transport] = []
-
-    async def client(self) -> Transport:
-        made = Transport(load(self.daemon.kubeconfig_path, environ={}))
-        self.clients.append(made)
-        await ask(made, "GET", "/version")  # it is connected, and stays with the process it came to
-        return made
-
-    async def page(self, client: Transport, path: str) -> tuple[int, str]:
-        path, _, query = path.partition("?")
-        code, body = await client.ask(Request("GET", path, ((query, ""),) if query else ()))
-        return code, body.decode()
-
-
-async def ask(client: Transport, method: str, path: str, body: Any = None) -> Any:
-    code, answer = await client.ask(Request(method, path, body=None if body is None else msgspec.json.encode(body)))
-    assert code < 300, answer
-    return msgspec.json.decode(answer)
 
 
 @pytest.fixture
@@ -86,15 +32,8 @@ async def site(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[
     store = {"store": request.param(request)} if hasattr(request, "param") else {"ephemeral": True}
     api = {"port": 0, "workers": 2, "audit_log": str(tmp_path / "audit.log")}
     config = settled({"data_dir": str(tmp_path), "profile": "plain", "api": api, **store})
-    forks = InThisProcess(config)
-    daemon = Daemon(config, [], forks)
-    daemon.supervisor.clock = gate = Gate()
-    async with daemon.running():
-        made = Site(daemon, forks, gate)
+    async with served(config) as made:
         yield made
-        for client in made.clients:
-            await client.close()
-    await asyncio.gather(*forks.running)
 
 
 def in_memory(request: pytest.FixtureRequest) -> str:

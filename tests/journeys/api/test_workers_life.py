@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 from api_calls import call, watched
 from seamark_process import Seamark, Start
@@ -69,3 +70,72 @@ def test_all_end_in_order_when_told_to_stop(start: Start) -> None:
     assert server.stop() == 0
     assert all(map(gone, all_of_them))
     assert server.log == ""
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name%3Dweb"
+
+
+def deploy(server: Seamark) -> None:
+    labels = {"app": "web"}
+    service = {"metadata": {"name": "web"}, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+    assert call(server, "POST", "/api/v1/namespaces/default/services", service)[0] == 201
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "example/web:1"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    assert call(server, "POST", DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec})[0] == 201
+
+
+def scale(server: Seamark, replicas: int) -> None:
+    body = {"spec": {"replicas": replicas}}
+    assert call(server, "PATCH", f"{DEPLOYMENTS}/web", body, media="application/merge-patch+json")[0] == 200
+
+
+def items(server: Seamark, path: str) -> list[Any]:
+    """What a list has; nothing while the process that the connection came to is gone."""
+    try:
+        code, answer = call(server, "GET", path)
+    except OSError:
+        return []
+    assert code == 200, answer
+    return list(answer["items"])
+
+
+def addresses(server: Seamark) -> list[str]:
+    """The ready addresses in the slices, repeated if there more than once."""
+    listed = (each for one in items(server, SLICES) for each in one["endpoints"] or ())
+    return sorted(address for each in listed if each["conditions"]["ready"] for address in each["addresses"])
+
+
+def settled(server: Seamark, replicas: int) -> None:
+    """Wait until there are so many Pods, no more, and each is once in the slices."""
+    pods = "/api/v1/namespaces/default/pods"
+    until(lambda: len(addresses(server)) == replicas)
+    until(lambda: sorted(each["status"].get("podIP") for each in items(server, pods)) == addresses(server))
+    deployment = until(lambda: (items(server, DEPLOYMENTS) or [None])[0])
+    assert deployment["spec"]["replicas"] == replicas
+
+
+def test_a_rollout_survives_the_death_of_every_process(start: Start) -> None:
+    options = ("--workers", "2", "--dns-port", "0")
+    server = start(*options, verb="up")
+    deploy(server)
+    _, forker, before = processes(server.process.pid)
+    assert workers(server) == (before,)
+
+    scale(server, 60)
+    until(lambda: items(server, "/api/v1/namespaces/default/pods"))
+    os.kill(before, signal.SIGKILL)  # it runs the controllers; another one takes its place
+    settled(server, 60)
+    (after,) = until(lambda: workers(server))
+
+    os.kill(forker, signal.SIGKILL)
+    until(lambda: gone(forker))
+    scale(server, 90)
+    os.kill(after, signal.SIGKILL)  # no other can be forked, so the main process runs the controllers itself
+    settled(server, 90)
+
+    scale(server, 120)
+    server.kill()
+    again = start(*options, verb="up")
+    settled(again, 120)
+    assert again.stop() == 0

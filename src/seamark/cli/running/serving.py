@@ -47,7 +47,7 @@ def _serve(config: Config, components: Collection[Component], ready: Callable[[D
         await ready(running)
         collect_less()
 
-    forker = _forker(config) if config.api.workers > 1 else None
+    forker = _forker(config, components) if config.api.workers > 1 else None
     try:
         with progress:
             uvloop.run(daemon.run(config, components, is_up, forker))
@@ -60,7 +60,7 @@ def _serve(config: Config, components: Collection[Component], ready: Callable[[D
             forker.end()
 
 
-def _forker(config: Config) -> Forker:
+def _forker(config: Config, components: Collection[Component]) -> Forker:
     """The process that starts the workers.  Only here is this process still without threads and event loop."""
     import uvloop
 
@@ -68,7 +68,7 @@ def _forker(config: Config) -> Forker:
 
     def work(birth: Birth, board: Board) -> None:
         collect_less()
-        uvloop.run(Worker(config, board, birth).run())
+        uvloop.run(Worker(config, board, birth, frozenset(components)).run())
 
     return Forker(work, config.api.workers)
 

@@ -1,9 +1,9 @@
 """``--workers N``: N processes that serve one API, so that it can use as many cores.
 
-The main process has the store, all other parts, and the listening socket.  It serves clients like the others do, and
+The main process has the store, most other parts, and the listening socket.  It serves clients like the others do, and
 hands each new connection to the process that has the fewest.  A worker is an API server like the main one: it has its
 own copy of the state, made and followed through :mod:`seamark.store.relayed` (or from etcd), and validates and encodes
-by itself; only its commits are ordered by the main process.
+by itself; only its commits are ordered by the main process.  The first worker has the controllers.
 
 - ``forking``: a process without threads that forks the workers, so that they share memory with the main process
 - ``worker``: what a worker does

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,13 +14,14 @@ from seamark.api.http.documents import Report
 from seamark.api.http.listener import Listener
 from seamark.channel import Channel, Handler, Lost
 from seamark.daemon.workers.forking import Birth
-from seamark.daemon.workers.worker import METRICS, READY, STOP, TO_MAIN, TO_WORKER
-from seamark.metrics import Exposed, Registry, exposition
+from seamark.daemon.workers.worker import FIRST, READY, STOP, TELL, TO_MAIN, TO_WORKER, Told
+from seamark.metrics import Registry, exposition
 from seamark.runtime.supervisor import Part, Started, Supervisor
 from seamark.runtime.workers import Expected
 from seamark.store.relayed import Board
 
 MAIN = "0"  # the main process's number, in metrics
+NO_FORKS = "the process that forks workers is gone; start again to have them again"
 
 
 class Forks(Protocol):
@@ -51,10 +52,12 @@ class Workers(Handler):
         *,
         store: Handler | None,
         changed: Callable[[], None],
+        instead: Callable[[], Awaitable[None]],
     ) -> None:
         """``store`` answers what the workers ask of the store; None if they open it themselves.
 
-        ``changed`` is called when other processes run than before.
+        ``changed`` is called when other processes run than before.  ``instead`` runs here what the first worker would
+        run beside its API server, for as long as this process lives.
         """
         self._numbers = range(1, count)
         self._forks = forks
@@ -64,7 +67,9 @@ class Workers(Handler):
         self._handlers: Mapping[str, Handler] = {TO_MAIN: self, **({"store": store} if store is not None else {})}
         self._running: dict[int, _Running] = {}
         self._changed = changed
+        self._instead = instead
         self._listener: Listener
+        self._told: dict[int, Mapping[str, str | None]] = {}  # what is wrong with the workers' parts, as last told
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -77,22 +82,32 @@ class Workers(Handler):
         return [self._part(number) for number in self._numbers]
 
     def _part(self, number: int) -> Part:
+        alone = False
+
         async def work(started: Started) -> None:
+            nonlocal alone
             ours, theirs = socket.socketpair()
             handing, taking = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             handing.setblocking(False)
             self._board.numbers[number] = 0
             with theirs, taking:
-                self._forks.fork(Birth(number, self._listener.address), theirs, taking)
+                try:
+                    self._forks.fork(Birth(number, self._listener.address), theirs, taking)
+                except OSError:
+                    alone = True
             with handing:
                 channel = await Channel.over(ours, self._handlers)
                 try:
+                    if alone:
+                        started()
+                        await (self._instead() if number == FIRST else asyncio.Event().wait())
                     await self._run(number, channel, handing, started)
                 finally:
                     self._running.pop(number, None)
+                    self._told.pop(number, None)
                     await channel.close()
 
-        return self._supervisor.part(f"worker-{number}", work)
+        return self._supervisor.part(f"worker-{number}", work, lambda: NO_FORKS if alone else None)
 
     async def _run(self, number: int, channel: Channel, handing: socket.socket, started: Started) -> None:
         """Until it ends: raises then, and stops it when cancelled."""
@@ -129,18 +144,29 @@ class Workers(Handler):
 
     # --- reports -----------------------------------------------------------------------------------
 
+    def problems(self) -> Mapping[str, str | None]:
+        """What is wrong with the parts of all processes; None where all is well.  Of the workers, as they last told."""
+        found = self._supervisor.problems()
+        for told in self._told.values():
+            found |= {name: problem for name, problem in told.items() if not found.get(name)}
+        return found
+
     async def report(self) -> Report:
-        """What is wrong with the parts, and the metrics of all processes."""
-        found = await asyncio.gather(*(_metrics_of(worker.channel) for worker in self._running.values()))
-        metrics = exposition(self._metrics.exposed(worker=MAIN), *found)
-        return Report(self._supervisor.problems(), metrics)
+        """What is wrong with the parts, and the metrics, of all processes."""
+        workers = list(self._running.values())
+        told = await asyncio.gather(*(_told_by(worker.channel) for worker in workers))
+        for worker, each in zip(workers, told, strict=True):
+            if worker.number in self._running:
+                self._told[worker.number] = each.problems
+        metrics = exposition(self._metrics.exposed(worker=MAIN), *(each.metrics for each in told))
+        return Report(self.problems(), metrics)
 
     async def answer(self, body: bytes) -> bytes:
         return msgspec.json.encode(await self.report())
 
 
-async def _metrics_of(channel: Channel) -> Exposed:
+async def _told_by(channel: Channel) -> Told:
     try:
-        return msgspec.json.decode(await channel.ask(TO_WORKER, METRICS), type=Exposed)
+        return msgspec.json.decode(await channel.ask(TO_WORKER, TELL), type=Told)
     except Lost:
-        return {}
+        return Told({}, {})

@@ -1,4 +1,8 @@
-"""A worker: an API server whose store and new connections come from the main process."""
+"""A worker: an API server whose store and new connections come from the main process.
+
+The first worker also runs the controllers.  They write through this process's API server, and so through the channel to
+the main process: a worker that has lost it can write no more, before another one takes its place.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 import msgspec
@@ -19,10 +23,12 @@ from seamark.api.renewal import Renewal
 from seamark.api.server import ApiServer
 from seamark.channel import Channel, Handler
 from seamark.config import Config
+from seamark.daemon.controlling import Controlling, moved
 from seamark.daemon.requirements import opened_store, serving_tls
 from seamark.daemon.serving import api_server
 from seamark.daemon.workers.forking import Birth
-from seamark.metrics import Registry
+from seamark.metrics import Exposed, Registry
+from seamark.runtime.supervisor import Supervisor
 from seamark.store.opening import is_shared
 from seamark.store.protocol import Store
 from seamark.store.relayed import Board, RelayedStore
@@ -30,18 +36,29 @@ from seamark.store.relayed import Board, RelayedStore
 log = logging.getLogger(__name__)
 
 TO_MAIN, TO_WORKER = "main", "worker"  # topics of the channel
-READY, METRICS, STOP, REPORT = b"ready", b"metrics", b"stop", b"report"
+READY, TELL, STOP, REPORT = b"ready", b"tell", b"stop", b"report"
+FIRST = 1  # the number of the worker that runs the controllers, too
 AT_ONCE = 64  # connections taken in one turn of the event loop
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a worker says of itself: what is wrong with its parts, and its metrics."""
+
+    problems: Mapping[str, str | None]
+    metrics: Exposed
 
 
 class Worker(Handler):
     """One worker; it answers what the main process asks of it."""
 
-    def __init__(self, config: Config, board: Board, birth: Birth) -> None:
+    def __init__(self, config: Config, board: Board, birth: Birth, components: Set[str] = frozenset()) -> None:
+        """``components`` are those of the whole daemon."""
         self._config = config
         self._board = board
         self._birth = birth
+        self._components = moved(config, components) if birth.number == FIRST else frozenset[str]()
         self._metrics = Registry()
+        self.supervisor = Supervisor(metrics=self._metrics)
         self._problems: Mapping[str, str | None] = {}  # of the main process's parts, as it last told
         self._taken = 0
         self._ready, self._stopping, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -63,6 +80,7 @@ class Worker(Handler):
             metrics=self._metrics,
             readiness=lambda: self._problems,
             report=self._report,
+            supervisor=self.supervisor,
         )
         try:
             await self.api.load()
@@ -89,6 +107,7 @@ class Worker(Handler):
         self.renewal = self._renewal(authority, tls)
         background = [loop.create_task(self.api.follow(), name="follow the store")]
         told = [loop.create_task(event.wait()) for event in (self._stopping, self._channel.closed)]
+        control: asyncio.Task[None] | None = None
         try:
             await self.api.definitions.caught_up.wait()
             self._listener = self.api.take_connections(self._birth.address, tls)
@@ -98,15 +117,33 @@ class Worker(Handler):
             self._connections.setblocking(False)
             loop.add_reader(self._connections, self._take)
             self._ready.set()
+            if self._components:
+                background.append(control := loop.create_task(self._control(authority), name="controllers"))
             done, _ = await asyncio.wait([*told, *background], return_when=asyncio.FIRST_COMPLETED)
             for task in done.difference(told):
                 task.result()  # raises what it failed with
         finally:
             loop.remove_reader(self._connections)
+            if control is not None:  # first, because the controllers write
+                control.cancel()
+                await asyncio.wait([control])
             await self.api.close()
             for task in (*told, *background):
                 task.cancel()
             await asyncio.gather(*told, *background, return_exceptions=True)
+
+    async def _control(self, authority: Authority) -> None:
+        """Run the controllers that are this worker's."""
+        control = Controlling(
+            self._config,
+            self._components,
+            api=self.api,
+            authority=authority,
+            renewal=self.renewal,
+            supervisor=self.supervisor,
+            metrics=self._metrics,
+        )
+        await control.run("controllers-informers")
 
     def _renewal(self, authority: Authority, tls: ssl.SSLContext | None) -> Renewal:
         """Follows the certificates.  Our own is as if given, because the main process renews it."""
@@ -153,8 +190,9 @@ class Worker(Handler):
             case b"ready":
                 await self._ready.wait()
                 return b"%d" % os.getpid()
-            case b"metrics":
-                return msgspec.json.encode(self._metrics.exposed(worker=str(self._birth.number)))
+            case b"tell":
+                metrics = self._metrics.exposed(worker=str(self._birth.number))
+                return msgspec.json.encode(Told(self.supervisor.problems(), metrics))
             case _:
                 self._stopping.set()
                 await self._ended.wait()
