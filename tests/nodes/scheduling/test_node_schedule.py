@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seamark.kinds.wellknown import UNSCHEDULABLE_TAINT
 from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.occupancy import Occupancy, occupant
-from seamark.nodes.scheduling.schedule import choose
+from seamark.nodes.scheduling.schedule import ENOUGH, Question, choose
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 
@@ -395,3 +395,24 @@ def test_a_node_that_comes_later_knows_who_is_on_it_already():
     occupancy.put(occupant(pod("early", cpu="3"), "n-1"))
     occupancy.put_node(node("n-1"))
     assert choose(pod(cpu="2"), occupancy).message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+# --- large clusters ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zone", [lambda n: "abc"[n % 3], lambda n: "abc"[n // 200]], ids=["in turn", "one after other"])
+def test_in_a_large_cluster_the_best_of_enough_nodes_is_taken(monkeypatch, zone):
+    occupancy = picture([node(f"n-{number}", zone(number)) for number in range(600)])
+    asked = []
+    monkeypatch.setattr(Question, "refuses", lambda self, room: asked.append(room.name) or ())
+    counts = fill(occupancy, [pod(f"p-{number}", owner="set") for number in range(90)])
+    assert len(asked) == 90 * ENOUGH
+    assert len(set(asked)) > 500  # each Pod looks at others
+    assert set(counts.values()) == {1}
+    assert Counter(occupancy.rooms[name].zone for name in counts) == {"a": 30, "b": 30, "c": 30}
+
+
+def test_the_one_node_that_fits_is_found_in_a_large_cluster():
+    nodes = [node(f"n-{number}", labels={"disk": "fast"} if number == 77 else {}) for number in range(600)]
+    assert choose(pod(nodeSelector={"disk": "fast"}), picture(nodes)).node == "n-77"
+    assert "0/600 nodes are available" in choose(pod(nodeSelector={"disk": "none"}), picture(nodes)).message
