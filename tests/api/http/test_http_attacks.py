@@ -16,7 +16,8 @@ from seamark.api.http import listener as listening
 from seamark.api.http import protocol as http
 from seamark.api.http.listener import NOT_TLS, Listener
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Connection, Response, Streaming
+from seamark.api.http.protocol import Connection, Response, Stream, Streaming
+from seamark.api.http.watch import Watch
 from seamark.kinds.language import yaml_body
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -184,6 +185,38 @@ def test_what_a_connection_held_goes_with_it(run, secure, authority):
                 assert listener.connections.held == 0
             await asyncio.sleep(0)
             assert connections() == before
+
+    try:
+        run(main())
+    finally:
+        gc.enable()
+
+
+@LOOPS
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize("since", ["", "&resourceVersion=0", "&allowWatchBookmarks=true&timeoutSeconds=600"])
+def test_a_watch_goes_with_its_client(run, secure, since, authority):
+    """Clients come and go for hours: what they leave must not wait for a collection of garbage, which comes seldom."""
+
+    def left():
+        return sum(isinstance(found, Connection | Watch | Stream) for found in gc.get_objects())
+
+    async def main():
+        tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
+        async with served() as api:
+            listener = await api.api.listen("127.0.0.1", 0, tls)
+            gc.collect()
+            before = left()
+            gc.disable()
+            for _ in range(5):
+                async with client(listener, trust) as (reader, writer):
+                    writer.write(head("GET", f"{CONFIGMAPS}?watch=1{since}", f"Authorization: Bearer {ADMIN}"))
+                    await reader.readuntil(b"\r\n\r\n")
+                    await until(lambda: api.api.watches.open)
+                    writer.transport.abort()
+                await until(lambda: not listener.connections)
+            await asyncio.sleep(0)
+            assert left() == before
 
     try:
         run(main())

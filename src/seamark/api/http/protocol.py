@@ -349,6 +349,7 @@ class Connection(asyncio.Protocol):
         stream, self.stream = self.stream, None
         if stream is not None:
             stream.ended()
+            stream.on_writable = None  # it refers to what refers to the stream, as the parser does
             if stream.on_close is not None:
                 on_close, stream.on_close = stream.on_close, None
                 on_close()
