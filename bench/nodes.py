@@ -23,7 +23,7 @@ from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
-from seamark.cli.running.serving import collect_less
+from seamark.cli.running import memory
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
 from seamark.metrics import Registry
@@ -169,7 +169,7 @@ def main() -> int:
     parser.add_argument("--pods", type=int, nargs="+", default=[1000, 10000])
     parser.add_argument("--nodes", type=int, default=10)
     options = parser.parse_args()
-    collect_less()  # as `seamark up` does
+    memory.settle()  # as `seamark up` does
     for count in options.pods:
         uvloop.run(measure(count, options.nodes))
     return 0

@@ -81,18 +81,24 @@ class Measuring:
         found = msgspec.json.decode(await self.ask("GET", f"{path}{'&' if '?' in path else '?'}limit=1"))
         return len(found["items"]) + (found["metadata"].get("remainingItemCount") or 0)
 
-    async def pending(self) -> int:
-        """Pods that do not run yet, or the keys that controllers have yet to look at."""
-        waiting = msgspec.json.decode(await self.ask("GET", "/api/v1/pods?fieldSelector=status.phase%3DPending"))
-        lines = (await self.ask("GET", "/metrics")).decode().splitlines()
-        queued = sum(float(line.split()[-1]) for line in lines if line.startswith("workqueue_depth{"))
-        return len(waiting["items"]) + int(queued)
+    async def quiet(self) -> None:
+        """Return when controllers have had no key to look at three times in a row."""
+        times = 0
+        while times < 3:
+            await asyncio.sleep(0.5)
+            lines = (await self.ask("GET", "/metrics")).decode().splitlines()
+            times = (
+                0
+                if any(line.startswith("workqueue_depth{") and line.split()[-1] != "0" for line in lines)
+                else times + 1
+            )
 
     async def settled(self) -> None:
-        quiet = 0
-        while quiet < 2:
-            quiet = quiet + 1 if await self.pending() == 0 else 0
-            await asyncio.sleep(0.5)
+        """Return when there is nothing to do, and all Pods run.  Asking for those that do not looks at all of them."""
+        while True:
+            await self.quiet()
+            if await self.count("/api/v1/pods?fieldSelector=status.phase%3DPending") == 0:
+                return
 
     async def timed(self, work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
         """Seconds, and seconds of the server's CPU time."""
@@ -154,7 +160,7 @@ async def one_change(m: Measuring, options: argparse.Namespace) -> float:
                 path = f"/api/v1/namespaces/{namespace(service)}/pods/p{number}"
                 edits.append(("PATCH", path, {"metadata": {"labels": labels}}))
             await m.send(edits, MERGE)
-            await m.settled()
+            await m.quiet()
 
     _, idle = await m.timed(lambda: asyncio.sleep(3.0))
     took, cpu = await m.timed(change)

@@ -400,7 +400,9 @@ def test_a_node_that_comes_later_knows_who_is_on_it_already():
 # --- large clusters ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("zone", [lambda n: "abc"[n % 3], lambda n: "abc"[n // 200]], ids=["in turn", "one after other"])
+@pytest.mark.parametrize(
+    "zone", [lambda n: "abc"[n % 3], lambda n: "abc"[n // 200]], ids=["in turn", "one after other"]
+)
 def test_in_a_large_cluster_the_best_of_enough_nodes_is_taken(monkeypatch, zone):
     occupancy = picture([node(f"n-{number}", zone(number)) for number in range(600)])
     asked = []

@@ -13,7 +13,8 @@ from seamark.cli.clusters import connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.light_imports import import_http_client
 from seamark.cli.parsing import add_switch, verb_parser
-from seamark.cli.running.serving import collect_less, given_up
+from seamark.cli.running import memory
+from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ async def _run(connection: Connection, config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     import_http_client()
-    collect_less()
+    memory.settle()
     metrics = Registry()
     node = config.proxy.node_name or socket.gethostname().lower()
     async with RemoteCluster(connection, agent="seamark-proxy") as cluster:
@@ -154,4 +155,4 @@ async def _run(connection: Connection, config: Config) -> None:
 
 def _announce() -> None:
     print("ready", flush=True)
-    collect_less()
+    memory.settle()

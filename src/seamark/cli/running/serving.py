@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
+from seamark.cli.running import memory
 from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _serve(config: Config, components: Collection[Component], ready: Callable[[D
         for warning in exposed(config, components):
             log.warning("%s", warning)
         await ready(running)
-        collect_less()
+        memory.settle()
 
     forker = _forker(config, components) if config.api.workers > 1 else None
     try:
@@ -67,7 +68,7 @@ def _forker(config: Config, components: Collection[Component]) -> Forker:
     from seamark.daemon.workers import Birth, Board, Forker, Worker
 
     def work(birth: Birth, board: Board) -> None:
-        collect_less()
+        memory.settle()
         uvloop.run(Worker(config, board, birth, frozenset(components)).run())
 
     return Forker(work, config.api.workers)
@@ -108,14 +109,3 @@ def given_up(name: str, error: Exception) -> Failure:
         return Failure(str(cause))
     log.error("%s failed", name, exc_info=error)
     return Failure(f"{name} failed: {reason(error)}")
-
-
-def collect_less() -> None:
-    """Have Python look for cyclic garbage less often.
-
-    Few of our objects are cyclic, and what is loaded by now stays; looking at it again and again took a fourteenth of
-    the time of a write.
-    """
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
-    gc.enable()

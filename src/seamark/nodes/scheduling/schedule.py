@@ -8,8 +8,8 @@ First it excludes unsuitable nodes, each with a reason in Kubernetes' words.  Of
 4. the least full node
 5. chance, which is reproducible for the same seed, Pod and nodes
 
-In a large cluster the best of the first hundred suitable nodes is good enough, as in Kubernetes: the nodes are looked at
-in an order that begins elsewhere for each Pod and jumps across all of them, so the cost does not grow with the cluster.
+In a large cluster the best of the first hundred suitable nodes is good enough, as in Kubernetes.  The nodes are looked
+at in an order that begins elsewhere for each Pod and jumps across all of them; the cost does not grow with the cluster.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def choose(pod: Pod, occupancy: Occupancy, reach: Reach | None = None, *, seed: 
 
 
 def _across(rooms: Sequence[Room], start: int) -> Iterator[Room]:
-    """Each of the rooms once, from ``start`` on in steps of about 0.6 of their number, which leave no part out for long."""
+    """Each of the rooms once, from ``start`` on in steps of 0.6 of their number, which leave no part out for long."""
     count = len(rooms)
     step = next(step for step in range(count * 618 // 1000, count) if math.gcd(step, count) == 1)
     return (rooms[(start + number * step) % count] for number in range(count))
