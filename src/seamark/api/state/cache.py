@@ -42,7 +42,7 @@ LOAD_PAGE = 5000
 SLICE = 1024
 MAX_GIVEN_UP = 1024
 # How long to wait before a store that went away is followed again.
-RETRY_SECONDS = 0.5
+RETRY_SECONDS = 0.2
 
 PORTS_PREFIX = "/seamark/nodeports/"
 
