@@ -79,7 +79,8 @@ def said_in(shown: Answer) -> Any:
 def fault_in(shown: Answer) -> str:
     """What is wrong with an answer, "" if nothing is."""
     if shown.status < 400 or not shown.type.startswith("application/"):
-        return "" if shown.status < 500 else "a failure without a Status"
+        meant = shown.status < 500 or shown.body.decode().startswith(MEANT)
+        return "" if meant else "a failure without a Status"
     status = said_in(shown)
     if (status["kind"], status["code"], status["status"]) != ("Status", shown.status, "Failure") or not status[
         "message"
