@@ -25,14 +25,24 @@ def collector():
 
 
 def test_memory_is_given_back_after_a_collection_of_older_objects(monkeypatch, collector):
-    given = []
-    monkeypatch.setattr(memory, "_trim", lambda: given.append)
+    given, now = [], 1000.0
+
+    def trim(left):
+        nonlocal now
+        given.append(left)
+        now += 0.01
+
+    monkeypatch.setattr(memory, "_give_back", memory._GivingBack(lambda: now))
+    monkeypatch.setattr(memory, "_trim", lambda: trim)
     memory.settle()
     memory.settle()
     assert gc.isenabled()
     gc.collect(0)
     assert given == []
     gc.collect(1)
+    gc.collect(2)
+    assert given == [0], "it is not done again at once"
+    now += 2
     gc.collect(2)
     assert given == [0, 0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -21,14 +22,28 @@ def settle() -> None:
     gc.enable()
 
 
-def _give_back(phase: str, info: dict[str, int]) -> None:
+class _GivingBack:
     """After a collection of more than the newest objects, return freed memory to the kernel.
 
     The C library keeps the pages between those in use: under changes they are a fifth of all memory.  Python calls
-    this after so much work, so an idle process does nothing, and a busy one spends a few milliseconds in minutes.
+    this after so much work, so an idle process does nothing.  It takes milliseconds, in a process of a gigabyte a
+    hundred of them, so it is done again only after ``REST`` times as long.
     """
-    if phase == "stop" and info["generation"] > 0 and (trim := _trim()) is not None:
-        trim(0)
+
+    REST = 200
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._not_before = 0.0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        began = self._now()
+        if phase == "stop" and info["generation"] > 0 and began >= self._not_before and (trim := _trim()) is not None:
+            trim(0)
+            self._not_before = began + self.REST * (self._now() - began)
+
+
+_give_back = _GivingBack()
 
 
 @cache
