@@ -134,7 +134,6 @@ class Daemon:
             self.metrics,
             store=calls,
             changed=lambda: self._tell(),
-            instead=self._control_after_all,
         )
         return store
 
@@ -207,10 +206,6 @@ class Daemon:
         if shared and self.config.election.enabled:
             return [self._keep(control.election())]
         return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]
-
-    async def _control_after_all(self) -> None:
-        """Run what a worker was to run, because workers can no longer be started."""
-        await self.supervisor.run(*self._controlling(moved(self.config, self.components)).parts(self.informers))
 
     def _controlling(self, components: Set[str]) -> Controlling:
         return Controlling(

@@ -28,11 +28,11 @@ class InThisProcess:
         self.board = Board(config.api.workers)
         self.workers: list[Worker] = []
         self.running: list[asyncio.Task[None]] = []
-        self.gone = False  # whether it can no longer fork
+        self.full = False  # whether there is no process to be had
 
     def fork(self, birth: Birth, *sockets: socket.socket) -> None:
-        if self.gone:
-            raise BrokenPipeError
+        if self.full:
+            raise BlockingIOError("Resource temporarily unavailable")
         given = msgspec.structs.replace(birth, sockets=tuple(os.dup(each.fileno()) for each in sockets))
         self.workers.append(Worker(self._config, self.board, given, self._components))
         self.running.append(asyncio.create_task(self.workers[-1].run()))
@@ -45,6 +45,7 @@ class Gate(SystemClock):
         self.open = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)  # others go on, also if the gate is open
         await self.open.wait()
 
 

@@ -55,7 +55,7 @@ def test_a_worker_that_is_killed_is_replaced(start: Start) -> None:
 def test_none_outlives_a_main_process_that_is_killed(start: Start) -> None:
     server = start("--workers", "3")
     all_of_them = processes(server.process.pid)
-    assert len(all_of_them) == 4  # the main process, the one that forks, and two workers
+    assert len(all_of_them) == 3
     server.kill()
     for pid in all_of_them:
         until(lambda pid=pid: gone(pid))
@@ -119,7 +119,7 @@ def test_a_rollout_survives_the_death_of_every_process(start: Start) -> None:
     options = ("--workers", "2", "--dns-port", "0")
     server = start(*options, verb="up")
     deploy(server)
-    _, forker, before = processes(server.process.pid)
+    _, before = processes(server.process.pid)
     assert workers(server) == (before,)
 
     scale(server, 60)
@@ -128,10 +128,8 @@ def test_a_rollout_survives_the_death_of_every_process(start: Start) -> None:
     settled(server, 60)
     (after,) = until(lambda: workers(server))
 
-    os.kill(forker, signal.SIGKILL)
-    until(lambda: gone(forker))
     scale(server, 90)
-    os.kill(after, signal.SIGKILL)  # no other can be forked, so the main process runs the controllers itself
+    os.kill(after, signal.SIGKILL)
     settled(server, 90)
 
     scale(server, 120)

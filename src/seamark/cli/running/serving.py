@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import ipaddress
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
@@ -62,16 +64,15 @@ def _serve(config: Config, components: Collection[Component], ready: Callable[[D
 
 
 def _forker(config: Config, components: Collection[Component]) -> Forker:
-    """The process that starts the workers.  Only here is this process still without threads and event loop."""
-    import uvloop
+    """The processes for workers.  Only here is this process still without threads and event loop."""
+    import msgspec
 
-    from seamark.daemon.workers import Birth, Board, Forker, Worker
+    from seamark.cli.running import worker
+    from seamark.daemon.workers import Forker, Program
 
-    def work(birth: Birth, board: Board) -> None:
-        memory.settle()
-        uvloop.run(Worker(config, board, birth, frozenset(components)).run())
-
-    return Forker(work, config.api.workers)
+    task = worker.Task(config, frozenset(components))
+    again = Program((sys.executable, "-m", worker.__name__), msgspec.json.encode(task))
+    return Forker(partial(worker.work, task), again, config.api.workers)
 
 
 def exposed(config: Config, components: Collection[Component]) -> Iterator[str]:

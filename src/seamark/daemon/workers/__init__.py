@@ -5,14 +5,14 @@ hands each new connection to the process that has the fewest.  A worker is an AP
 own copy of the state, made and followed through :mod:`seamark.store.relayed` (or from etcd), and validates and encodes
 by itself; only its commits are ordered by the main process.  The first worker has the controllers.
 
-- ``forking``: a process without threads that forks the workers, so that they share memory with the main process
+- ``forking``: the processes of workers, forked at the start so that they share memory with the main process
 - ``worker``: what a worker does
 - ``pool``: the main process's side: keeps the workers running, hands connections to them, puts reports together
 """
 
-from seamark.daemon.workers.forking import Birth, Forker
+from seamark.daemon.workers.forking import Birth, Forker, Program, introduced
 from seamark.daemon.workers.pool import Forks, Workers
 from seamark.daemon.workers.worker import Worker
 from seamark.store.relayed import Board
 
-__all__ = ["Birth", "Board", "Forker", "Forks", "Worker", "Workers"]
+__all__ = ["Birth", "Board", "Forker", "Forks", "Program", "Worker", "Workers", "introduced"]

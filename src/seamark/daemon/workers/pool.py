@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,14 +14,13 @@ from seamark.api.http.documents import Report
 from seamark.api.http.listener import Listener
 from seamark.channel import Channel, Handler, Lost
 from seamark.daemon.workers.forking import Birth
-from seamark.daemon.workers.worker import FIRST, READY, STOP, TELL, TO_MAIN, TO_WORKER, Told
+from seamark.daemon.workers.worker import READY, STOP, TELL, TO_MAIN, TO_WORKER, Told
 from seamark.metrics import Registry, exposition
 from seamark.runtime.supervisor import Part, Started, Supervisor
 from seamark.runtime.workers import Expected
 from seamark.store.relayed import Board
 
 MAIN = "0"  # the main process's number, in metrics
-NO_FORKS = "the process that forks workers is gone; start again to have them again"
 
 
 class Forks(Protocol):
@@ -52,12 +51,10 @@ class Workers(Handler):
         *,
         store: Handler | None,
         changed: Callable[[], None],
-        instead: Callable[[], Awaitable[None]],
     ) -> None:
         """``store`` answers what the workers ask of the store; None if they open it themselves.
 
-        ``changed`` is called when other processes run than before.  ``instead`` runs here what the first worker would
-        run beside its API server, for as long as this process lives.
+        ``changed`` is called when other processes run than before.
         """
         self._numbers = range(1, count)
         self._forks = forks
@@ -67,7 +64,6 @@ class Workers(Handler):
         self._handlers: Mapping[str, Handler] = {TO_MAIN: self, **({"store": store} if store is not None else {})}
         self._running: dict[int, _Running] = {}
         self._changed = changed
-        self._instead = instead
         self._listener: Listener
         self._told: dict[int, Mapping[str, str | None]] = {}  # what is wrong with the workers' parts, as last told
 
@@ -82,32 +78,27 @@ class Workers(Handler):
         return [self._part(number) for number in self._numbers]
 
     def _part(self, number: int) -> Part:
-        alone = False
-
         async def work(started: Started) -> None:
-            nonlocal alone
             ours, theirs = socket.socketpair()
             handing, taking = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             handing.setblocking(False)
             self._board.numbers[number] = 0
-            with theirs, taking:
-                try:
-                    self._forks.fork(Birth(number, self._listener.address), theirs, taking)
-                except OSError:
-                    alone = True
             with handing:
+                try:
+                    with theirs, taking:
+                        self._forks.fork(Birth(number, self._listener.address), theirs, taking)
+                except OSError:
+                    ours.close()
+                    raise
                 channel = await Channel.over(ours, self._handlers)
                 try:
-                    if alone:
-                        started()
-                        await (self._instead() if number == FIRST else asyncio.Event().wait())
                     await self._run(number, channel, handing, started)
                 finally:
                     self._running.pop(number, None)
                     self._told.pop(number, None)
                     await channel.close()
 
-        return self._supervisor.part(f"worker-{number}", work, lambda: NO_FORKS if alone else None)
+        return self._supervisor.part(f"worker-{number}", work)
 
     async def _run(self, number: int, channel: Channel, handing: socket.socket, started: Started) -> None:
         """Until it ends: raises then, and stops it when cancelled."""

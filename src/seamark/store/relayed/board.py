@@ -1,4 +1,4 @@
-"""Numbers in memory that a process shares with those it forks.
+"""Numbers in memory that a process shares with others.
 
 Each number is one aligned machine word with one writer, so a reader sees either the old or the new number.
 """
@@ -6,8 +6,10 @@ Each number is one aligned machine word with one writer, so a reader sees either
 from __future__ import annotations
 
 import mmap
+import os
 
 WORD_BYTES = 8
+NO_FILE = -1  # memory of this process, and of those that it forks
 
 
 class Board:
@@ -17,8 +19,12 @@ class Board:
     here knows that no write acknowledged before has a higher one, without asking.
     """
 
-    def __init__(self, numbers: int = 0) -> None:
-        self._words = memoryview(mmap.mmap(-1, (1 + numbers) * WORD_BYTES)).cast("Q")
+    def __init__(self, numbers: int = 0, file: int = NO_FILE) -> None:
+        """A process that is given the same ``file`` has the same board; the file can be closed afterwards."""
+        size = (1 + numbers) * WORD_BYTES
+        if file != NO_FILE:
+            os.ftruncate(file, size)
+        self._words = memoryview(mmap.mmap(file, size)).cast("Q")
         self.numbers = self._words[1:]
 
     @property
