@@ -278,6 +278,8 @@ def addresses_by_family(ips: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
 @lru_cache(maxsize=1 << 16)
 def parse_ip(text: str) -> tuple[Family, str] | None:
     """Family and canonical spelling of an address, parsed as leniently as Kubernetes does; None for any other text."""
+    if (family := addresses.plain(text)) is not None:
+        return family, text
     parsed = addresses.parse(text)
     if parsed is None:
         return None

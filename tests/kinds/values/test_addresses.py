@@ -17,6 +17,7 @@ from seamark.kinds.values.addresses import (
     cidr_warnings,
     endpoint_ip_mistakes,
     family,
+    flawless,
     ip_mistakes,
     ip_warnings,
     network_family,
@@ -229,3 +230,12 @@ def test_the_quick_look_at_an_address_says_what_the_careful_reading_says(text):
         assert (found, printed) == (f"IPv{read.address.version}", text)
     elif printed == text:
         assert text.startswith("::")  # these are left to the careful reader
+
+
+unfit_networks = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/24", "fe80::/9", "ff00::/8", "::/126", "0.0.0.0/30")
+
+
+@given(st.one_of(st.ip_addresses(), *(st.ip_addresses(network=each) for each in unfit_networks)).map(str))
+def test_an_address_is_flawless_if_no_check_has_anything_to_say(text):
+    good = not canonical_ip_mistakes(text) and not endpoint_ip_mistakes(text)
+    assert flawless(text) == (family(text) if good else None)

@@ -9,7 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import ENDPOINTS
 from seamark.kinds.values import metadata
-from seamark.kinds.values.addresses import ip_warnings, refuse_endpoint_ip, refuse_ip
+from seamark.kinds.values.addresses import flawless, ip_warnings, refuse_endpoint_ip, refuse_ip
 from seamark.kinds.values.fields import Errors, invalid, required
 from seamark.kinds.values.hosts import bracketed
 from seamark.kinds.values.ports import app_protocol_mistakes, port_number_mistakes, protocol_mistakes
@@ -65,9 +65,16 @@ def _subset_mistakes(subset: Object, path: str) -> Errors:
     errors: Errors = []
     if not any(subset.get(key) for key in _ADDRESS_LISTS):
         errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+    nodes: set[str | None] = {None}  # without mistakes
     for key in _ADDRESS_LISTS:
         for i, address in enumerate(subset.get(key) or ()):
-            errors += _address_mistakes(address, f"{path}.{key}[{i}]")
+            # There may be a thousand, and most are on a few nodes.
+            if flawless(address.get("ip", "")) and not address.get("hostname") and address.get("nodeName") in nodes:
+                continue
+            if mistakes := _address_mistakes(address, f"{path}.{key}[{i}]"):
+                errors += mistakes
+            else:
+                nodes.add(address.get("nodeName"))
     ports = subset.get("ports") or ()
     for i, port in enumerate(ports):
         errors += _port_mistakes(port, f"{path}.ports[{i}]", named=len(ports) > 1)

@@ -29,6 +29,7 @@ _digits = re.compile(r"[0-9]+", re.ASCII)
 _hex = re.compile(r"[0-9a-fA-F]+", re.ASCII)
 _MAPPED_BITS = 96  # IPv4-mapped IPv6 addresses are in ::ffff:0:0/96
 _EMBEDDED = bytes(10)  # the first bytes of all IPv6 addresses that may embed an IPv4 address
+_UNFIT_IPV4 = (b"\x7f", b"\xa9\xfe", b"\xe0\x00\x00")  # loopback, link-local, link-local multicast
 _LONGEST = 64  # no address is longer; longer texts are not kept in the caches below
 
 
@@ -231,10 +232,20 @@ def flawless(text: str) -> Family | None:
 
 @lru_cache(maxsize=8192)
 def _flawless(text: str) -> Family | None:
+    if (found := plain(text)) is not None:
+        packed = inet_pton(AF_INET if found == "IPv4" else AF_INET6, text)
+        return None if _is_unfit(packed) else found
     parsed = parse(text)
     if parsed is None or parsed.unfit or str(parsed.address) != text:
         return None
     return _family(parsed.address)
+
+
+def _is_unfit(packed: bytes) -> bool:
+    """Whether :func:`_unfit` would say anything of this address.  None of the IPv6 addresses here begins with zeros."""
+    if len(packed) == 4:
+        return packed.startswith(_UNFIT_IPV4) or not any(packed)
+    return (packed[0] == 0xFE and packed[1] & 0xC0 == 0x80) or (packed[0] == 0xFF and packed[1] & 0x0F == 0x02)
 
 
 # --- mistakes --------------------------------------------------------------------------------------
