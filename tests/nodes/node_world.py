@@ -61,6 +61,7 @@ class World:
         self.cluster = api.cluster("test")
         self.metrics = Registry()
         self.manager = self.simulation = None
+        self.schedules = True  # False: as if the scheduler ran in another process
         self._task = None
 
     # --- the simulation ----------------------------------------------------------------------------
@@ -75,7 +76,7 @@ class World:
         self.flaky = Flaky(self.api.cluster("nodes"), random.Random(seed), 0.0)
         informers = Informers(self.flaky, clock=self.clock, random=random.Random(0).random)
         self.manager = Manager(informers, clock=self.clock, metrics=self.metrics)
-        self.simulation = add_nodes(self.manager, self.flaky, chosen)
+        self.simulation = add_nodes(self.manager, self.flaky, chosen, schedules=self.schedules)
         self._task = asyncio.create_task(self.manager.run())
         ready = asyncio.create_task((self.simulation or self.manager).ready.wait())
         await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)

@@ -26,7 +26,7 @@ from seamark.api.renewal import Renewal
 from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config
-from seamark.daemon.controlling import INFORMERS, Controlling, informing, moved
+from seamark.daemon.controlling import INFORMERS, Controlling, informing, moved, with_scheduler
 from seamark.daemon.requirements import (
     StartError,
     flag_for,
@@ -202,7 +202,7 @@ class Daemon:
         if not self.components & {"controllers", "discovery"}:
             return []
         elsewhere = moved(self.config, self.components) if self.workers is not None else frozenset()
-        control = self._controlling(self.components - elsewhere)
+        control = self._controlling(with_scheduler(self.components) - elsewhere)
         if shared and self.config.election.enabled:
             return [self._keep(control.election())]
         return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]

@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 # The user name with which shared informers read.
 INFORMERS = "informers"
 
-# What a worker runs rather than the main process, if there are workers: it needs nothing but the API.  Nodes stay, so
-# that the work is shared: a Pod of a Deployment costs the nodes about as much as these.
-MOVABLE = frozenset({"controllers", "surroundings", "discovery"})
+# Where there are nodes, what schedules Pods to them.  In one process with the nodes it is a part of theirs.
+SCHEDULER = "scheduler"
+
+# What a worker runs rather than the main process, if there are workers: it needs nothing but the API.  Kubelets stay
+# with the store, so that the work is shared: for a Pod of a Deployment, those two do about as much as these.
+MOVABLE = frozenset({"controllers", "surroundings", "discovery", SCHEDULER})
 
 
 def moved(config: Config, components: Set[str]) -> Set[str]:
@@ -47,7 +50,13 @@ def moved(config: Config, components: Set[str]) -> Set[str]:
 
     None on a store that other servers share: there the elected leader runs them all, and one process has its lease.
     """
-    return components & MOVABLE if config.api.workers > 1 and not is_shared(config.store_url) else frozenset()
+    if config.api.workers == 1 or is_shared(config.store_url):
+        return frozenset()
+    return with_scheduler(components) & MOVABLE
+
+
+def with_scheduler(components: Set[str]) -> Set[str]:
+    return components | {SCHEDULER} if "nodes" in components else components
 
 
 def informing(supervisor: Supervisor, name: str, informers: Informers) -> Part:
@@ -129,6 +138,8 @@ class Controlling:
                 parts.append(self._supervisor.part("why", at_once(self._keep_events)))
         if "nodes" in self._components and (self._config.nodes.count or self._api.cache.of(NODES).entries):
             parts.append(self._managed("nodes", informers, self._add_nodes))
+        elif SCHEDULER in self._components and self._config.nodes.count:
+            parts.append(self._managed(SCHEDULER, informers, self._add_scheduler))
         if "controllers" in self._components:
             # Last, to share the informers of the others.
             clean = partial(
@@ -181,8 +192,15 @@ class Controlling:
         from seamark.nodes.simulated.simulation import add_nodes
 
         hosting = None if self._attach is None else self._hosting
-        simulation = add_nodes(manager, self._api.cluster("nodes"), self._config.nodes, hosting=hosting)
+        cluster, settings = self._api.cluster("nodes"), self._config.nodes
+        schedules = SCHEDULER in self._components
+        simulation = add_nodes(manager, cluster, settings, hosting=hosting, schedules=schedules)
         return None if simulation is None else simulation.ready
+
+    def _add_scheduler(self, manager: Manager) -> None:
+        from seamark.nodes.simulated.simulation import add_scheduler
+
+        add_scheduler(manager, self._api.cluster("nodes"), self._config.nodes)
 
     def _hosting(self, manager: Manager) -> Hosting:
         """What Pods that run need of this process."""

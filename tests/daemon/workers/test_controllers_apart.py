@@ -20,7 +20,15 @@ from seamark.kinds.resource import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
 from seamark.rules.objects.endpointslice import EndpointSlice
 
 COMPONENTS = ("controllers", "surroundings", "discovery", "nodes")
-CONTROLLERS = {"controllers", "identity", "node-ports", "discovery", "cleaning", "controllers-informers"}
+CONTROLLERS = {
+    "cleaning",
+    "controllers",
+    "controllers-informers",
+    "discovery",
+    "identity",
+    "node-ports",
+    "scheduler",
+}
 SELECTOR = {"app": "web"}
 
 

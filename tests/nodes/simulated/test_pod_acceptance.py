@@ -5,6 +5,11 @@ import pytest
 from seamark.kinds.resource import NODES
 
 
+@pytest.fixture(autouse=True, params=["with its scheduler", "with its scheduler in another process"])
+def schedules(world, request):
+    world.schedules = request.param == "with its scheduler"
+
+
 def container(port=None, **resources):
     made = {"name": "main", "image": "example/app:1"}
     if port:
@@ -87,6 +92,6 @@ async def test_another_operating_system(world, name):
 
 async def test_what_runs_already_stays_when_the_simulation_starts_again(world):
     await world.start(count=1, cpu="4")
-    await world.make("p", containers=[container(cpu="3")])
+    await world.make("p", containers=[container(cpu="3")], nodeName="node-1")
     await world.start(count=1, cpu="2")
     assert (await status_of(world, "p"))[0] == "Running"

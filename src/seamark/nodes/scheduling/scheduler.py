@@ -21,9 +21,16 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.events import Reference
-from seamark.access.informer import Informer
 from seamark.errors import Object
-from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from seamark.kinds.resource import (
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    STORAGE_CLASSES,
+)
 from seamark.kinds.values import times
 from seamark.nodes.good_news import GoodNews
 from seamark.nodes.scheduling import schedule
@@ -55,29 +62,17 @@ _NEXT_STEP: Key = ""  # in the queue: no Pod has this key
 class Scheduler(Controller):
     """Binds Pods to nodes."""
 
-    def __init__(
-        self,
-        manager: Manager,
-        cluster: Cluster,
-        *,
-        pods: Informer[Pod],
-        nodes: Informer[Node],
-        namespaces: Informer[Namespace],
-        budgets: Informer[Budget],
-        claims: Informer[Claim],
-        volumes: Informer[Volume],
-        classes: Informer[StorageClass],
-        settings: NodeSettings,
-    ) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
         super().__init__("scheduler", manager, workers=settings.workers, retry=RETRY)
         self._cluster = cluster
-        self.watch(namespaces, self._namespace_changed)
-        self.watch(nodes, self._node_changed)
-        self._pods = self.watch(pods, self._pod_changed)
-        self._budgets = self.watch(budgets, lambda key, old, new: None)
-        self._claims = self.watch(claims, self._claim_changed)
-        self._volumes = self.watch(volumes, self._volume_changed)
-        self._classes = self.watch(classes, self._class_changed)
+        of = manager.informers.of
+        self.watch(of(NAMESPACES, as_=Namespace), self._namespace_changed)
+        self.watch(of(NODES, as_=Node), self._node_changed)
+        self._pods = self.watch(of(PODS, as_=Pod), self._pod_changed)
+        self._budgets = self.watch(of(POD_DISRUPTION_BUDGETS, as_=Budget), lambda key, old, new: None)
+        self._claims = self.watch(of(PERSISTENT_VOLUME_CLAIMS, as_=Claim), self._claim_changed)
+        self._volumes = self.watch(of(PERSISTENT_VOLUMES, as_=Volume), self._volume_changed)
+        self._classes = self.watch(of(STORAGE_CLASSES, as_=StorageClass), self._class_changed)
         self._waiting: dict[Key, set[Key]] = {}  # claim → the Pods that wait for its volume
         self._settling: set[Key] = set()  # Pods that have a node, and are bound once their claims have their volumes
         self._settings = settings

@@ -9,22 +9,49 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from seamark.access.informer import Informer
+from seamark.access.informer import Informer, Key
 from seamark.kinds.values import times
 from seamark.nodes.scheduling import requests
-from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room
+from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room, occupant
 from seamark.nodes.simulated.pod_life import Moments, Note, Step
 from seamark.rules import placement
+from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Again
+from seamark.runtime.following import Derived
 
 # A controller replaces a refused Pod at once: this keeps the two from chasing each other.
 REFUSE_SECONDS = 1.0
 _OS = "linux"  # of all nodes here
 
 
+class Tenants(Derived):
+    """Which Pods are on which node, as informers tell: for kubelets whose scheduler runs in another process."""
+
+    def __init__(self, pods: Informer[Pod], nodes: Informer[Node]) -> None:
+        super().__init__("tenants")
+        self.occupancy = Occupancy()
+        self.watch(nodes, self._node_changed)
+        self.watch(pods, self._pod_changed)
+
+    def reset(self) -> None:
+        self.occupancy = Occupancy()
+
+    def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
+        if new is not None:
+            self.occupancy.put_node(new)
+        else:
+            self.occupancy.remove_node(name)
+
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if new is None or new.finished or not new.spec.node_name:
+            self.occupancy.remove(key)
+        elif not self.occupancy.knows(new):
+            self.occupancy.put(occupant(new, new.spec.node_name))
+
+
 class Acceptance:
-    """Which Pods the nodes of this process have taken.  ``occupancy`` is the scheduler's."""
+    """Which Pods the nodes of this process have taken.  ``occupancy`` is the scheduler's, or that of tenants."""
 
     def __init__(self, pods: Informer[Pod], occupancy: Callable[[], Occupancy]) -> None:
         self._pods = pods

@@ -18,23 +18,14 @@ from collections.abc import Callable
 
 from seamark.access.backoff import patiently
 from seamark.access.cluster import Cluster
-from seamark.kinds.resource import (
-    LEASES,
-    NAMESPACES,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    STORAGE_CLASSES,
-)
+from seamark.kinds.resource import LEASES, NODES, PODS
 from seamark.kinds.wellknown import NOT_READY_TAINT
 from seamark.nodes.choosing import Choice
 from seamark.nodes.running.hosting import Hosting
 from seamark.nodes.running.kubelet import RunningKubelets
 from seamark.nodes.scheduling.scheduler import Scheduler
 from seamark.nodes.simulated import registration
-from seamark.nodes.simulated.acceptance import Acceptance
+from seamark.nodes.simulated.acceptance import Acceptance, Tenants
 from seamark.nodes.simulated.evictions import Evictions
 from seamark.nodes.simulated.heartbeats import Heartbeats
 from seamark.nodes.simulated.kubelet import Kubelets
@@ -44,11 +35,8 @@ from seamark.nodes.simulated.orphans import Orphans
 from seamark.nodes.simulated.registration import Registrations
 from seamark.nodes.simulated.roster import Roster
 from seamark.nodes.simulated.settings import NodeSettings
-from seamark.rules.objects.budget import Budget
-from seamark.rules.objects.namespace import Namespace
 from seamark.rules.objects.node import Lease, Node
 from seamark.rules.objects.pod import Pod
-from seamark.rules.objects.storage import Claim, StorageClass, Volume
 from seamark.runtime.following import Derived
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -56,10 +44,23 @@ from seamark.runtime.queue import Key
 MakeHosting = Callable[[Manager], Hosting]
 
 
+def add_scheduler(manager: Manager, cluster: Cluster, settings: NodeSettings) -> None:
+    """Add the scheduler alone, for simulated nodes in another process."""
+    manager.add(Scheduler(manager, cluster, settings.paced()))
+
+
 def add_nodes(
-    manager: Manager, cluster: Cluster, settings: NodeSettings, *, hosting: MakeHosting | None = None
+    manager: Manager,
+    cluster: Cluster,
+    settings: NodeSettings,
+    *,
+    hosting: MakeHosting | None = None,
+    schedules: bool = True,
 ) -> Simulation | None:
-    """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run."""
+    """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run.
+
+    ``schedules`` is false if the scheduler runs in another process.
+    """
     if not settings.count:
 
         async def dismiss() -> None:
@@ -67,14 +68,20 @@ def add_nodes(
 
         manager.beside("removal of simulated nodes", dismiss)
         return None
-    return Simulation(manager, cluster, settings.paced(), hosting)
+    return Simulation(manager, cluster, settings.paced(), hosting, schedules=schedules)
 
 
 class Simulation(Derived):
     """The simulated nodes of one process.  ``ready`` is set once the Nodes are ready."""
 
     def __init__(
-        self, manager: Manager, cluster: Cluster, settings: NodeSettings, hosting: MakeHosting | None = None
+        self,
+        manager: Manager,
+        cluster: Cluster,
+        settings: NodeSettings,
+        hosting: MakeHosting | None = None,
+        *,
+        schedules: bool = True,
     ) -> None:
         super().__init__("simulated nodes")
         self.ready = asyncio.Event()
@@ -86,12 +93,13 @@ class Simulation(Derived):
         self.pods = pods = informers.of(PODS, as_=Pod)
         self.nodes = nodes = self.watch(informers.of(NODES, as_=Node), self._node_changed)
         leases = informers.of(LEASES, as_=Lease)
-        namespaces = informers.of(NAMESPACES, as_=Namespace)
         events = manager.recorder(cluster, MANAGER)
         self.roster = Roster()
         self._hosting = hosting(manager) if hosting is not None else None
         self._system = self._hosting.system if self._hosting is not None else SIMULATED
         self._registrations = Registrations(manager, cluster, settings, self._system)
+        self.scheduler: Scheduler | Tenants
+        self.scheduler = Scheduler(manager, cluster, settings) if schedules else Tenants(pods, nodes)
         acceptance = Acceptance(pods, lambda: self.scheduler.occupancy)
         choice = Choice(self._hosting.usual) if self._hosting is not None else None
         self.kubelets: list[Kubelets | RunningKubelets] = [
@@ -119,18 +127,6 @@ class Simulation(Derived):
             self.kubelets.append(running)
             manager.beside("machine", self._hosting.run)
         self._heartbeats = Heartbeats(manager, cluster, roster=self.roster, settings=settings)
-        self.scheduler = Scheduler(
-            manager,
-            cluster,
-            pods=pods,
-            nodes=nodes,
-            namespaces=namespaces,
-            budgets=informers.of(POD_DISRUPTION_BUDGETS, as_=Budget),
-            claims=informers.of(PERSISTENT_VOLUME_CLAIMS, as_=Claim),
-            volumes=informers.of(PERSISTENT_VOLUMES, as_=Volume),
-            classes=informers.of(STORAGE_CLASSES, as_=StorageClass),
-            settings=settings,
-        )
         silence = Silence(
             manager,
             cluster,
