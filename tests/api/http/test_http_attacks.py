@@ -17,7 +17,7 @@ from seamark.api.http import protocol as http
 from seamark.api.http.listener import NOT_TLS, Listener
 from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Connection, Response, Stream, Streaming
-from seamark.api.http.watch import Watch
+from seamark.api.http.watch import Alike, Watch
 from seamark.kinds.language import yaml_body
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -199,7 +199,7 @@ def test_a_watch_goes_with_its_client(run, secure, since, authority):
     """Clients come and go for hours: what they leave must not wait for a collection of garbage, which comes seldom."""
 
     def left():
-        return sum(isinstance(found, Connection | Watch | Stream) for found in gc.get_objects())
+        return sum(isinstance(found, Connection | Watch | Stream | Alike) for found in gc.get_objects())
 
     async def main():
         tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)

@@ -125,6 +125,7 @@ class Alike:
         self._watches.pop(watch, None)
         if not self._watches:
             self._unsubscribe()
+            del self._unsubscribe  # it refers to this object
         return not self._watches
 
     def offer(self, event: Event) -> None:
