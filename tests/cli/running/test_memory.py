@@ -37,6 +37,7 @@ def test_memory_is_given_back_after_a_collection_of_older_objects(monkeypatch, c
     memory.settle()
     memory.settle()
     assert gc.isenabled()
+    given.clear()
     gc.collect(0)
     assert given == []
     gc.collect(1)
@@ -45,6 +46,13 @@ def test_memory_is_given_back_after_a_collection_of_older_objects(monkeypatch, c
     now += 2
     gc.collect(2)
     assert given == [0, 0]
+
+
+def test_what_the_start_has_freed_is_given_back(monkeypatch, collector):
+    given = []
+    monkeypatch.setattr(memory, "_trim", lambda: given.append)
+    memory.settle()
+    assert given == [0]
 
 
 def test_another_c_library_is_left_alone(monkeypatch, collector):
