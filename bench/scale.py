@@ -1,9 +1,13 @@
-"""One `seamark up` as large as a large cluster: 5,000 nodes, 5,000 Services, 150,000 Pods that become Ready.
+"""One `seamark up` as large as a large cluster: 5,000 nodes, 5,000 Services, 150,000 Pods.
 
-Pods are created in ten steps, and each step shows what a Pod costs, and what one change costs, at that size: both
-should stay the same.  Then: lists, a Deployment and its rollout on top, an idle while, and a start on all that data.
-``--peer`` measures the way beyond one process instead: two API servers with their controllers over one etcd, of which
-the leader is killed.
+A tenth of the Pods is created through the API and becomes Ready.  What is measured at that size: one change, lists, a
+Deployment and its rollout, an idle while.  Then nine copies of each Pod are written to the store, with addresses of
+their own, and the server starts twice: first it finds out what follows from them, then it has nothing to do.  The same
+is measured again, beside the figures before; what a change costs should stay the same.  ``--whole`` creates all Pods
+through the API instead, in ten steps.
+
+``--peer`` measures the way beyond one process: two API servers with their controllers over one etcd, of which the
+leader is killed.
 """
 
 from __future__ import annotations
@@ -11,11 +15,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ipaddress
 import os
 import signal
 import sys
 import tempfile
 import time
+import urllib.parse
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +42,11 @@ from bench._load import (
 )
 from bench.up import etcd_server
 
+from seamark.store.opening import open_store
+from seamark.store.protocol import Row, Write, prefix_end
+
 STEPS, CLIENTS, NAMESPACES = 10, 32, 100
+APART = 12  # between the addresses of two copies of a Pod; no node has more Pods before they are copied
 MERGE = "application/merge-patch+json"
 
 
@@ -55,6 +66,22 @@ def pod(number: int, services: int) -> dict[str, Any]:
     metadata = {"name": f"p{number}", "labels": {"app": f"s{number % services}"}}
     container = {"name": "c", "image": "example/web:1", "ports": [{"containerPort": 80}]}
     return {"metadata": metadata, "spec": {"containers": [container]}}
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """Something that was done, in seconds and in milliseconds of the server's CPU time."""
+
+    what: str
+    seconds: float
+    cpu: float
+
+
+class _ListMetadata(msgspec.Struct):
+    next: str = msgspec.field(name="continue", default="")
+
+
+class _Listed(msgspec.Struct):
+    metadata: _ListMetadata
 
 
 class Measuring:
@@ -130,7 +157,7 @@ async def fill(m: Measuring, options: argparse.Namespace) -> None:
     took, cpu = await m.timed(services)
     m.say(f"{options.services} Services", f"{took:6.1f} s, {cpu / options.services * 1e6:6.0f} µs CPU each")
     step = options.pods // STEPS
-    for number in range(STEPS):
+    for number in range(STEPS if options.whole else 1):
         first = number * step
 
         async def pods(first: int = first) -> None:
@@ -167,31 +194,32 @@ async def one_change(m: Measuring, options: argparse.Namespace) -> float:
     return (cpu - idle * took / 3) / (2 * len(numbers)) * 1e6
 
 
-async def use(m: Measuring, options: argparse.Namespace) -> None:
-    """What the full cluster does: lists, a Deployment and its rollout, and a node that fails."""
+async def use(m: Measuring, options: argparse.Namespace, name: str) -> list[Figure]:
+    """What the cluster does at this size: lists, a Deployment of that name and its rollout, and nothing."""
+    figures: list[Figure] = []
+
+    async def note(what: str, work: Callable[[], Awaitable[object]], operations: int = 1) -> None:
+        took, cpu = await m.timed(work)
+        figures.append(Figure(what, took, cpu / operations * 1e3))
+        m.say(what, f"{took:6.2f} s, {cpu / operations * 1e3:8.2f} ms CPU")
+
     for what, path in (
         ("list all Pods", "/api/v1/pods"),
         ("list the Pods of a namespace", "/api/v1/namespaces/ns-1/pods"),
     ):
-        body = b""
-
-        async def get(path: str = path) -> None:
-            nonlocal body
-            body = await m.ask("GET", path)
-
-        took, cpu = await m.timed(get)
-        m.say(what, f"{took:6.2f} s, {cpu * 1e3:6.0f} ms CPU, {len(body) / 1e6:.0f} MB")
-    labels = {"app": "rolled"}
+        await note(what, lambda path=path: m.ask("GET", path))  # type: ignore[misc]  # a lambda with a default
+    await note("list all Pods, in pages of 500", lambda: pages(m, "/api/v1/pods"))
+    labels = {"app": name}
     deployments = "/apis/apps/v1/namespaces/ns-1/deployments"
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "example/web:1"}]}}
     spec = {"replicas": options.replicas, "selector": {"matchLabels": labels}, "template": template}
-    deployment = {"metadata": {"name": "rolled"}, "spec": spec}
+    deployment = {"metadata": {"name": name}, "spec": spec}
 
     async def available() -> None:
         counts: list[int] = []
         while counts != [options.replicas] * 3:
             await asyncio.sleep(0.2)
-            found = msgspec.json.decode(await m.ask("GET", f"{deployments}/rolled"))
+            found = msgspec.json.decode(await m.ask("GET", f"{deployments}/{name}"))
             status = found.get("status", {})
             if status.get("observedGeneration") == found["metadata"]["generation"]:
                 counts = [status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")]
@@ -202,14 +230,24 @@ async def use(m: Measuring, options: argparse.Namespace) -> None:
 
     async def roll() -> None:
         change = {"spec": {"template": {"metadata": {"annotations": {"turn": "2"}}}}}
-        await m.ask("PATCH", f"{deployments}/rolled", change, MERGE)
+        await m.ask("PATCH", f"{deployments}/{name}", change, MERGE)
         await available()
 
-    for what, work in (("a Deployment becomes available", create), ("its rollout", roll)):
-        took, cpu = await m.timed(work)
-        m.say(f"{what}, {options.replicas} Pods", f"{took:6.1f} s, {cpu / options.replicas * 1e6:6.0f} µs CPU each")
-    _, cpu = await m.timed(lambda: asyncio.sleep(30.0))
-    m.say("idle, with all heartbeats", f"{cpu / 0.3:6.1f} % of a core")
+    await note(f"a Deployment of {options.replicas} is available, per Pod", create, options.replicas)
+    await note("its rollout, per Pod", roll, options.replicas)
+    await m.settled()
+    await note("idle, with all heartbeats, per second", lambda: asyncio.sleep(30.0), 30)
+    return figures
+
+
+async def pages(m: Measuring, path: str) -> None:
+    """All objects, 500 at a time."""
+    token = ""
+    while True:
+        found = msgspec.json.decode(await m.ask("GET", f"{path}?limit=500{token}"), type=_Listed)
+        if not found.metadata.next:
+            return
+        token = f"&continue={urllib.parse.quote(found.metadata.next)}"
 
 
 async def ready_nodes(m: Measuring, count: int) -> None:
@@ -220,26 +258,58 @@ async def ready_nodes(m: Measuring, count: int) -> None:
     await m.settled()
 
 
-def whole(folder: Path, options: argparse.Namespace) -> None:
-    config = folder / "settings.toml"
-    config.write_text(settings(options.nodes))
-    flags = ("--dns-port", "0", "--config", str(config))
-    for state in ("empty", "on its data"):
+def one(folder: Path, options: argparse.Namespace) -> None:
+    """A cluster grows, and starts again on what it has."""
+    figures: list[list[Figure]] = []
+    for state in ("empty",) if options.whole else ("empty", "copied", "on its data"):
+        config = folder / "settings.toml"
+        config.write_text(settings(options.nodes))
+        flags = ("--dns-port", "0", "--config", str(config))
         began = time.perf_counter()
         with seamark_server(folder / "data", "up", *flags, env=environment(f"{folder}/compiled")) as server:
             m = Measuring(server)
-            m.say(f"start, {state}", f"{time.perf_counter() - began:6.1f} s")
-            uvloop.run(life(m, options, began, fresh=state == "empty"))
+            cpu = cpu_seconds(server.pids) or 0.0
+            m.say(f"start, {state}", f"{time.perf_counter() - began:6.1f} s, {cpu:6.1f} s CPU")
+            uvloop.run(life(m, options, state, figures))
             size = sum(file.stat().st_size for file in (folder / "data").glob("store.db*"))
             print(f"  {'store on disk':<44} {size / 1e6:.0f} MB", flush=True)
+        if state == "empty" and not options.whole:
+            uvloop.run(copy(folder / "data" / "store.db", options))
+    for small, large in zip(*figures, strict=True) if len(figures) == 2 else ():
+        print(f"  {small.what:<46} {small.cpu:9.2f} {large.cpu:9.2f} ms CPU   x {large.cpu / small.cpu:5.2f}")
 
 
-async def life(m: Measuring, options: argparse.Namespace, began: float, *, fresh: bool) -> None:
-    await ready_nodes(m, options.nodes)
-    m.say(f"{options.nodes} nodes, nothing left to do", f"{time.perf_counter() - began:6.1f} s")
-    if fresh:
+async def life(m: Measuring, options: argparse.Namespace, state: str, figures: list[list[Figure]]) -> None:
+    took, cpu = await m.timed(lambda: ready_nodes(m, options.nodes))
+    m.say(f"{options.nodes} nodes, nothing left to do", f"{took:6.1f} s, {cpu:6.1f} s CPU more")
+    if state == "empty":
         await fill(m, options)
-        await use(m, options)
+    if state != "copied":
+        change = Figure("one change", 0, await one_change(m, options) / 1e3)
+        m.say(change.what, f"{change.cpu:8.2f} ms CPU")
+        figures.append([change, *await use(m, options, f"rolled-{len(figures)}")])
+
+
+async def copy(path: Path, options: argparse.Namespace) -> None:
+    """Nine more of each Pod of the first step, on the same node, with a name, a uid and addresses of their own."""
+    store = open_store(str(path))
+    await store.open()
+    prefix = "/core/pods/"
+    rows = [row for row in (await store.read(prefix, prefix_end(prefix))).rows if row.key.rpartition("/")[2][0] == "p"]
+    for number in range(1, STEPS):
+        for at in range(0, len(rows), 500):
+            await store.commit([_copied(row, number) for row in rows[at : at + 500]])
+    await store.close()
+
+
+def _copied(row: Row, number: int) -> Write:
+    pod = msgspec.json.decode(row.value)
+    name = pod["metadata"]["name"] = f"{pod['metadata']['name']}-{number}"
+    pod["metadata"]["uid"] = str(uuid.uuid4())
+    for each in pod["status"]["podIPs"]:
+        each["ip"] = str(ipaddress.ip_address(each["ip"]) + APART * number)
+    pod["status"]["podIP"] = pod["status"]["podIPs"][0]["ip"]
+    return Write(f"{row.key.rpartition('/')[0]}/{name}", msgspec.json.encode(pod))
 
 
 # --- two of each ------------------------------------------------------------------------------------
@@ -299,11 +369,12 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--services", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--whole", action="store_true", help="create all Pods through the API")
     parser.add_argument("--replicas", type=int, default=500, help="of the Deployment that is rolled")
     parser.add_argument("--peer", action="store_true", help="two servers over etcd, of which one is killed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        (two if options.peer else whole)(Path(folder), options)
+        (two if options.peer else one)(Path(folder), options)
 
 
 if __name__ == "__main__":
