@@ -123,8 +123,10 @@ class Registry:
         self._family(name, help, "gauge", labels).children[tuple(values)] = Measured(read)
 
     def forget(self, name: str, *values: str) -> None:
-        """Show these labels of a metric no longer."""
-        self._families[name].children.pop(values, None)
+        """Show a metric no longer with labels that begin with these."""
+        if (family := self._families.get(name)) is not None:
+            children, size = family.children, len(values)
+            family.children = {labels: child for labels, child in children.items() if labels[:size] != values}
 
     def forget_all(self, label: str, value: str) -> None:
         """Show no longer what any metric says about a thing that is gone."""

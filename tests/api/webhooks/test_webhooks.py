@@ -126,6 +126,26 @@ async def test_a_failure_obeys_the_failure_policy(url: str, hooks: Hooks, answer
         assert 'error_type="calling_webhook_error"' in text
 
 
+async def test_the_metrics_of_a_webhook_go_with_it(hooks: Hooks) -> None:
+    """Names come and go; those of webhooks that nobody asks again must not stay for good."""
+    hooks.answers["x"] = hooks.answers["y"] = {"allowed": False}
+    async with served() as api:
+        path, config = configuration(hooks.hook("x"), hooks.hook("y"))
+        made = await api.post(path, config)
+        for name in "ab":
+            assert (await api.ask("POST", SECRETS, secret(name))).status == 400
+        assert 'name="x.example.com"' in api.metrics.text()
+        made["webhooks"] = made["webhooks"][1:]
+        await api.put(f"{path}/own", made)
+        assert (await api.ask("POST", SECRETS, secret("c"))).status == 400
+        text = api.metrics.text()
+        assert 'name="x.example.com"' not in text
+        assert 'apiserver_admission_webhook_rejection_count{name="y.example.com"' in text
+        await api.delete(f"{path}/own")
+        await api.post(SECRETS, secret("d"))
+        assert "example.com" not in api.metrics.text()
+
+
 BEHIND = {"service": {"namespace": "default", "name": "hook", "path": "/x"}}
 SIMULATED = {"addresses": ["10.244.0.9"], "nodeName": "n", "targetRef": {"kind": "Pod", "name": "hook-1", "uid": "1"}}
 

@@ -10,6 +10,10 @@ from seamark.api.webhooks.review import REVIEWS, Refused, Verdict, read, unfit, 
 from seamark.kinds.admission import Operation
 from seamark.metrics import Registry
 
+DURATION = "apiserver_admission_webhook_admission_duration_seconds"
+REQUESTS = "apiserver_admission_webhook_request_total"
+REJECTIONS = "apiserver_admission_webhook_rejection_count"
+FAILED_OPEN = "apiserver_admission_webhook_fail_open_count"
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0)
 
 
@@ -60,14 +64,14 @@ class Asking:
     def _count(self, hook: Hook, operation: Operation, seconds: float, code: int, *, rejected: bool) -> None:
         kind, word = kind_of(hook), "true" if rejected else "false"
         self._metrics.histogram(
-            "apiserver_admission_webhook_admission_duration_seconds",
+            DURATION,
             "Time that admission webhooks took to answer.",
             *(hook.name, kind, operation, word),
             labels=("name", "type", "operation", "rejected"),
             buckets=BUCKETS,
         ).observe(seconds)
         self._metrics.counter(
-            "apiserver_admission_webhook_request_total",
+            REQUESTS,
             "Requests to admission webhooks, by the HTTP status of the answer; 0 if there was none.",
             *(hook.name, kind, operation, str(code), word),
             labels=("name", "type", "operation", "code", "rejected"),
@@ -76,7 +80,7 @@ class Asking:
     def rejected(self, hook: Hook, operation: Operation, error_type: str, code: int) -> None:
         """Count a write that was refused because of a webhook."""
         self._metrics.counter(
-            "apiserver_admission_webhook_rejection_count",
+            REJECTIONS,
             "Writes refused because of an admission webhook.",
             *(hook.name, kind_of(hook), operation, error_type, str(code)),
             labels=("name", "type", "operation", "error_type", "rejection_code"),
@@ -85,11 +89,16 @@ class Asking:
     def failed_open(self, hook: Hook) -> None:
         """Count a write that went on although a webhook gave no answer."""
         self._metrics.counter(
-            "apiserver_admission_webhook_fail_open_count",
+            FAILED_OPEN,
             "Writes that went on although an admission webhook failed.",
             *(hook.name, kind_of(hook)),
             labels=("name", "type"),
         ).add()
+
+    def forget(self, hook: Hook) -> None:
+        """Say no more about a webhook that is gone."""
+        for metric in (DURATION, REQUESTS, REJECTIONS, FAILED_OPEN):
+            self._metrics.forget(metric, hook.name, kind_of(hook))
 
 
 def kind_of(hook: Hook) -> str:

@@ -6,7 +6,7 @@ committed.  Which webhooks look at a kind of request is found out once, so a req
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -86,7 +86,11 @@ def _hook(webhook: Object, configuration: str, place: int, *, mutating: bool) ->
 class Configured:
     """The webhooks of all configurations of one kind, in the order in which they are called."""
 
-    def __init__(self, cache: Cache, kinds: Kinds, resource: Resource, *, mutating: bool) -> None:
+    def __init__(
+        self, cache: Cache, kinds: Kinds, resource: Resource, *, mutating: bool, gone: Callable[[Hook], None]
+    ) -> None:
+        """``gone`` is called with each webhook that is removed, if there is no other of its name."""
+        self._gone = gone
         self._cache = cache
         self._kinds = kinds
         self._mutating = mutating
@@ -110,9 +114,13 @@ class Configured:
 
     def _read(self) -> None:
         self._read_at = self._configurations.changed
-        entries = self._configurations.entries
+        entries, before = self._configurations.entries, self._hooks
         self._hooks = [hook for name in entries for hook in hooks_of(entries[name].decode(), mutating=self._mutating)]
         self._known.clear()
+        names = {hook.name for hook in self._hooks}
+        for hook in before:
+            if hook.name not in names:
+                self._gone(hook)
 
     def _find(self, kind: Kind, operation: Operation, part: str) -> tuple[Match, ...]:
         if len(self._known) >= MOST_KNOWN:

@@ -65,8 +65,8 @@ class Webhooks(Plugin):
     def __init__(self, cache: Cache, kinds: Kinds, asking: Asking, authorizer: Authorizer) -> None:
         self._asking = asking
         self._authorizer = authorizer
-        self._mutating = Configured(cache, kinds, MUTATING_WEBHOOKS, mutating=True)
-        self._validating = Configured(cache, kinds, VALIDATING_WEBHOOKS, mutating=False)
+        self._mutating = Configured(cache, kinds, MUTATING_WEBHOOKS, mutating=True, gone=asking.forget)
+        self._validating = Configured(cache, kinds, VALIDATING_WEBHOOKS, mutating=False, gone=asking.forget)
 
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         return kind.resource not in EXEMPT
