@@ -214,14 +214,14 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[bytes] | None = None
-        self._body = b""
+        self._body: list[bytes] = []
         self.transport: Any = None
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
     async def ask(self, sent: bytes) -> tuple[int, bytes]:
-        self._answer, self._body = asyncio.get_running_loop().create_future(), b""
+        self._answer, self._body = asyncio.get_running_loop().create_future(), []
         self.transport.write(sent)
         body = await self._answer
         return self._parser.get_status_code(), body
@@ -234,11 +234,11 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
 
     def on_body(self, body: bytes) -> None:
-        self._body += body
+        self._body.append(body)
 
     def on_message_complete(self) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(self._body)
+            self._answer.set_result(b"".join(self._body))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._answer is not None and not self._answer.done():
