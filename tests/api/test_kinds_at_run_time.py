@@ -193,7 +193,7 @@ async def test_watches_end_and_paths_vanish_with_the_kind(widgets):
     assert told(await one.ended()) == [("ADDED", "a"), ("MODIFIED", "a")]
     assert [change.type async for change in local] == ["MODIFIED"]
     assert not other.finished
-    assert {watch._selection.kind.resource for watch in widgets.api.watches.open} == {CONFIGMAPS}
+    assert {watch.watching.selection.kind.resource for watch in widgets.api.watches.open} == {CONFIGMAPS}
     for method, path in (("GET", ALL), ("GET", f"{BASE}/a"), ("DELETE", f"{BASE}/a"), ("GET", f"{ALL}?watch=1")):
         assert (await widgets.ask(method, path)).status == 404
     with pytest.raises(NotFound):
