@@ -31,13 +31,18 @@ class Server(msgspec.Struct):
 class Result(msgspec.Struct):
     """``rate`` per second; ``cpu`` microseconds of the server's CPU time per request, None if unknown.
 
-    ``busiest`` is the part of ``cpu`` in the process that has most of it: with enough cores, it decides the rate.
+    ``parts`` are those of each process.
     """
 
     rate: float
     cpu: float | None
     seconds: float
-    busiest: float | None = None
+    parts: tuple[float, ...] = ()
+
+    @property
+    def busiest(self) -> float:
+        """The time of the process that has most of it: with enough cores, it decides the rate."""
+        return max(self.parts, default=0.0)
 
 
 def environment(folder: str) -> dict[str, str]:
@@ -132,10 +137,10 @@ def cpu_seconds(pids: Sequence[int]) -> float | None:
     return sum(cpu_of_each(pids)) if pids else None
 
 
-def spent(server: Server, before: Sequence[float], operations: int) -> tuple[float | None, float | None]:
-    """Microseconds of CPU time per operation since ``before``: of all the server's processes, and of the busiest."""
+def measured(server: Server, before: Sequence[float], operations: int, seconds: float) -> Result:
+    """What so many operations took since ``before``, when each process had used so much CPU time."""
     used = [(now - then) / operations * 1e6 for now, then in zip(cpu_of_each(server.pids), before, strict=True)]
-    return (sum(used), max(used)) if used else (None, None)
+    return Result(operations / seconds, sum(used) if used else None, seconds, tuple(used))
 
 
 def resident_megabytes(*pids: int) -> float:
@@ -251,14 +256,17 @@ async def connect(server: Server) -> Connection:
 
 
 async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Result:
-    """Send all requests over a number of connections, as fast as they are answered; connecting is not counted."""
+    """Send all requests over a number of connections, as fast as they are answered; connecting is not counted.
+
+    Each connection has an equal part of them, so that which process serves how many does not depend on their speed.
+    """
     loop = asyncio.get_running_loop()
-    work = iter(requests)
     connected = []
-    for _ in range(clients):
+    for number in range(clients):
         done: asyncio.Future[int] = loop.create_future()
+        work = iter(requests[number::clients])
         _, client = await loop.create_connection(
-            lambda done=done: Client(work, done),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            lambda work=work, done=done: Client(work, done),  # type: ignore[misc]  # mypy cannot infer such a lambda
             server.host,
             server.port,
             ssl=server.tls,
@@ -271,5 +279,4 @@ async def drive(server: Server, requests: Sequence[bytes], clients: int) -> Resu
         client.send()
     answered = sum(await asyncio.gather(*(done for _, done in connected)))
     seconds = time.perf_counter() - began
-    cpu, busiest = spent(server, before, answered)
-    return Result(answered / seconds, cpu, seconds, busiest)
+    return measured(server, before, answered, seconds)

@@ -24,11 +24,11 @@ from bench._load import (
     Server,
     cpu_of_each,
     drive,
+    measured,
     python_server,
     request,
     resident_megabytes,
     seamark_server,
-    spent,
 )
 from bench._report import Report
 from bench._rights import compare, count
@@ -153,9 +153,7 @@ async def fan_out(server: Server, watchers: int, events: int, name: str = "fan")
     await drive(server, changes, 1)
     await asyncio.gather(*seen)
     seconds = time.perf_counter() - began
-    delivered = watchers * events
-    cpu, busiest = spent(server, before, delivered)
-    return Result(delivered / seconds, cpu, seconds, busiest)
+    return measured(server, before, watchers * events, seconds)
 
 
 async def measure(
