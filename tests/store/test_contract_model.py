@@ -91,6 +91,12 @@ class Contract(RuleBasedStateMachine):
     def run(self, coroutine: Any) -> Any:
         return self.runner.run(coroutine)
 
+    def committed(self, transaction: list[Write]) -> int:
+        async def commit() -> int:  # an engine may answer with a future, for which the event loop has to run
+            return await self.store.commit(transaction)
+
+        return int(self.run(commit()))
+
     def teardown(self) -> None:
         self.run(self.store.close())
         self.runner.close()
@@ -111,12 +117,12 @@ class Contract(RuleBasedStateMachine):
         mismatch = self.model.mismatch(transaction)
         if mismatch:
             with pytest.raises(Mismatch) as raised:
-                self.run(self.store.commit(transaction))
+                self.committed(transaction)
             assert (raised.value.key, raised.value.found) == mismatch
         elif self.model.changes_nothing(transaction):
-            assert self.run(self.store.commit(transaction)) >= self.model.revision
+            assert self.committed(transaction) >= self.model.revision
         else:
-            revision = self.run(self.store.commit(transaction))
+            revision = self.committed(transaction)
             assert revision > self.model.revision
             self.model.commit(transaction, revision)
 
