@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from seamark.store.protocol import Batch, Change, Compacted, Mismatch, StoreError, Unavailable, Uncertain, Write
-from seamark.store.sqlite import SqliteStore, log
+from seamark.store.sqlite import SqliteStore, log, writer
 from seamark.store.sqlite.feed import Feed
 from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, prepare, translate
 from seamark.store.sqlite.group import ABSENT, MAX_KEYS, Version, first_row, settle
@@ -643,3 +643,43 @@ async def test_a_link_in_the_place_of_a_store_is_refused(path: Path, name: str) 
     with pytest.raises(StoreError, match=f"{re.escape(name)} is a symbolic link"):
         await reopened(path)
     assert victim.read_text() == "precious"
+
+
+# --- versions kept in memory ---------------------------------------------------------------------------
+
+
+async def test_what_is_looked_up_and_what_is_remembered_is_the_same(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RECENT_KEYS", 2)
+    monkeypatch.setattr(writer, "RECENT_BYTES", 3)
+    keys = ["/a", "/b", "/c", "/long"]
+    versions = {key: await store.commit([Write(key, b"long" if key == "/long" else b"1")]) for key in keys}
+    start = await store.revision()
+    expected = []
+    for value in (b"2", b"long", b"3", None, b"4"):
+        for key in keys:
+            with pytest.raises(Mismatch) as refused:
+                await store.commit([Write(key, value, versions[key] + 1000)])
+            assert refused.value.found == versions[key]
+            before = (await store.read(key, "")).rows
+            written = await store.commit([Write(key, value, versions[key])])
+            expected.append(Change(key, value, before[0].value if before else None, written))
+            versions[key] = 0 if value is None else written
+    assert (await anext(store.watch("/", start))).changes == expected
+
+
+async def test_a_group_that_could_not_be_made_durable_is_not_remembered(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await store.commit([Write("/a", b"1")])
+    with monkeypatch.context() as broken:
+
+        def fail(connection: sqlite3.Connection) -> None:
+            log.undo(connection)
+            raise sqlite3.OperationalError("disk I/O error")
+
+        broken.setattr(log, "commit", fail)
+        with pytest.raises(StoreError):
+            await store.commit([Write("/a", b"2", first)])
+    assert await store.commit([Write("/a", b"3", first)]) == first + 1

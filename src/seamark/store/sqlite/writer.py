@@ -13,13 +13,14 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from seamark.store.protocol import Batch, StoreError, Unavailable, Uncertain, Write
 from seamark.store.sqlite import log
 from seamark.store.sqlite.file import PAGE_SIZE, translate
-from seamark.store.sqlite.group import Settled, settle
+from seamark.store.sqlite.group import ABSENT, LogRow, Settled, Version, settle
 from seamark.store.sqlite.worker import Done, Worker
 
 T = TypeVar("T")
@@ -27,6 +28,10 @@ T = TypeVar("T")
 # Limits of a group: they bound how long its first commit waits, and how long the event loop is busy with it.
 MAX_TRANSACTIONS = 128
 MAX_BYTES = 2 << 20
+
+# Keys whose last version is kept: most are written again soon, and then need not be looked up.
+RECENT_KEYS = 512
+RECENT_BYTES = 16 << 10  # longer values are not kept
 
 
 class Commit(NamedTuple):
@@ -76,7 +81,7 @@ class Writer:
         self._revision = revision
         self._publish = publish
         self._patience = patience
-        self._latest = partial(log.latest, connection)
+        self._recent: dict[str, Version] = {}  # the last versions of keys written lately, the latest last
         self._loop = asyncio.get_running_loop()
         self._commits: deque[Commit] = deque()
         self._jobs: deque[Job] = deque()
@@ -177,6 +182,21 @@ class Writer:
             log.commit(self._connection)
             self._group_is_done(group, None, None)
 
+    def _latest(self, key: str) -> Version:
+        return self._recent.get(key) or log.latest(self._connection, key)
+
+    def _remember(self, rows: Sequence[LogRow]) -> None:
+        """Keep these as the last versions of their keys, since they are durable."""
+        recent = self._recent
+        for row, key, value, created, _ in rows:
+            recent.pop(key, None)
+            if value is None:
+                recent[key] = ABSENT
+            elif len(value) <= RECENT_BYTES:
+                recent[key] = Version(row, created, value)
+        for key in list(islice(recent, max(0, len(recent) - RECENT_KEYS))):
+            del recent[key]
+
     def _next_commits(self) -> list[Commit]:
         taken: list[Commit] = []
         size = 0
@@ -193,6 +213,7 @@ class Writer:
             self._fail(group.commits, error)
         else:
             self._revision = group.settled.revision
+            self._remember(group.settled.rows)
             # Watches first: when `commit` returns a revision, every watch has that change in its buffer already.
             if group.settled.changes:
                 self._publish(Batch(group.settled.changes, self._revision), group.pages)
