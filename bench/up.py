@@ -2,6 +2,12 @@
 
 For comparison the same run measures as many durable writes (three per Pod) to etcd alone, and to HTTP, TLS and the
 SQLite store without anything of Kubernetes in between.
+
+With ``--workers 1 2`` it is measured with one process and with two, in turns, ``--rounds`` times.  Beside the rate are
+the µs of CPU that each process took per Pod: where every process has a core for itself, the busiest decides the rate.
+The first Pods of a server are slower than later ones, which are measured after as many were deleted again.
+
+Run: ``python -m bench.up [--pods 1000] [--workers 1 2] [--rounds 3]``
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import statistics
 import sys
 import tempfile
 import time
@@ -21,6 +28,7 @@ import msgspec
 import uvloop
 from bench._load import (
     Server,
+    cpu_of_each,
     cpu_seconds,
     drive,
     environment,
@@ -147,6 +155,24 @@ async def write_all(server: Server, count: int) -> float:
     return result.seconds
 
 
+class Spent(msgspec.Struct):
+    """How long Pods took until all were in the slices, and the CPU of each process meanwhile."""
+
+    pods: int
+    seconds: float
+    cpu: list[float]
+
+    @property
+    def busiest(self) -> float:
+        """µs per Pod."""
+        return max(self.cpu) / self.pods * 1e6
+
+    def __str__(self) -> str:
+        each = " + ".join(f"{seconds / self.pods * 1e6:.0f}" for seconds in self.cpu)
+        rate = f"{self.pods / self.seconds:5.0f}/s"
+        return f"{rate}   CPU µs per Pod {each}, busiest {self.busiest:.0f}: {1e6 / self.busiest:.0f}/s"
+
+
 class Beside(msgspec.Struct):
     """The times of the peers for as many writes as the Pods need."""
 
@@ -175,14 +201,91 @@ def beside(folder: Path, count: int, env: dict[str, str]) -> Beside:
     return Beside(floor, etcd)
 
 
+class Slices:
+    """Counts the ready endpoints in the slices of a Service, and reads no more, to leave the cores to the server."""
+
+    def __init__(self) -> None:
+        self.ready: dict[str, int] = {}
+        self.changed = asyncio.Event()
+
+    def told(self, type: str, obj: dict[str, Any]) -> None:
+        endpoints = () if type == "DELETED" else obj.get("endpoints") or ()
+        self.ready[obj["metadata"]["name"]] = sum(1 for each in endpoints if each["conditions"].get("ready"))
+        self.changed.set()
+
+    async def until(self, count: int) -> None:
+        while sum(self.ready.values()) != count:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+async def deployed(session: aiohttp.ClientSession, server: Server, count: int, name: str) -> Spent:
+    """Create a Deployment and wait until all its Pods are in the slices; then delete it and wait until none is left."""
+    seen, selector = Slices(), {"app": name}
+    of_service = f"kubernetes.io%2Fservice-name%3D{name}"
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?watch=true&labelSelector={of_service}"
+    following = asyncio.create_task(follow(session, slices, seen.told))
+    service = {"metadata": {"name": name}, "spec": {"selector": selector, "ports": [{"port": 80}]}}
+    await session.post("/api/v1/namespaces/default/services", json=service)
+    template = {**TEMPLATE, "metadata": {"labels": selector}}
+    spec = {"replicas": count, "selector": {"matchLabels": selector}, "template": template}
+    before, began = cpu_of_each(server.pids), time.perf_counter()
+    deployments = "/apis/apps/v1/namespaces/default/deployments"
+    await session.post(deployments, json={"metadata": {"name": name}, "spec": spec})
+    await seen.until(count)
+    seconds = time.perf_counter() - began
+    after = cpu_of_each(server.pids)
+    await session.delete(f"{deployments}/{name}")
+    await seen.until(0)
+    pods = f"/api/v1/namespaces/default/pods?limit=1&labelSelector=app%3D{name}"
+    left = True
+    while left:
+        await asyncio.sleep(0.2)
+        async with session.get(pods) as answer:
+            left = bool((await answer.json())["items"])
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    return Spent(count, seconds, [new - old for new, old in zip(after, before, strict=True)])
+
+
+def session_with(server: Server) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        f"https://{server.host}:{server.port}",
+        headers={"Authorization": f"Bearer {server.token.strip()}"},
+        connector=aiohttp.TCPConnector(ssl=server.tls or False),
+        timeout=aiohttp.ClientTimeout(total=None),
+        read_bufsize=2**24,
+    )
+
+
+async def first_and_later(server: Server, count: int) -> tuple[Spent, Spent]:
+    async with session_with(server) as session:
+        return await deployed(session, server, count, "first"), await deployed(session, server, count, "later")
+
+
+def by_workers(folder: Path, env: dict[str, str], options: argparse.Namespace) -> None:
+    """The same Deployment with each number of processes, in turns."""
+    found: dict[tuple[int, str], list[Spent]] = {}
+    for number in range(options.rounds):
+        for workers in options.workers:
+            data = folder / f"round{number}-{workers}"
+            more = ["--workers", str(workers)]
+            with seamark_server(data, "up", "--dns-port", "0", *more, env=env) as server:
+                for which, spent in zip(
+                    ("first", "later"), uvloop.run(first_and_later(server, options.pods)), strict=True
+                ):
+                    print(f"  {workers} processes, {which:<6} {options.pods} Pods in the slices  {spent}", flush=True)
+                    found.setdefault((workers, which), []).append(spent)
+    one = options.workers[0]
+    busiest = {key: statistics.median(each.busiest for each in spent) for key, spent in found.items()}
+    for (workers, which), median in busiest.items():
+        gain = busiest[one, which] / median
+        print(f"  {workers} processes, {which}: median of the busiest {median:.0f} µs, {gain:.2f} × the rate of {one}")
+
+
 async def measure(server: Server, count: int, others: Beside) -> None:
-    base = f"https://{server.host}:{server.port}"
-    headers = {"Authorization": f"Bearer {server.token.strip()}"}
-    timeout = aiohttp.ClientTimeout(total=None)
     idle = resident_megabytes(*server.pids)
-    async with aiohttp.ClientSession(
-        base, headers=headers, connector=aiohttp.TCPConnector(ssl=server.tls), timeout=timeout, read_bufsize=2**24
-    ) as session:
+    async with session_with(server) as session:
         seen = Watching()
         labels = "app%3Dweb%2Cside%3Dours"
         pods, slices = "/api/v1/namespaces/default/pods", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
@@ -236,11 +339,16 @@ async def measure(server: Server, count: int, others: Beside) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--workers", type=int, nargs="+", default=[], help="numbers of processes to compare")
+    parser.add_argument("--rounds", type=int, default=3, help="how often, with --workers")
     parser.add_argument("--batch", type=float, default=0.0, help="the discovery controllers' batch period in seconds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         env = environment(f"{folder}/compiled")
+        if options.workers:
+            by_workers(folder, env, options)
+            return
         others = beside(folder, options.pods, env)
         settings = folder / "settings.toml"
         settings.write_text(f"[discovery]\nbatch = {options.batch}\n")
