@@ -15,7 +15,7 @@ import pytest
 from seamark.access import correlation
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
-from seamark.api.state import cache
+from seamark.api.state import collection
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.kinds.resource import (
@@ -251,7 +251,7 @@ class Coming:
 
 async def test_what_came_and_went_leaves_no_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is kept for a while, up to a number, is kept up to a small one here.
-    monkeypatch.setattr(cache, "RECENT_EVENTS", 1)
+    monkeypatch.setattr(collection, "RECENT_EVENTS", 1)
     monkeypatch.setattr(queue, "SWEEP", 1)
     monkeypatch.setitem(correlation.Correlator.__init__.__kwdefaults__, "remembered", 1)
     said = {

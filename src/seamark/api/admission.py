@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 from seamark import errors
 from seamark.api.call import Caller
-from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.cache import Cache
+from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry
 from seamark.api.turns import Turn, aside
 from seamark.errors import Object

@@ -309,7 +309,7 @@ class TestSlowClients:
         assert told(lines.events) == [("ADDED", "large")]
 
     async def test_a_quiet_watch_is_not_behind(self, api, monkeypatch):
-        monkeypatch.setattr("seamark.api.state.cache.RECENT_EVENTS", 10)
+        monkeypatch.setattr("seamark.api.state.collection.RECENT_EVENTS", 10)
         lines = await api.watch(f"{BASE}?watch=1&labelSelector=app%3Dq")
         for number in range(50):
             await api.post(BASE, configmap(f"n{number}"))

@@ -93,7 +93,7 @@ def test_the_cache_is_what_the_log_says(log, after, namespace):
 
 
 def test_only_so_much_is_remembered(monkeypatch):
-    monkeypatch.setattr("seamark.api.state.cache.RECENT_EVENTS", 10)
+    monkeypatch.setattr("seamark.api.state.collection.RECENT_EVENTS", 10)
     cache = Cache(Quiet(), KINDS)
     for revision in range(1, 26):
         cache.apply(Batch([Change(key_of(CONFIGMAPS, "d", "a"), value(revision), None, revision)], revision))

@@ -17,7 +17,8 @@ from typing import TypeVar
 import msgspec
 
 from seamark.api.authorization import Attributes, User
-from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.cache import Cache
+from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Event
 from seamark.kinds.flowcontrol.defaults import AUTOUPDATE
 from seamark.kinds.resource import FLOW_SCHEMAS, PRIORITY_LEVELS

@@ -20,7 +20,7 @@ from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Stream, Streaming
 from seamark.api.http.render import Renderer
 from seamark.api.http.unread import Unread
-from seamark.api.state.cache import Collection
+from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.failures import unwatchable
 from seamark.api.state.forms import converted

@@ -23,7 +23,8 @@ from seamark.api.authorization import User
 from seamark.api.identity.claims import LEEWAY_SECONDS, LEGACY_ISSUER, Claims, LegacyClaims, user_name, user_of
 from seamark.api.identity.keys import KeyRing
 from seamark.api.settings import TokenSettings
-from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.cache import Cache
+from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry
 from seamark.clock import Clock
 from seamark.errors import Object

@@ -2,6 +2,7 @@
 
 - ``entries`` are objects, encoded once; their keys, and the events of their changes
 - ``forms`` waits for webhooks that convert objects into the version that is asked for
+- ``collection`` is the objects of one kind, with their recent events and their watchers
 - ``cache`` follows the store's log and offers every change to its watchers
 - ``select`` is which objects a read or a watch is about
 - ``versions`` reads resourceVersions and continue tokens

@@ -11,7 +11,8 @@ import msgspec
 from seamark import errors
 from seamark.api.call import ListOptions
 from seamark.api.state import versions
-from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.cache import Cache
+from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, entry_of, prefix_of
 from seamark.api.state.select import Selection
 from seamark.api.state.versions import Continue

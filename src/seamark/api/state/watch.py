@@ -14,7 +14,8 @@ import msgspec
 
 from seamark import errors
 from seamark.api.call import ListOptions
-from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.cache import Cache
+from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, Event, entry_of, restamped
 from seamark.api.state.failures import unwatchable
 from seamark.api.state.forms import converted
@@ -123,7 +124,7 @@ class Subscription:
             self, selection.namespace, selection.name
         )
 
-    # The cache's side: see :class:`seamark.api.state.cache.Watcher`.
+    # The cache's side: see :class:`seamark.api.state.collection.Watcher`.
 
     def offer(self, event: Event) -> None:
         if not self._behind:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from seamark.api.outgoing.targets import Client, client_of
-from seamark.api.state.cache import Cache, Collection
+from seamark.api.state.cache import Cache
+from seamark.api.state.collection import Collection
 from seamark.errors import Object
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
