@@ -25,6 +25,15 @@ def logging_is_restored() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("logging_is_restored")
+def test_it_does_not_work_for_a_server_of_another_version(tmp_path: Path) -> None:
+    config = settled({"data_dir": str(tmp_path), "log": {"file": str(tmp_path / "log")}})
+    told = msgspec.json.encode(worker.Task(config, frozenset(), version="0.0.1"))
+    with pytest.raises(SystemExit):
+        worker.replace(told, -1, Birth(1, ("127.0.0.1", 6443)))
+    assert "upgraded from 0.0.1" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.usefixtures("logging_is_restored")
 def test_it_works_by_the_settings_and_on_the_board_of_the_main_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
