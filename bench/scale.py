@@ -189,9 +189,15 @@ async def one_change(m: Measuring, options: argparse.Namespace) -> float:
             await m.send(edits, MERGE)
             await m.quiet()
 
-    _, idle = await m.timed(lambda: asyncio.sleep(3.0))
+    period = heartbeats(options)
+    _, idle = await m.timed(lambda: asyncio.sleep(period))
     took, cpu = await m.timed(change)
-    return (cpu - idle * took / 3) / (2 * len(numbers)) * 1e6
+    return (cpu - idle * took / period) / (2 * len(numbers)) * 1e6
+
+
+def heartbeats(options: argparse.Namespace) -> float:
+    """Seconds in which every node has renewed its Lease once."""
+    return max(10.0, options.nodes / 100)
 
 
 async def use(m: Measuring, options: argparse.Namespace, name: str) -> list[Figure]:
@@ -236,7 +242,8 @@ async def use(m: Measuring, options: argparse.Namespace, name: str) -> list[Figu
     await note(f"a Deployment of {options.replicas} is available, per Pod", create, options.replicas)
     await note("its rollout, per Pod", roll, options.replicas)
     await m.settled()
-    await note("idle, with all heartbeats, per second", lambda: asyncio.sleep(30.0), 30)
+    seconds = int(3 * heartbeats(options))
+    await note("idle, with all heartbeats, per second", lambda: asyncio.sleep(seconds), seconds)
     return figures
 
 
