@@ -523,3 +523,15 @@ def test_no_key_is_lost_or_held_twice(script):
 async def test_a_controller_must_say_what_it_does():
     with pytest.raises(NotImplementedError):
         await Controller("idle", Manager(Informers(None))).reconcile("a")
+
+
+def test_a_key_is_in_the_queue_from_when_it_is_due_until_it_is_handled():
+    clock = VirtualClock(1000.0)
+    queue = Queue("test", clock=clock)
+    queue.add("now")
+    queue.add_after("later", 5.0)
+    assert ("now" in queue, "later" in queue) == (True, False)
+    assert queue.take() == "now"
+    assert "now" in queue
+    queue.again("now", 5.0)
+    assert "now" not in queue

@@ -87,6 +87,10 @@ class Queue:
         """How many keys could be taken now."""
         return len(self._waiting)
 
+    def __contains__(self, key: Key) -> bool:
+        """Whether the key could be taken now, or is being handled."""
+        return key in self._waiting or key in self._running
+
     @property
     def idle(self) -> bool:
         """Whether nothing waits and nothing is being handled; keys may still be due later."""

@@ -6,6 +6,7 @@ from node_world import conditions, ready, shown
 from seamark import errors
 from seamark.kinds.resource import LEASES, NODES, PODS
 from seamark.nodes.simulated import control
+from seamark.nodes.simulated.heartbeats import Heartbeats
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -135,6 +136,18 @@ async def test_a_node_whose_lease_is_not_renewed_is_lost_and_found(world):
     await world.pass_(1)
     assert ready(await node(world, "node-1")) == "True"
     assert await taints(world, "node-1") == []
+
+
+async def test_a_node_whose_heartbeat_waits_for_this_process_is_not_lost(world, monkeypatch):
+    waiting = True
+    monkeypatch.setattr(Heartbeats, "late", lambda self, name: waiting)
+    await world.start(count=1, heartbeat=1000.0, grace=50.0)
+    await world.make("web")
+    await world.pass_(200)
+    assert ready(await node(world, "node-1")) == ready(await world.pod("web")) == "True"
+    waiting = False
+    await world.pass_(5)
+    assert (ready(await node(world, "node-1")), ready(await world.pod("web"))) == ("Unknown", "False")
 
 
 async def test_after_a_long_pause_everybody_has_time_to_say_that_he_is_there(world):

@@ -35,6 +35,10 @@ class Heartbeats(Controller):
             self._beating.add(member.name)
             self.queue.add(member.name)
 
+    def late(self, node: str) -> bool:
+        """Whether the node's heartbeat is due and not written yet, because this process has too much to do."""
+        return node in self.queue
+
     async def reconcile(self, key: Key) -> None:
         member = self._roster.get(key)
         if member is None or not member.switched_on:

@@ -1,7 +1,8 @@
 """Decides whether simulated nodes are alive, and writes their conditions and taints, and the readiness of their Pods.
 
-A node is alive as long as its Lease is renewed; one that a user has stopped is dead at once.  Nodes that Seamark does
-not simulate are left alone.
+A node is alive as long as its Lease is renewed; one that a user has stopped is dead at once.  A node whose heartbeat
+waits for this very process, which has too much to do, is not dead: taking all nodes for dead would only add to that.
+Nodes that Seamark does not simulate are left alone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
 MANAGER = "node-controller"
+LATE_SECONDS = 5.0  # between two looks at a node whose heartbeat is late
 
 
 class Lifecycle(Controller):
@@ -44,8 +46,9 @@ class Lifecycle(Controller):
         settings: NodeSettings,
         events: EventRecorder,
         died: Callable[[str], None],
+        late: Callable[[str], bool],
     ) -> None:
-        """``died`` is called with the name of a node that is found dead."""
+        """``died`` is called with the name of a node that is found dead; ``late`` says whether its heartbeat waits."""
         super().__init__("node-lifecycle", manager, workers=8, retry=RETRY)
         self._cluster = cluster
         self._nodes = self.watch(nodes, self._node_changed)
@@ -53,6 +56,7 @@ class Lifecycle(Controller):
         self._settings = settings
         self._events = events
         self._died = died
+        self._late = late
         self._clock = manager.clock
         self._heard: dict[str, float] = {}  # when a node's Lease was last seen renewed
         self._renewals: dict[str, str | None] = {}  # the renewal time in its Lease then
@@ -62,7 +66,8 @@ class Lifecycle(Controller):
         self._heard = {name: at for name, at in self._heard.items() if self._nodes.get(name) is not None}
 
     def alive(self, node: Node) -> bool:
-        return not node.stopped and self._clock.time() < self._heard.get(node.name, 0.0) + self._settings.grace
+        heard = self._clock.time() < self._heard.get(node.name, 0.0) + self._settings.grace
+        return not node.stopped and (heard or self._late(node.name))
 
     # --- following ---------------------------------------------------------------------------------
 
@@ -115,7 +120,8 @@ class Lifecycle(Controller):
         if not alive:
             self._died(key)
         elif key in self._heard:
-            raise Again(self._heard[key] + self._settings.grace - self._clock.time())
+            left = self._heard[key] + self._settings.grace - self._clock.time()
+            raise Again(left if left > 0 else LATE_SECONDS)
 
     def _announce(self, node: Node, *, alive: bool) -> None:
         if node.ready == alive:

@@ -137,7 +137,14 @@ class Simulation(Derived):
             alive=lambda node: lifecycle.alive(node),
         )
         lifecycle = Lifecycle(
-            manager, cluster, nodes=nodes, leases=leases, settings=settings, events=events, died=silence.died
+            manager,
+            cluster,
+            nodes=nodes,
+            leases=leases,
+            settings=settings,
+            events=events,
+            died=silence.died,
+            late=self._heartbeats.late,
         )
         evictions = Evictions(manager, cluster, pods=pods, nodes=nodes, settings=settings, events=events)
         orphans = Orphans(manager, cluster, pods=pods, nodes=nodes, settings=settings)
