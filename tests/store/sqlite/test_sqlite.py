@@ -683,3 +683,14 @@ async def test_a_group_that_could_not_be_made_durable_is_not_remembered(
         with pytest.raises(StoreError):
             await store.commit([Write("/a", b"2", first)])
     assert await store.commit([Write("/a", b"3", first)]) == first + 1
+
+
+async def test_what_sqlite_keeps_in_memory_is_small(tmp_path):
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    try:
+        files = store._opened
+        kept = [each.execute("PRAGMA cache_size").fetchone()[0] for each in (files.writing, *files.reading)]
+        assert kept == [-4096, -1024, -1024]  # kilobytes
+    finally:
+        await store.close()

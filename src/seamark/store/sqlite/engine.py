@@ -16,7 +16,7 @@ from seamark.store import history
 from seamark.store.protocol import Batch, Page, StoreError, Unavailable, Write, check_writes
 from seamark.store.sqlite import log
 from seamark.store.sqlite.feed import Feed
-from seamark.store.sqlite.file import FileLock, connect, prepare, translate
+from seamark.store.sqlite.file import READER_CACHE, WRITER_CACHE, FileLock, connect, prepare, translate
 from seamark.store.sqlite.group import MAX_KEYS
 from seamark.store.sqlite.reader import Reader
 from seamark.store.sqlite.writer import MAX_BYTES, Writer
@@ -196,9 +196,9 @@ class _Files:
         self._connections: list[sqlite3.Connection] = []
         try:
             prepare(self.path, durable=durable)
-            self.writing = self._connect(durable)
+            self.writing = self._connect(durable, WRITER_CACHE)
             self.revision = log.revision(self.writing)
-            self.reading = [self._connect(durable) for _ in range(READERS)]
+            self.reading = [self._connect(durable, READER_CACHE) for _ in range(READERS)]
         except (sqlite3.Error, StoreError) as error:
             self.close()
             if isinstance(error, sqlite3.Error):
@@ -212,7 +212,7 @@ class _Files:
         if self._temporary is not None:
             shutil.rmtree(self._temporary)
 
-    def _connect(self, durable: bool) -> sqlite3.Connection:
-        connection = connect(self.path, durable=durable)
+    def _connect(self, durable: bool, cache: int) -> sqlite3.Connection:
+        connection = connect(self.path, durable=durable, cache=cache)
         self._connections.append(connection)
         return connection
