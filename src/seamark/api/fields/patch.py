@@ -128,7 +128,10 @@ def _merged(target: Object, document: Object) -> Object:
 
 
 def _pruned(value: Any) -> Any:
-    """A copy without the nulls in objects, which have nothing to remove here; typed values become plain."""
+    """A copy without the nulls in objects, which have nothing to remove here.
+
+    Typed values become plain.  They come from our own components, and a null in them goes when the result is decoded.
+    """
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -138,7 +141,7 @@ def _pruned(value: Any) -> Any:
         return {k: item if type(item) in _SCALARS else _pruned(item) for k, item in pairs if item is not None}
     if kind in _SEQUENCES:
         return [item if type(item) in _SCALARS else _pruned(item) for item in value]
-    return _pruned(msgspec.to_builtins(value))
+    return msgspec.to_builtins(value)
 
 
 # --- RFC 6902 ---------------------------------------------------------------------------------------
