@@ -483,6 +483,8 @@ def test_clients_that_never_begin_tls_cost_a_socket_and_make_room(run, authority
             writer.write(head("GET", "/"))
             assert await answer(reader) == (200, b"ok")
             silent[1][1].write(b"\x16\x03\x01nonsense" * 10)
+            assert len(await silent[1][0].read()) == 7  # an alert
+            silent[1][1].close()
             await until(lambda: len(listener._silent) == 2 and not listener.connections.entering)
             assert listener.count == 3
             silent[2][1].write(b"\x16")  # a handshake that does not go on

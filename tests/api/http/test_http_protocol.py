@@ -397,17 +397,19 @@ def test_a_stream_goes_out_in_chunks_and_the_connection_goes_on():
 
 
 def test_the_end_of_a_client_is_told_to_the_stream():
-    connection, _, _, stream = streaming()
+    connection, transport, _, stream = streaming()
     told = []
     stream.on_close = lambda: told.append(True)
+    transport.close()
     connection.connection_lost(None)
     assert told == [True]
     assert not stream.write(b"x")
     stream.finish()  # nothing happens
 
 
-def test_a_slow_reader_of_a_stream_is_cut_off():
-    _, transport, _, stream = streaming()
+async def test_a_slow_reader_of_a_stream_is_cut_off():
+    connection, transport, _, stream = streaming()
+    connection.pause_writing()  # as a transport asks long before
     transport.unread = http.MAX_STREAM_BACKLOG
     assert stream.write(b"x")
     transport.unread += 1
@@ -416,7 +418,7 @@ def test_a_slow_reader_of_a_stream_is_cut_off():
 
 
 async def test_a_stream_can_wait_for_its_reader():
-    connection, _, _, stream = streaming()
+    connection, transport, _, stream = streaming()
     assert await stream.drain()
     connection.pause_writing()
     waiting = asyncio.ensure_future(stream.drain())
@@ -427,6 +429,7 @@ async def test_a_stream_can_wait_for_its_reader():
     connection.pause_writing()
     waiting = asyncio.ensure_future(stream.drain())
     await asyncio.sleep(0)
+    transport.close()
     connection.connection_lost(None)
     assert not await waiting
 

@@ -14,9 +14,7 @@ import contextlib
 import fcntl
 import heapq
 import logging
-import os
 import resource
-import select
 import socket
 import ssl
 import time
@@ -24,6 +22,7 @@ from collections.abc import Callable
 from itertools import chain
 
 from seamark.api.http.protocol import Admit, Connection, Connections, Handler
+from seamark.api.http.tls import secure
 from seamark.api.http.unread import Unread
 from seamark.kinds.values.hosts import bracketed
 
@@ -33,10 +32,8 @@ log = logging.getLogger("seamark.api")
 # long a request may take to come is the protocol's rule.
 IDLE_SECONDS = 300.0
 STALLED_SECONDS = 60.0
-HANDSHAKE_SECONDS = 30.0
 SWEEP_SECONDS = 5.0
 FINISH_SECONDS = 0.8
-SENT_TURNS = 3
 SIOCOUTQNSD = 0x894B  # Linux: how many bytes a socket has yet to send
 # How long nothing is accepted after the system had no descriptor or memory for a connection.
 ACCEPT_AGAIN_SECONDS = 1.0
@@ -190,13 +187,13 @@ class Listener:
         self.connections.entering[connection] = asyncio.ensure_future(self._connect(connection, client))
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:
-        timeout = HANDSHAKE_SECONDS if self._tls else None
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection, client, ssl=self._tls, ssl_handshake_timeout=timeout
-            )
+            if self._tls is None:
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, client)
+            else:
+                await secure(client, self._tls, connection)
         except OSError:
-            pass  # the handshake failed, and the event loop has closed the socket
+            client.close()  # its client is gone already
         finally:
             self.connections.entering.pop(connection, None)
             self.connections.changed()
@@ -268,49 +265,26 @@ class Listener:
         for connection in [*self._silent, *self.connections.entering]:
             self._cut(connection)
         await asyncio.gather(*entering, return_exceptions=True)
-        idle = [handle for each in self.connections if not each.busy and (handle := _handle(each)) is not None]
+        idle = [connection for connection in self.connections if not connection.busy]
         for connection in list(self.connections):
             connection.finish_soon()
-        await _hang_up(idle)
+        for connection in idle:
+            # Its client was told that it ends; if it has a pool of connections, it never looks at this one again.
+            if connection.transport is not None and _all_sent(connection.transport):
+                connection.transport.abort()
         await self._wait_for_the_last()
         for connection in list(self.connections):
             if connection.transport is not None:
                 connection.transport.abort()
 
 
-def _handle(connection: Connection) -> socket.socket | None:
-    """The socket of a connection, in a form that stays valid when the event loop has closed its own."""
+def _all_sent(transport: asyncio.WriteTransport) -> bool:
+    """Whether the system has sent all that was written.  Only Linux can tell."""
     try:
-        return socket.socket(fileno=os.dup(connection.transport.get_extra_info("socket").fileno()))
-    except OSError:
-        return None
-
-
-async def _hang_up(handles: list[socket.socket]) -> None:
-    """End connections that only wait for their clients to say goodbye as TLS wants it: clients with a pool never do.
-
-    In each turn, the event loop sends as much as the system takes.  If the system could take more and has sent all,
-    turn after turn, then there is no more.
-    """
-    sent = handles
-    for _ in range(SENT_TURNS):
-        await asyncio.sleep(0)
-        sent = [handle for handle in sent if _all_sent(handle)]
-    for handle in sent:
-        with contextlib.suppress(OSError):
-            handle.shutdown(socket.SHUT_RDWR)
-    for handle in handles:
-        handle.close()
-
-
-def _all_sent(handle: socket.socket) -> bool:
-    """Whether the system has sent all that it was given, and could take more.  Only Linux can tell."""
-    waiting = select.poll()
-    waiting.register(handle, select.POLLOUT)
-    try:
-        return bool(waiting.poll(0)) and fcntl.ioctl(handle, SIOCOUTQNSD, bytes(4)) == bytes(4)
+        unsent = fcntl.ioctl(transport.get_extra_info("socket").fileno(), SIOCOUTQNSD, bytes(4))
     except OSError:
         return False
+    return unsent == bytes(4) and not transport.get_write_buffer_size()
 
 
 def _open_files() -> int:

@@ -129,26 +129,24 @@ class _Refused(Exception):
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "on_close", "on_end", "on_writable")
+    __slots__ = ("_connection", "_transport", "on_close", "on_end", "on_writable", "stalled")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._transport = connection.transport
+        # Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``.
+        self.stalled = connection.stalled_since is not None
         self.on_close: Callable[[], None] | None = None  # called when the reader is gone
         self.on_end: Callable[[], None] | None = None  # called when the answer has ended, by either side
         self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
 
-    @property
-    def stalled(self) -> bool:
-        """Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``."""
-        return self._connection.stalled_since is not None
-
     def write(self, frames: bytes | memoryview) -> bool:
         """False once the reader is gone or so slow that it was cut off."""
-        transport = self._connection.transport
-        if transport is None or transport.is_closing():
+        transport = self._transport
+        if transport.is_closing():
             return False
         transport.write(frames)
-        if transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
+        if self.stalled and transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
             self.abort()
             return False
         return True
@@ -156,13 +154,11 @@ class Stream:
     async def drain(self) -> bool:
         """Wait until the reader has taken most of what was written; False once it is gone."""
         await self._connection.writable()
-        transport = self._connection.transport
-        return transport is not None and not transport.is_closing()
+        return not self._transport.is_closing()
 
     def abort(self) -> None:
         """Cut the reader off."""
-        if self._connection.transport is not None:
-            self._connection.transport.abort()
+        self._transport.abort()
 
     def finish(self) -> None:
         """End the answer cleanly; the connection can be used again."""
@@ -387,7 +383,9 @@ class Connection(asyncio.Protocol):
         if self._writable is None:
             self._writable = asyncio.get_running_loop().create_future()
             self.stalled_since = time.monotonic()
-            if self.transport is not None and self.stream is None:
+            if self.stream is not None:
+                self.stream.stalled = True
+            elif self.transport is not None:
                 self.transport.pause_reading()
             if self._pieces is not None:
                 self._patience = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._unread)
@@ -395,6 +393,8 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         waiting, self._writable = self._writable, None
         self.stalled_since = None
+        if self.stream is not None:
+            self.stream.stalled = False
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
         if self.transport is not None and not self.transport.is_closing():
@@ -550,9 +550,6 @@ class Connection(asyncio.Protocol):
             return
         if isinstance(answer, Streaming):
             self.stream = self._begin_stream(answer)
-            if self.transport.get_extra_info("ssl_object") is not None:
-                # What the socket's own buffer (64 KiB) does not take stalls the stream: TLS would add 512 KiB to it.
-                self.transport.set_write_buffer_limits(high=1, low=0)
             answer.start(self.stream)
             return
         body = answer.body
