@@ -16,6 +16,8 @@ from worker_site import Site, served
 from seamark.config import Config, settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.daemon.controlling import MOVABLE, moved
+from seamark.daemon.workers import pool
+from seamark.daemon.workers.worker import TELL
 from seamark.kinds.resource import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
 from seamark.rules.objects.endpointslice import EndpointSlice
 
@@ -96,6 +98,25 @@ async def test_a_problem_of_a_part_in_a_worker_is_a_problem_of_the_whole(site: S
         assert (code, "[-]discovery failed: out of sorts" in text) == (500, True)
         _, text = await site.page(client, "/api/v1/componentstatuses/discovery")
         assert '"message":"out of sorts"' in text
+
+
+async def test_a_worker_that_does_not_answer_is_told_of_and_holds_nothing_up(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "PATIENCE", 0.01)
+    answered, stuck = site.forks.workers[0].answer, asyncio.Event()
+
+    async def answer(body: bytes) -> bytes:
+        if body == TELL:
+            await stuck.wait()
+        return await answered(body)
+
+    monkeypatch.setattr(site.forks.workers[0], "answer", answer)
+    for client in (await site.client(), await site.client()):
+        code, text = await site.page(client, "/readyz")
+        assert (code, "[-]worker-1 failed: pid" in text) == (500, True)
+        assert (await site.page(client, "/metrics"))[0] == 200
+    stuck.set()
 
 
 async def test_a_rollout_goes_on_with_the_worker_that_replaces_another(site: Site) -> None:

@@ -21,6 +21,7 @@ from seamark.runtime.workers import Expected
 from seamark.store.relayed import Board
 
 MAIN = "0"  # the main process's number, in metrics
+PATIENCE = 5.0  # seconds that a worker may take to say how it is
 
 
 class Forks(Protocol):
@@ -145,7 +146,7 @@ class Workers(Handler):
     async def report(self) -> Report:
         """What is wrong with the parts, and the metrics, of all processes."""
         workers = list(self._running.values())
-        told = await asyncio.gather(*(_told_by(worker.channel) for worker in workers))
+        told = await asyncio.gather(*map(_told_by, workers))
         for worker, each in zip(workers, told, strict=True):
             if worker.number in self._running:
                 self._told[worker.number] = each.problems
@@ -156,8 +157,11 @@ class Workers(Handler):
         return msgspec.json.encode(await self.report())
 
 
-async def _told_by(channel: Channel) -> Told:
+async def _told_by(worker: _Running) -> Told:
     try:
-        return msgspec.json.decode(await channel.ask(TO_WORKER, TELL), type=Told)
+        async with asyncio.timeout(PATIENCE):
+            return msgspec.json.decode(await worker.channel.ask(TO_WORKER, TELL), type=Told)
     except Lost:
         return Told({}, {})
+    except TimeoutError:
+        return Told({f"worker-{worker.number}": f"pid {worker.pid} has not answered for {PATIENCE:g} seconds"}, {})
