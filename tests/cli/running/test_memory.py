@@ -24,35 +24,49 @@ def collector():
     (gc.enable if enabled else gc.disable)()
 
 
-def test_memory_is_given_back_after_a_collection_of_older_objects(monkeypatch, collector):
-    given, now = [], 1000.0
+class Ended(Exception):
+    """Ends what runs for ever."""
+
+
+def test_a_process_that_works_gives_memory_back_each_minute():
+    slept, given, now, worked = [], [], 1000.0, 5.0
+
+    def sleep(seconds):
+        nonlocal worked
+        slept.append(seconds)
+        if len(slept) == 6:
+            raise Ended
+        worked += 0.5 if len(slept) < 4 else memory.WORK
 
     def trim(left):
         nonlocal now
-        given.append(left)
-        now += 0.01
+        given.append((len(slept), left))
+        now += 0.01 if len(given) == 1 else 1.0
 
-    monkeypatch.setattr(memory, "_give_back", memory._GivingBack(lambda: now))
-    monkeypatch.setattr(memory, "_trim", lambda: trim)
+    with pytest.raises(Ended):
+        memory.give_back(trim, sleep=sleep, now=lambda: now, worked=lambda: worked)
+    assert given == [(4, 0), (5, 0)], "not while it has hardly worked"
+    assert slept == [memory.PAUSE] * 5 + [memory.REST * 1.0], "after a long time it rests longer"
+
+
+def test_what_the_start_has_freed_is_given_back_and_one_thread_goes_on(monkeypatch, collector):
+    given, started = [], []
+
+    class Thread:
+        def __init__(self, *, target, args, name, daemon):
+            self.name, self.work = name, (target, args, daemon)
+
+        def start(self):
+            started.append(self)
+
+    monkeypatch.setattr(memory, "_trim", lambda: given.append)
+    monkeypatch.setattr(memory.threading, "Thread", Thread)
+    monkeypatch.setattr(memory.threading, "enumerate", lambda: started)
     memory.settle()
     memory.settle()
     assert gc.isenabled()
-    given.clear()
-    gc.collect(0)
-    assert given == []
-    gc.collect(1)
-    gc.collect(2)
-    assert given == [0], "it is not done again at once"
-    now += 2
-    gc.collect(2)
     assert given == [0, 0]
-
-
-def test_what_the_start_has_freed_is_given_back(monkeypatch, collector):
-    given = []
-    monkeypatch.setattr(memory, "_trim", lambda: given.append)
-    memory.settle()
-    assert given == [0]
+    assert [thread.work for thread in started] == [(memory.give_back, (given.append,), True)]
 
 
 def test_another_c_library_is_left_alone(monkeypatch, collector):
@@ -65,22 +79,22 @@ def test_another_c_library_is_left_alone(monkeypatch, collector):
 def test_the_kernel_has_the_pages_between_those_in_use():
     """In a process of its own, because what other tests have freed would be given back, too."""
     program = """
-        import gc
+        import time
         from pathlib import Path
         from seamark.cli.running import memory
 
         def resident():
             return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
+        memory.PAUSE, memory.WORK = 0.01, 0.0
         memory.settle()
         blocks = [bytes(8192) for _ in range(8000)]
         full = resident()
         del blocks[::2]
         blocks += [None] * 4000
-        gc.collect()
-        print((full - resident()) / (4000 * 8192))
+        while full - resident() < 0.3 * 4000 * 8192:
+            time.sleep(0.01)
     """
     if not Path("/proc/self/statm").exists():
         pytest.skip("memory is read from /proc")
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
-    assert float(done.stdout) > 0.3
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)

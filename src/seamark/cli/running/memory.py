@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+PAUSE = 60.0  # seconds between two looks at whether there is something to give back
+WORK = 2.0  # seconds of CPU time that make it worthwhile
+REST = 200  # times as long as it took, it is not done again
 
 
 def settle() -> None:
@@ -17,35 +22,33 @@ def settle() -> None:
     """
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
-    if _give_back not in gc.callbacks:
-        gc.callbacks.append(_give_back)
     gc.enable()
     if (trim := _trim()) is not None:
         trim(0)  # what the start has freed: with 15,000 Pods 7 % of all memory
+        if all(thread.name != "memory" for thread in threading.enumerate()):
+            threading.Thread(target=give_back, args=(trim,), name="memory", daemon=True).start()
 
 
-class _GivingBack:
-    """After a collection of more than the newest objects, return freed memory to the kernel.
+def give_back(
+    trim: Callable[[int], Any],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+    worked: Callable[[], float] = time.process_time,
+) -> None:
+    """Return freed memory to the kernel each minute, unless the process was idle; runs until the process ends.
 
-    The C library keeps the pages between those in use: under changes they are a fifth of all memory.  Python calls
-    this after so much work, so an idle process does nothing.  It takes milliseconds, in a process of a gigabyte a
-    hundred of them, so it is done again only after ``REST`` times as long.
+    The C library keeps the pages between those in use: under changes they are a fifth of all memory.  Giving them back
+    takes milliseconds, in a process of a gigabyte a hundred of them.  It does not follow Python's own collections:
+    where as many objects go as come, there are none.
     """
-
-    REST = 200
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._not_before = 0.0
-
-    def __call__(self, phase: str, info: dict[str, int]) -> None:
-        began = self._now()
-        if phase == "stop" and info["generation"] > 0 and began >= self._not_before and (trim := _trim()) is not None:
+    pause, before = PAUSE, worked()
+    while True:
+        sleep(pause)
+        if worked() - before >= WORK:
+            began = now()
             trim(0)
-            self._not_before = began + self.REST * (self._now() - began)
-
-
-_give_back = _GivingBack()
+            pause, before = max(PAUSE, REST * (now() - began)), worked()
 
 
 @cache
