@@ -51,6 +51,17 @@ async def test_what_a_widget_owns_goes_with_it(own):
     await gone(own, CONFIGMAPS, "dependant")
 
 
+async def test_what_a_widget_owned_goes_when_widgets_are_served_only_after_it_was_deleted(own):
+    """As in a process that hears of the kind later than of the object, when other processes have served both."""
+    owner = widget("owner", size=1)
+    owner["metadata"]["uid"] = "5f6e7a3c-0000-4000-8000-000000000000"
+    await create(own, CONFIGMAPS, "dependant", **owned_by(owner))
+    await own.quiet()
+    assert await own.find(CONFIGMAPS, "dependant", "default") is not None
+    await own.api.add_kind(widget_kind())
+    await gone(own, CONFIGMAPS, "dependant")
+
+
 async def test_a_widget_goes_with_its_owner(own):
     owner = await create(own, CONFIGMAPS, "owner")
     await own.api.add_kind(widget_kind())

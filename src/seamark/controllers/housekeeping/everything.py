@@ -104,6 +104,7 @@ class Everything(Derived):
         self._informers: dict[Resource, Informer[Any]] = {}
         self._named: dict[str, Resource] = {}
         self._followers: list[Follower] = []
+        self._noticing: list[Callable[[], None]] = []
         for kind in kinds:
             self._kind_changed(None, kind)
         self._stop_following_kinds = kinds.on_change(self._kind_changed)
@@ -134,6 +135,10 @@ class Everything(Derived):
         """Report every change to this controller."""
         self._followers.append(follower)
 
+    def on_new_kind(self, notice: Callable[[], None]) -> None:
+        """Call this whenever a further kind is followed."""
+        self._noticing.append(notice)
+
     async def synced(self) -> None:
         """Return once everything has been listed, including objects of new kinds."""
         for informer in list(self._informers.values()):
@@ -155,6 +160,8 @@ class Everything(Derived):
             informer = self._shared.in_any_view(after, ObjectView, otherwise=Bare)
             self._informers[after] = self.watch(informer, self._teller(after))
             self._named[after.qualified] = after
+            for notice in self._noticing:
+                notice()
 
     def _teller(self, resource: Resource) -> Callable[[Key, AnyObject | None, AnyObject | None], None]:
         def changed(key: Key, old: AnyObject | None, new: AnyObject | None) -> None:

@@ -1,7 +1,7 @@
 """Garbage collection by ownerReferences: deletes an object when the last of its owners is gone.
 
-An object is queued when it changes, when an owner of it changes, or when a dependant of it is deleted.  ``reconcile``
-then checks, in this order:
+An object is queued when it changes, when an owner of it changes or may be of a kind that is new, or when a dependant of
+it is deleted.  ``reconcile`` then checks, in this order:
 
 - it is being deleted with the ``orphan`` finalizer: remove the references from its dependants, then the finalizer
 - it is being deleted with ``foregroundDeletion``: delete its dependants; once no blocking one is left, remove the
@@ -75,6 +75,7 @@ class GarbageCollector(Controller):
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
         everything.follow(self._changed)
+        everything.on_new_kind(self._judge_again)
 
     def reset(self) -> None:
         self._dependants.clear()
@@ -118,6 +119,11 @@ class GarbageCollector(Controller):
         for owner in gone.owner_references:
             if waiting := self._keys.get(owner.uid):
                 self.queue.add(waiting)
+
+    def _judge_again(self) -> None:
+        """An owner that was not found may be of the kind that is served now, and be gone."""
+        for uid in self._dependants.keys() - self._keys.keys():
+            self._wake_dependants(uid)
 
     def _wake_dependants(self, uid: str) -> None:
         for key in self._dependants.get(uid, ()):
