@@ -124,6 +124,13 @@ class EndpointSlice(endpointslice.EndpointSlice, frozen=True):
     def key(self) -> Key:
         return self.metadata.namespace, self.metadata.name
 
+    @property
+    def made_by_controller(self) -> bool:
+        """Whether the EndpointSlice controller wrote it; its label alone proves nothing, a user may set that too."""
+        if any(owner.kind == "Service" for owner in self.metadata.owner_references):
+            return True
+        return any(each.target_ref is not None and each.target_ref.kind == "Pod" for each in self.endpoints or ())
+
     def endpoint_names(self) -> list[str]:
         """The names that DNS has for its ready endpoints: hostnames, or addresses with dashes."""
         ready = [each for each in self.endpoints or () if each.ready and each.addresses]

@@ -216,9 +216,9 @@ def _nothing_written(case: Case) -> tuple[evidence.Evidence, ...]:
 
 
 def _slices(case: Case) -> Iterator[Finding]:
-    leftover = [each for each in case.controller_slices if _made_by_controller(each)]
+    leftover = [each for each in case.controller_slices if each.made_by_controller]
     yield from _leftover(case, leftover)
-    claimed = [each for each in case.controller_slices if not _made_by_controller(each)]
+    claimed = [each for each in case.controller_slices if not each.made_by_controller]
     mirrored = [each for each in case.slices if mirroring.ours(each)]
     yield from _claimed(case, [*claimed, *(each for each in mirrored if not _mirrors(each, case))])
     yield from _used(case, [*hand_made(case), *claimed])
@@ -257,13 +257,6 @@ def _port_findings(case: Case, slices: Sequence[EndpointSlice]) -> Iterator[Find
         offered = _offered(each)
         if each.address_type in case.service.families and not offered & names:
             yield _slice_ports(case, each)
-
-
-def _made_by_controller(each: EndpointSlice) -> bool:
-    """Whether the EndpointSlice controller wrote it; its label alone proves nothing, since a user may set that too."""
-    if any(owner.kind == "Service" for owner in each.metadata.owner_references):
-        return True
-    return any(e.target_ref is not None and e.target_ref.kind == "Pod" for e in each.endpoints or ())
 
 
 def _leftover(case: Case, leftover: Sequence[EndpointSlice]) -> Iterator[Finding]:

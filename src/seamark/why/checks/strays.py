@@ -107,7 +107,8 @@ def _elsewhere(case: Case) -> Iterator[Finding]:
     seen = case.world.seen
     for each in seen.slices or ():
         there = each.metadata.namespace
-        if there != case.namespace and each.service_name == case.name and (there, case.name) not in case.world.services:
+        same = each.service_name == case.name and not each.made_by_controller
+        if there != case.namespace and same and (there, case.name) not in case.world.services:
             yield _misplaced(case, each, _slice(each, case))
     for endpoints in seen.endpoints or ():
         there = endpoints.metadata.namespace
