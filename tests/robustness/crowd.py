@@ -70,6 +70,7 @@ class Watcher(asyncio.Protocol):
         self.reconnects = -1
         self._server = server
         self._rest = b""
+        self._transport: asyncio.BaseTransport | None = None
 
     async def connect(self) -> None:
         url = urlsplit(self._server.url)
@@ -78,6 +79,7 @@ class Watcher(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.reconnects += 1
         self._rest = b""
+        self._transport = transport
         path = f"{CONFIGMAPS}?watch=true&resourceVersion={self.versions[-1]}"
         cast(asyncio.Transport, transport).write(request("GET", path, self._server.token))
 
@@ -93,6 +95,11 @@ class Watcher(asyncio.Protocol):
     def _end(self, error: Exception | None) -> None:
         if not self.ended.done():
             self.ended.set_result(None) if error is None else self.ended.set_exception(error)
+
+    def close(self) -> None:
+        self.ended.cancel()
+        if self._transport is not None:
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.ended.done():
@@ -264,5 +271,5 @@ async def crowd(servers: Sequence[Seamark], *, writers: int, watchers: int, dns_
     finally:
         for task in made._writing:
             task.cancel()
-        for names in made.names:
-            names.close()
+        for client in (*made.names, *made.watchers):
+            client.close()
