@@ -84,17 +84,16 @@ class NamespaceController(Controller):
 
     async def _emptied(self, namespace: str, resources: list[Resource]) -> dict[Resource, list[Bare]]:
         """Delete all objects of these kinds; returns those that are still there."""
-        for resource in resources:
-            with suppress(errors.NotFound):  # the kind is gone
-                options = {"propagationPolicy": "Background"}
-                await self._cluster.delete_all(resource, namespace=namespace, options=options)
         found = {}
         for resource in resources:
-            with suppress(errors.NotFound):
-                listing = await self._cluster.list(resource, namespace=namespace, as_=Bare)
-                if listing.items:
-                    found[resource] = list(listing.items)
-        return found
+            with suppress(errors.NotFound):  # the kind is gone
+                if not (await self._cluster.list(resource, namespace=namespace, as_=Bare)).items:
+                    continue  # as most kinds have none
+                await self._cluster.delete_all(
+                    resource, namespace=namespace, options={"propagationPolicy": "Background"}
+                )
+                found[resource] = list((await self._cluster.list(resource, namespace=namespace, as_=Bare)).items)
+        return {resource: left for resource, left in found.items() if left}
 
     async def _empty_elsewhere(self, space: Object, namespace: str, foreign: Foreign) -> None:
         """Delete what aggregated servers have in a namespace; raises while something is left, or may be."""
