@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Set
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -87,7 +87,6 @@ class Daemon:
         self._dns: DnsServer | None = None
         self._fabric_dns: list[Pair] = []  # sockets at which Pods that run ask for names
         self._spare_machines: list[Machine] = []
-        self._authority: Authority
         self._tasks: asyncio.TaskGroup
         self._stopping = asyncio.Event()
         self._tell: Callable[[], None] = lambda: None  # tells other processes what runs here, once it is up
@@ -139,7 +138,7 @@ class Daemon:
 
     async def _start(self, store: Store) -> list[asyncio.Task[None]]:
         self._spare_machines = await machines_for(self.config)
-        authority = self._authority = Authority(self.data_dir / "pki")
+        authority = Authority(self.data_dir / "pki")
         with own_files(self.data_dir):
             authority.prepare(server_names(self.config))
             front_proxy = FrontProxy(self.data_dir / "pki")
@@ -191,33 +190,30 @@ class Daemon:
         background += self._serve(cluster)
         if "proxy" in self.components and self.config.userspace.enabled:
             background.append(self._keep(self._forward()))
-        background += self._control(shared=is_shared(self.config.store_url))
+        background += self._control(authority, shared=is_shared(self.config.store_url))
         for name, part in list(self.supervisor.parts.items()):
             if name in ("dns", "nodes", "proxy") or name.startswith("worker-"):
                 await part.settled.wait()
         return background
 
-    def _control(self, *, shared: bool) -> list[asyncio.Task[None]]:
+    def _control(self, authority: Authority, *, shared: bool) -> list[asyncio.Task[None]]:
         """Start the controllers and nodes.  Of several servers on a shared store, only the elected leader runs them."""
         if not self.components & {"controllers", "discovery"}:
             return []
         elsewhere = moved(self.config, self.components) if self.workers is not None else frozenset()
-        control = self._controlling(with_scheduler(self.components) - elsewhere)
-        if shared and self.config.election.enabled:
-            return [self._keep(control.election())]
-        return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]
-
-    def _controlling(self, components: Set[str]) -> Controlling:
-        return Controlling(
+        control = Controlling(
             self.config,
-            components,
+            with_scheduler(self.components) - elsewhere,
             api=self.api,
-            authority=self._authority,
+            authority=authority,
             renewal=self.renewal,
             supervisor=self.supervisor,
             metrics=self.metrics,
             attach=self._attach(),
         )
+        if shared and self.config.election.enabled:
+            return [self._keep(control.election())]
+        return [self._spawn("controllers", self.supervisor.run(*control.parts(self.informers)))]
 
     @cached_property
     def _pod_sockets(self) -> PodSockets:

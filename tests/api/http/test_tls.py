@@ -54,6 +54,13 @@ def dial(listener, trust):
     return client
 
 
+async def answered(listener, trust):
+    """A client that has its answer, and is still connected."""
+    client = await asyncio.to_thread(dial, listener, trust)
+    assert (await asyncio.to_thread(client.recv, 1000)).endswith(b"done")
+    return client
+
+
 def read_all(client):
     received = bytearray()
     while data := client.recv(1 << 16):
@@ -263,8 +270,7 @@ def test_a_client_that_resets_behind_much_that_is_unread_is_gone(run, authority,
 
     async def main():
         async with serving(lambda request: Response(200, b"done"), authority) as listener:
-            client = await asyncio.to_thread(dial, listener, trust)
-            assert (await asyncio.to_thread(client.recv, 1000)).endswith(b"done")
+            client = await answered(listener, trust)
             (connection,) = listener.connections
             connection.transport.close()
             # Nothing is awaited from here on, so that all of it waits in the system.
@@ -285,8 +291,7 @@ def test_a_client_that_does_not_leave_is_left(run, authority, trust, monkeypatch
 
     async def main():
         async with serving(lambda request: Response(200, b"done"), authority) as listener:
-            client = await asyncio.to_thread(dial, listener, trust)
-            assert (await asyncio.to_thread(client.recv, 1000)).endswith(b"done")
+            client = await answered(listener, trust)
             (connection,) = listener.connections
             connection.transport.close()
             connection.transport.close()
@@ -332,8 +337,7 @@ def test_what_is_written_goes_out_when_the_server_ends_or_the_client_sends_no_mo
 def test_a_client_that_says_goodbye_is_answered_so(run, authority, trust):
     async def main():
         async with serving(lambda request: Response(200, b"done"), authority) as listener:
-            client = await asyncio.to_thread(dial, listener, trust)
-            assert (await asyncio.to_thread(client.recv, 1000)).endswith(b"done")
+            client = await answered(listener, trust)
             plain = await asyncio.to_thread(client.unwrap)  # returns when the server has said goodbye too
             await until(lambda: not listener.connections)
             plain.close()
@@ -365,8 +369,7 @@ def test_broken_handshakes_and_broken_records_end_the_connection(run, authority,
                 writer.write_eof()
                 await reader.read()
                 writer.close()
-            client = await asyncio.to_thread(dial, listener, trust)
-            assert (await asyncio.to_thread(client.recv, 1000)).endswith(b"done")
+            client = await answered(listener, trust)
             plain = socket.socket(fileno=client.detach())
             plain.send(b"\x17\x03\x03\x00\x20" + bytes(32))
             assert await asyncio.to_thread(read_all, plain)  # an alert, and the end
