@@ -166,9 +166,8 @@ def keep_times(new: Object, old: Object) -> None:
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or len(entries) != len(before) or entries == before:
         return
-    if _timeless(entries) != _timeless(before):
-        return
-    if _unmanaged(new) == _unmanaged(old):
+    # Most writes do change something, and that is quickly seen.
+    if _unmanaged(new) == _unmanaged(old) and _timeless(entries) == _timeless(before):
         new["metadata"]["managedFields"] = before
 
 

@@ -174,16 +174,18 @@ class FairQueue(Generic[T]):
             raise
         finally:
             self._left -= self._now() - began
-            if self._left <= 0:
-                self._soon()
+            self._soon()
 
     def _soon(self) -> None:
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
+        """The event loop has looked at all connections: a new turn begins with those that wait."""
         self._next = None
         self._left = TURN
+        if not self.waiting:
+            return
         taken = self.taken  # those performed here enter only when their tasks run
         more = True
         while more and self._left > 0:
