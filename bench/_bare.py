@@ -14,7 +14,7 @@ import uvloop
 
 from seamark.api.certificates import Authority
 from seamark.api.http.listener import Listener
-from seamark.api.http.protocol import Request, Response
+from seamark.api.http.messages import Request, Response
 
 
 async def main() -> None:

@@ -28,8 +28,9 @@ import uvloop
 
 from seamark.api.certificates import Authority
 from seamark.api.http.listener import Listener
+from seamark.api.http.messages import Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Stream, Streaming
+from seamark.api.http.stream import Stream
 from seamark.config import settled
 from seamark.daemon import Daemon
 from seamark.kinds.resource import CONFIGMAPS

@@ -10,7 +10,7 @@ from typing import Any
 
 from seamark.api import bootstrap
 from seamark.api.authorization import User
-from seamark.api.http.protocol import Request, Response, Streaming
+from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
 from seamark.api.state.cache import PORTS_PREFIX
@@ -53,7 +53,7 @@ class Answer:
 
 
 class Lines:
-    """A stream that keeps what is written to it; takes the place of :class:`seamark.api.http.protocol.Stream`."""
+    """A stream that keeps what is written to it; takes the place of :class:`seamark.api.http.stream.Stream`."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

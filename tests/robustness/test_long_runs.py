@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from faults import Fault, for_a_while, full_disk, killed, member_killed, relays, repeated, stopped
+from faults import Fault, for_a_while, full_disk, killed, member_killed, relays, repeated, stopped, worker_stopped
 from in_process import Faltering, JumpingClock, servers
 from processes import Machine, processes
 from runs import check, run
@@ -33,6 +33,16 @@ async def test_many_seeds_in_process(seed: int) -> None:
 async def test_a_file_and_everything_that_can_happen_to_its_server(tmp_path: Path, seed: int) -> None:
     machine, chance = Machine(tmp_path / "data"), random.Random(seed)
     lasting = [full_disk(machine), stopped(lambda: [machine.pid])]
+    faults = repeated([killed([machine]), *(for_a_while(fault, *WHILE) for fault in lasting)])
+    async with processes([machine], chance) as site:
+        check(await run(site, seed, operations=OPERATIONS, faults=faults), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_file_and_processes_that_serve_together(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    machine = Machine(tmp_path / "data", "--workers", chance.choice("234"))
+    lasting = [full_disk(machine), stopped(lambda: [machine.pid]), worker_stopped(machine)]
     faults = repeated([killed([machine]), *(for_a_while(fault, *WHILE) for fault in lasting)])
     async with processes([machine], chance) as site:
         check(await run(site, seed, operations=OPERATIONS, faults=faults), seed)

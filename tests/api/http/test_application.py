@@ -8,7 +8,8 @@ import threading
 import pytest
 from served import ADMIN, OTHER, served
 
-from seamark.api.http.protocol import MAX_BODY, Response, Streaming
+from seamark.api.http.messages import Response, Streaming
+from seamark.api.http.protocol import MAX_BODY
 from seamark.api.openapi.documents import OpenApi
 from seamark.store.protocol import Unavailable
 from turns import turns

@@ -15,8 +15,10 @@ from seamark.api.certificates import Authority
 from seamark.api.http import listener as listening
 from seamark.api.http import protocol as http
 from seamark.api.http.listener import NOT_TLS, Listener
+from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Connection, Response, Stream, Streaming
+from seamark.api.http.protocol import Connection
+from seamark.api.http.stream import Stream
 from seamark.api.http.watch import Alike, Watch
 from seamark.kinds.language import yaml_body
 

@@ -8,8 +8,10 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from seamark.api.http import protocol as http
+from seamark.api.http.messages import REASONS, Response, Streaming
 from seamark.api.http.pieces import PIECE, frame
-from seamark.api.http.protocol import Connection, Connections, Response, Streaming
+from seamark.api.http.protocol import Connection, Connections
+from seamark.api.http.stream import MAX_STREAM_BACKLOG
 from seamark.api.http.unread import Unread
 from turns import turns
 
@@ -410,7 +412,7 @@ def test_the_end_of_a_client_is_told_to_the_stream():
 async def test_a_slow_reader_of_a_stream_is_cut_off():
     connection, transport, _, stream = streaming()
     connection.pause_writing()  # as a transport asks long before
-    transport.unread = http.MAX_STREAM_BACKLOG
+    transport.unread = MAX_STREAM_BACKLOG
     assert stream.write(b"x")
     transport.unread += 1
     assert not stream.write(b"x")
@@ -494,8 +496,8 @@ def test_every_status_used_has_its_line():
     from seamark import errors
 
     for error in errors._classes(errors.ApiError):
-        assert error.code in http.REASONS
-    assert 501 in http.REASONS
+        assert error.code in REASONS
+    assert 501 in REASONS
 
 
 # --- long answers ----------------------------------------------------------------------------------
@@ -562,7 +564,7 @@ async def test_a_long_answer_is_compressed_piece_by_piece():
 
 
 async def test_what_a_client_does_not_read_keeps_nobody_waiting_and_is_bounded(monkeypatch):
-    monkeypatch.setattr("seamark.api.http.protocol.UNREAD_SECONDS", 0.0)
+    monkeypatch.setattr("seamark.api.http.pieces.UNREAD_SECONDS", 0.0)
     cuts = []
     unread = Unread(1_800_000, cut=lambda: cuts.append(1))
     peers, loads, transports = Connections(unread), [Taken(), Taken()], [Transport(), Transport()]

@@ -9,10 +9,10 @@ import uvloop
 
 from seamark.api.certificates import Authority
 from seamark.api.http import listener as listener_module
-from seamark.api.http import protocol as http
 from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
+from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import HEAD_SECONDS, Response, Streaming
+from seamark.api.http.protocol import HEAD_SECONDS
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 
@@ -62,7 +62,7 @@ def test_requests_and_answers_over_tls(run, tmp_path):
 
 @LOOPS
 def test_a_watcher_that_never_reads_is_cut_off_and_the_others_go_on(run, monkeypatch):
-    monkeypatch.setattr(http, "MAX_STREAM_BACKLOG", 1_000_000)
+    monkeypatch.setattr("seamark.api.http.stream.MAX_STREAM_BACKLOG", 1_000_000)
 
     async def main():
         streams = []

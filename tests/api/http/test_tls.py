@@ -15,8 +15,9 @@ import uvloop
 from seamark.api.certificates import Authority
 from seamark.api.http import tls
 from seamark.api.http.listener import Listener
+from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import MAX_BODY, MAX_PIPELINED, Response, Streaming
+from seamark.api.http.protocol import MAX_BODY, MAX_PIPELINED
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -14,7 +14,7 @@ from replay_paths import lookup
 from conformance_files import API
 from protobuf_wire import members
 from seamark import errors
-from seamark.api.http.protocol import Request, Response
+from seamark.api.http.messages import Request, Response
 from seamark.api.openapi import documents as openapi
 from seamark.api.openapi import field_docs
 from seamark.kinds.language import shapes

@@ -11,7 +11,8 @@ from seamark.api.audit.events import Audited
 from seamark.api.audit.log import AuditLog
 from seamark.api.audit.policy import Level
 from seamark.api.authorization import Attributes, User
-from seamark.api.http.protocol import Request, Response, Stream, Streaming
+from seamark.api.http.messages import Request, Response, Streaming
+from seamark.api.http.stream import Stream
 
 
 class Auditing:

@@ -12,7 +12,7 @@ import msgspec
 
 from seamark.api.aggregation.backends import Foreign
 from seamark.api.call import not_allowed, not_found
-from seamark.api.http.protocol import Request, Response
+from seamark.api.http.messages import Request, Response
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
 from seamark.metrics import Registry

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from seamark import errors
-from seamark.api.http.protocol import Request, Response
+from seamark.api.http.messages import Request, Response
 from seamark.api.identity.tokens import ServiceAccountTokens
 
 CONFIGURATION = "/.well-known/openid-configuration"

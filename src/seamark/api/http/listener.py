@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable
 from itertools import chain
 
-from seamark.api.http.protocol import Admit, Connection, Connections, Handler
+from seamark.api.http.messages import Admit, Handler
+from seamark.api.http.protocol import Connection, Connections
 from seamark.api.http.tls import secure
 from seamark.api.http.unread import Unread
 from seamark.kinds.values.hosts import bracketed

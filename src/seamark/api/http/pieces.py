@@ -7,12 +7,20 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from seamark.api.http.fairness import Load
+    from seamark.api.http.messages import Response
+    from seamark.api.http.protocol import Connection
+    from seamark.api.http.unread import Unread
 
 # Longer answers are written in pieces of this size, each when the client has read most of the last.
 PIECE = 128 * 1024
 # Seconds of writing after which the event loop looks at all connections again.
 TURN = 0.002
+# After this time a client that does not read no longer keeps others waiting.  What its answer holds counts as unread.
+UNREAD_SECONDS = 1.0
 
 
 def pieces_of(body: bytes | list[bytes]) -> Iterator[bytes]:
@@ -46,7 +54,7 @@ def frame(data: bytes) -> bytes:
 
 
 class Sender(Protocol):
-    """A connection with a long answer."""
+    """What has a long answer to write."""
 
     def send_piece(self) -> None:
         """Write one piece, unless the client is gone or does not read."""
@@ -75,3 +83,66 @@ class Senders:
                     break
         finally:
             self._next = asyncio.get_running_loop().call_soon(self._turn) if self._ready else None
+
+
+class LongAnswer:
+    """A long answer that is being sent to a client, from the first piece on."""
+
+    __slots__ = ("_connection", "_load", "_patience", "_pieces", "_senders", "_unread", "_unsent")
+
+    def __init__(self, connection: Connection, answer: Response, size: int, senders: Senders, unread: Unread) -> None:
+        self._connection = connection
+        pieces = pieces_of(answer.body)
+        self._pieces: Iterator[bytes] | None = packed(pieces) if answer.pack else pieces  # None once it is stopped
+        self._unsent = size  # bytes that are not written
+        self._load: Load | None = answer.load  # its part of the room for such answers
+        self._patience: asyncio.Handle | None = None  # gives up a client that does not read
+        self._senders = senders
+        self._unread = unread
+        senders.add(self)
+
+    def send_piece(self) -> None:
+        """Write the next piece; the one after it when other connections have had their turn."""
+        connection = self._connection
+        transport = connection.transport
+        stalled = connection.stalled_since is not None
+        if self._pieces is None or stalled or transport is None or transport.is_closing():
+            return
+        piece = next(self._pieces, None)
+        if piece is None:
+            connection.sent()
+            return
+        self._unsent -= PIECE
+        transport.write(piece)
+        if connection.stalled_since is None:
+            self._senders.add(self)
+
+    def stalls(self) -> None:
+        """The client does not take what was written."""
+        self._patience = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._let_others_go_first)
+
+    def goes_on(self) -> None:
+        """The client has taken it."""
+        self._unread.moves(self._connection)
+        self._wait_no_longer()
+        self._senders.add(self)
+
+    def stop(self) -> None:
+        """All is written, or the client is gone."""
+        self._pieces = None
+        self._wait_no_longer()
+        self._unread.moves(self._connection)
+        load, self._load = self._load, None
+        if load is not None:
+            load.release()
+
+    def _let_others_go_first(self) -> None:
+        """The client does not read: others need not wait for it."""
+        if self._load is not None:
+            self._load.release()
+        self._unread.stalls(self._connection, max(0, self._unsent) + PIECE)
+
+    def _wait_no_longer(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

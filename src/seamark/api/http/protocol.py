@@ -14,16 +14,15 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
-import msgspec
 
-from seamark.api.http.fairness import Load
-from seamark.api.http.pieces import PIECE, Senders, packed, pieces_of
+from seamark.api.http.messages import Admit, Handler, Request, Response, Streaming, head
+from seamark.api.http.pieces import PIECE, LongAnswer, Senders
+from seamark.api.http.stream import Stream, Unchunked
 from seamark.api.http.unread import Unread
 
 MAX_BODY = 3 * 1024 * 1024
@@ -38,174 +37,10 @@ LINE_COST = 256
 HEAD_SECONDS = 30.0
 SLOWEST_BODY = 4096
 MAX_PIPELINED = 32
-# After this time a client that does not read no longer keeps others waiting.  What its answer holds counts as unread.
-UNREAD_SECONDS = 1.0
-# A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
-MAX_STREAM_BACKLOG = 16 * 1024 * 1024
-
-REASONS = {
-    200: "OK",
-    201: "Created",
-    202: "Accepted",
-    204: "No Content",
-    301: "Moved Permanently",
-    304: "Not Modified",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    406: "Not Acceptable",
-    408: "Request Timeout",
-    409: "Conflict",
-    410: "Gone",
-    413: "Request Entity Too Large",
-    415: "Unsupported Media Type",
-    422: "Unprocessable Entity",
-    429: "Too Many Requests",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    504: "Gateway Timeout",
-}
-_STATUS_LINES = {code: f"HTTP/1.1 {code} {reason}\r\n".encode() for code, reason in REASONS.items()}
-
-
-@lru_cache(maxsize=1)
-def _date(second: int) -> str:
-    return time.strftime("Date: %a, %d %b %Y %H:%M:%S GMT\r\n", time.gmtime(second))
-
-
-class Request(msgspec.Struct, gc=False):
-    """One request, complete unless it is shown to ``admit``.  Header names are lower case."""
-
-    method: str
-    path: str  # percent-decoded
-    query: str
-    headers: dict[str, str]
-    body: bytes = b""
-    too_large: bool = False
-    certificate: bytes | None = None  # the client's, DER, already verified by TLS
-    peer: str = ""
-    version: str = "1.1"
-    crowded: bool = False  # the body was not kept, because too many others wait
-    checked: Any = None  # what ``admit`` has found out about the head
-    waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
-
-
-class Response(msgspec.Struct, gc=False):
-    """One answer.  ``headers`` are beyond Content-Type and Content-Length."""
-
-    status: int
-    body: bytes | list[bytes] = b""
-    content_type: str = "application/json"
-    headers: Sequence[tuple[str, str]] = ()
-    pack: bool = False  # whether the body is to be compressed while it is sent
-    load: Load | None = None  # released when the client has been sent all, is gone, or does not read
-
-
-class Streaming(msgspec.Struct, gc=False):
-    """An answer that goes on: its head is sent, then ``start`` gets the :class:`Stream` to write to."""
-
-    start: Callable[[Stream], None]
-    content_type: str = "application/json"
-    headers: Sequence[tuple[str, str]] = ()
-    status: int = 200
-    # Makes the head and the stream of an answer in another protocol, if the client asked for one.
-    upgrade: Callable[[Connection], tuple[bytes, Stream]] | None = None
-
-
-Handler = Callable[[Request], Response | Streaming | Awaitable[Response | Streaming]]
-# Looks at the head of a request whose body has not come: an answer means that the body is not needed.
-Admit = Callable[[Request], Response | None]
 
 
 class _Refused(Exception):
     """Stops the parser in the middle of its data; the client has its answer."""
-
-
-class Stream:
-    """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
-
-    __slots__ = ("_connection", "_transport", "on_close", "on_end", "on_writable", "stalled")
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._transport = connection.transport
-        # Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``.
-        self.stalled = connection.stalled_since is not None
-        self.on_close: Callable[[], None] | None = None  # called when the reader is gone
-        self.on_end: Callable[[], None] | None = None  # called when the answer has ended, by either side
-        self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
-
-    def write(self, frames: bytes | memoryview) -> bool:
-        """False once the reader is gone or so slow that it was cut off."""
-        transport = self._transport
-        if transport.is_closing():
-            return False
-        transport.write(frames)
-        if self.stalled and transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
-            self.abort()
-            return False
-        return True
-
-    async def drain(self) -> bool:
-        """Wait until the reader has taken most of what was written; False once it is gone."""
-        await self._connection.writable()
-        return not self._transport.is_closing()
-
-    def abort(self) -> None:
-        """Cut the reader off."""
-        self._transport.abort()
-
-    def finish(self) -> None:
-        """End the answer cleanly; the connection can be used again."""
-        self.on_close = self.on_writable = None
-        self.ended()
-        self._connection.end_stream()
-
-    def last(self) -> bytes:
-        """What tells the reader that the answer is complete."""
-        return b"0\r\n\r\n"
-
-    def received(self, data: bytes) -> bytes | None:
-        """What to answer to bytes that come meanwhile; None to close.  Only upgraded connections have such bytes."""
-        raise NotImplementedError
-
-    def ended(self) -> None:
-        on_end, self.on_end = self.on_end, None
-        if on_end is not None:
-            on_end()
-
-
-class Unchunked(Stream):
-    """A stream without chunks, for a client of HTTP/1.0: its answer ends with the connection."""
-
-    __slots__ = ("_rest",)
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
-        self._rest = b""  # of a chunk that is not complete
-
-    def write(self, frames: bytes | memoryview) -> bool:
-        data, pieces, at = self._rest + bytes(frames), [], 0
-        while (start := data.find(b"\r\n", at) + 2) > 1:
-            end = start + int(data[at : start - 2], 16)
-            if len(data) < end + 2:
-                break
-            pieces.append(data[start:end])
-            at = end + 2
-        self._rest = data[at:]
-        return super().write(self.join(pieces))
-
-    def join(self, pieces: list[bytes]) -> bytes:
-        """What is written for the contents of some chunks."""
-        return b"".join(pieces)
-
-    def last(self) -> bytes:
-        return b""
 
 
 class Connections(set["Connection"]):
@@ -250,18 +85,15 @@ class Connection(asyncio.Protocol):
         "_headless",
         "_held",
         "_keep_alive",
-        "_load",
         "_parser",
-        "_patience",
         "_peers",
-        "_pieces",
         "_plain",
         "_refused",
         "_request",
+        "_sending",
         "_size",
         "_task",
         "_unread_size",
-        "_unsent",
         "_upgraded",
         "_url",
         "_waiting",
@@ -285,12 +117,7 @@ class Connection(asyncio.Protocol):
         self._held = 0  # bytes of bodies that are part of ``peers.held``
         self._task: asyncio.Task[None] | None = None
         self._waits: asyncio.Future[Any] | None = None  # the turn of the request that waits for one
-        # A long answer that is being sent: its pieces, its bytes that are not written, its part of the room for such
-        # answers, and what gives up a client that does not read.
-        self._pieces: Iterator[bytes] | None = None
-        self._unsent = 0
-        self._load: Load | None = None
-        self._patience: asyncio.Handle | None = None
+        self._sending: LongAnswer | None = None
         self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
@@ -387,8 +214,8 @@ class Connection(asyncio.Protocol):
                 self.stream.stalled = True
             elif self.transport is not None:
                 self.transport.pause_reading()
-            if self._pieces is not None:
-                self._patience = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._unread)
+            if self._sending is not None:
+                self._sending.stalls()
 
     def resume_writing(self) -> None:
         waiting, self._writable = self._writable, None
@@ -401,10 +228,8 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
             if not self.busy:
                 self._next()
-            elif self._pieces is not None:
-                self._peers.unread.moves(self)
-                self._wait_no_longer()
-                self._peers.senders.add(self)
+            elif self._sending is not None:
+                self._sending.goes_on()
             elif self.stream is not None and self.stream.on_writable is not None:
                 self.stream.on_writable()
 
@@ -554,60 +379,35 @@ class Connection(asyncio.Protocol):
             return
         body = answer.body
         size = sum(map(len, body)) if isinstance(body, list) else len(body)
-        head = self._head(answer, "Transfer-Encoding: chunked\r\n" if answer.pack else f"Content-Length: {size}\r\n")
+        start = self._head(answer, "Transfer-Encoding: chunked\r\n" if answer.pack else f"Content-Length: {size}\r\n")
         if size > PIECE and not self._headless:
-            pieces = pieces_of(body)
-            self._pieces, self._unsent, self._load = packed(pieces) if answer.pack else pieces, size, answer.load
-            self.transport.write(head)
-            self._peers.senders.add(self)
+            self.transport.write(start)
+            self._sending = LongAnswer(self, answer, size, self._peers.senders, self._peers.unread)
             return
         if answer.load is not None:
             answer.load.release()
         if self._headless:
-            self.transport.write(head)
+            self.transport.write(start)
         else:
-            self.transport.write(head + (b"".join(body) if isinstance(body, list) else body))
+            self.transport.write(start + (b"".join(body) if isinstance(body, list) else body))
         self._answered()
 
-    def send_piece(self) -> None:
-        """Write the next piece of a long answer; the one after it when other connections have had their turn."""
-        if self._pieces is None or self._writable is not None or self.transport is None or self.transport.is_closing():
-            return
-        piece = next(self._pieces, None)
-        if piece is None:
-            self._stop_sending()
-            self._answered()
-            self._next()
-            return
-        self._unsent -= PIECE
-        self.transport.write(piece)
-        if self._writable is None:
-            self._peers.senders.add(self)
-
-    def _unread(self) -> None:
-        """The client does not read: others need not wait for it."""
-        if self._load is not None:
-            self._load.release()
-        self._peers.unread.stalls(self, max(0, self._unsent) + PIECE)
-
-    def _wait_no_longer(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def sent(self) -> None:
+        """The last piece of a long answer is written."""
+        self._stop_sending()
+        self._answered()
+        self._next()
 
     def _stop_sending(self) -> None:
-        self._pieces = None
-        self._wait_no_longer()
-        self._peers.unread.moves(self)
-        load, self._load = self._load, None
-        if load is not None:
-            load.release()
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.stop()
 
     def _begin_stream(self, answer: Streaming) -> Stream:
         if answer.upgrade is not None:
             self._upgraded, self._keep_alive = True, False
-            head, stream = answer.upgrade(self)
-            self.transport.write(head)
+            start, stream = answer.upgrade(self)
+            self.transport.write(start)
             return stream
         if self._plain:
             self._keep_alive = False
@@ -624,17 +424,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def _head(self, answer: Response | Streaming, length: str) -> bytes:
-        lines = [length]
-        if answer.content_type:
-            lines.append(f"Content-Type: {answer.content_type}\r\n")
-        lines += [f"{name}: {value}\r\n" for name, value in answer.headers]
-        if not self._keep_alive:
-            lines.append("Connection: close\r\n")
-        elif self._plain:
-            lines.append("Connection: keep-alive\r\n")
-        lines += (_date(int(time.time())), "Cache-Control: no-cache, private\r\n\r\n")
-        status = _STATUS_LINES.get(answer.status) or b"HTTP/1.1 %d Other\r\n" % answer.status
-        return status + "".join(lines).encode("utf-8", "replace")
+        return head(answer, length, keep_alive=self._keep_alive, plain=self._plain)
 
     def end_stream(self) -> None:
         stream, self.stream = self.stream, None

@@ -20,8 +20,8 @@ from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
+from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
-from seamark.api.http.protocol import Request, Response, Streaming
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
 from seamark.api.http.watch import Watches

@@ -16,9 +16,10 @@ from itertools import islice
 import msgspec
 
 from seamark import errors
+from seamark.api.http.messages import Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Stream, Streaming
 from seamark.api.http.render import Renderer
+from seamark.api.http.stream import Stream
 from seamark.api.http.unread import Unread
 from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, Event

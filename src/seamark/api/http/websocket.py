@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
-from seamark.api.http.protocol import Connection, Request, Unchunked
+from seamark.api.http.messages import Request
+from seamark.api.http.protocol import Connection
+from seamark.api.http.stream import Unchunked
 
 
 def asked_for(headers: Mapping[str, str]) -> bool:

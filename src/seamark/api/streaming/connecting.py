@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from seamark.access.pod_streams import Connection, PodStreams, unverified
 from seamark.api.admission import Others
 from seamark.api.call import Target, not_available
+from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Request, Response, Stream, Streaming
+from seamark.api.http.stream import Stream
 from seamark.api.http.url import Query, first
 from seamark.api.http.websocket import asked_for
 from seamark.api.streaming.sockets import Tasks, WebSocket, chosen

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from seamark import errors
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
-from seamark.api.http.protocol import Connection, Request, Stream, Streaming
+from seamark.api.http.messages import Request, Streaming
+from seamark.api.http.protocol import Connection
+from seamark.api.http.stream import Stream
 from seamark.api.http.websocket import asked_for, head
 
 if TYPE_CHECKING:

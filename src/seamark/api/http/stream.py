@@ -1,0 +1,94 @@
+"""The writing end of an answer that goes on: a watch, a log, an upgraded connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seamark.api.http.protocol import Connection
+
+# A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
+MAX_STREAM_BACKLOG = 16 * 1024 * 1024
+
+
+class Stream:
+    """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
+
+    __slots__ = ("_connection", "_transport", "on_close", "on_end", "on_writable", "stalled")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._transport = connection.transport
+        # Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``.
+        self.stalled = connection.stalled_since is not None
+        self.on_close: Callable[[], None] | None = None  # called when the reader is gone
+        self.on_end: Callable[[], None] | None = None  # called when the answer has ended, by either side
+        self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
+
+    def write(self, frames: bytes | memoryview) -> bool:
+        """False once the reader is gone or so slow that it was cut off."""
+        transport = self._transport
+        if transport.is_closing():
+            return False
+        transport.write(frames)
+        if self.stalled and transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
+            self.abort()
+            return False
+        return True
+
+    async def drain(self) -> bool:
+        """Wait until the reader has taken most of what was written; False once it is gone."""
+        await self._connection.writable()
+        return not self._transport.is_closing()
+
+    def abort(self) -> None:
+        """Cut the reader off."""
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """End the answer cleanly; the connection can be used again."""
+        self.on_close = self.on_writable = None
+        self.ended()
+        self._connection.end_stream()
+
+    def last(self) -> bytes:
+        """What tells the reader that the answer is complete."""
+        return b"0\r\n\r\n"
+
+    def received(self, data: bytes) -> bytes | None:
+        """What to answer to bytes that come meanwhile; None to close.  Only upgraded connections have such bytes."""
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end()
+
+
+class Unchunked(Stream):
+    """A stream without chunks, for a client of HTTP/1.0: its answer ends with the connection."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._rest = b""  # of a chunk that is not complete
+
+    def write(self, frames: bytes | memoryview) -> bool:
+        data, pieces, at = self._rest + bytes(frames), [], 0
+        while (start := data.find(b"\r\n", at) + 2) > 1:
+            end = start + int(data[at : start - 2], 16)
+            if len(data) < end + 2:
+                break
+            pieces.append(data[start:end])
+            at = end + 2
+        self._rest = data[at:]
+        return super().write(self.join(pieces))
+
+    def join(self, pieces: list[bytes]) -> bytes:
+        """What is written for the contents of some chunks."""
+        return b"".join(pieces)
+
+    def last(self) -> bytes:
+        return b""
