@@ -1,7 +1,7 @@
 """Garbage collection by ownerReferences: deletes an object when the last of its owners is gone.
 
 An object is queued when it changes, when an owner of it changes or may be of a kind that is new, or when a dependant of
-it is deleted.  ``reconcile`` then checks, in this order:
+it is deleted or drops or changes its reference.  ``reconcile`` then checks, in this order:
 
 - it is being deleted with the ``orphan`` finalizer: remove the references from its dependants, then the finalizer
 - it is being deleted with ``foregroundDeletion``: delete its dependants; once no blocking one is left, remove the
@@ -88,8 +88,11 @@ class GarbageCollector(Controller):
             return
         key = f"{resource.qualified}|{path}"
         if old is not None:
+            kept = () if new is None else new.metadata.owner_references
             for owner in old.metadata.owner_references:
                 self._disown(owner.uid, key)
+                if owner not in kept and (waiting := self._keys.get(owner.uid)):
+                    self.queue.add(waiting)
         if new is not None:
             self._keys[new.metadata.uid] = key
             for owner in new.metadata.owner_references:
@@ -116,9 +119,6 @@ class GarbageCollector(Controller):
     def _gone(self, gone: AnyMetadata) -> None:
         self._keys.pop(gone.uid, None)
         self._wake_dependants(gone.uid)
-        for owner in gone.owner_references:
-            if waiting := self._keys.get(owner.uid):
-                self.queue.add(waiting)
 
     def _judge_again(self) -> None:
         """An owner that was not found may be of the kind that is served now, and be gone."""
