@@ -1,10 +1,10 @@
-"""The network of Pods that run, in a whole daemon: host ports."""
+"""The network of Pods that run, in a whole daemon: host ports, and how Pods reach the API server."""
 
 from __future__ import annotations
 
 from test_running_pods import SERVER, daemon, log_of, pod, until  # noqa: F401
 
-from seamark.kinds.resource import NODES, PODS
+from seamark.kinds.resource import CLUSTER_ROLE_BINDINGS, ENDPOINTS, NODES, PODS
 
 ASK = """
 import socket, sys
@@ -13,6 +13,19 @@ for address in sys.argv[1:]:
     with socket.create_connection((address, 54323), timeout=10) as connection:
         said.append(connection.makefile().read().strip())
 print(*said)
+"""
+
+# Verifies the server by the authority that every Pod has, at its Service's name and at its endpoint's address.
+VERIFY = """
+import json, ssl, sys
+from urllib.request import Request, urlopen
+mounted = "/var/run/secrets/kubernetes.io/serviceaccount/"
+trusting = ssl.create_default_context(cafile=mounted + "ca.crt")
+authorization = {"Authorization": "Bearer " + open(mounted + "token").read(), "Accept": "*/*"}
+def asked(url):
+    return json.load(urlopen(Request(url, headers=authorization), context=trusting, timeout=20))
+found = asked("https://kubernetes.default.svc.cluster.local/.well-known/openid-configuration")
+print(len(asked(found["jwks_uri"])["keys"]), asked(f"https://{sys.argv[1]}/version")["major"])
 """
 
 
@@ -46,6 +59,26 @@ async def test_host_ports(daemon):  # noqa: F811
     for name, expected in (("same", "inside outside"), ("other", "outside")):
         done = await until(daemon, name, lambda found: found is not None and found.finished)
         assert log_of(daemon, done)[-1] == expected
+
+
+async def test_a_pod_verifies_the_api_server_and_its_tokens(daemon):  # noqa: F811
+    cluster = daemon.api.cluster("apiserver")
+    rights = {
+        "metadata": {"name": "discovery-by-pods"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:service-account-issuer-discovery",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+    }
+    await cluster.create(CLUSTER_ROLE_BINDINGS, rights)
+    subset = (await cluster.get(ENDPOINTS, "kubernetes", namespace="default"))["subsets"][0]
+    verifying = pod("verifying", VERIFY, restartPolicy="Never")
+    verifying["spec"]["containers"][0]["command"].append(f"{subset['addresses'][0]['ip']}:{subset['ports'][0]['port']}")
+    await cluster.create(PODS, verifying, namespace="default")
+    done = await until(daemon, "verifying", lambda found: found is not None and found.finished)
+    assert log_of(daemon, done)[-1] == "1 1"
 
 
 async def _addresses(cluster, node):

@@ -161,7 +161,7 @@ class ApiServer:
         self.aggregation = Aggregation(
             self.cache, self.kinds, Servers(self.outgoing, admission.others, front_proxy), aggregator, clock
         )
-        issuer = IssuerDiscovery(self.accounts, lambda: token_settings.keys_address or f"{self._url()}{KEYS}")
+        issuer = IssuerDiscovery(self.accounts, self._url)
         documents = Documents(
             kinds=self.kinds,
             metrics=metrics,

@@ -132,7 +132,7 @@ def server_names(config: Config) -> list[str]:
     first = [address_in(cidr, 1) for cidr in config.network.ranges]
     names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
     names += [f"kubernetes.default.svc.{config.cluster_domain}", *first]
-    names += [n for n in (config.api.host, config.api.advertise, host_name()) if _nameable(n)]
+    names += [n for n in (config.api.host, config.api.advertise, *gateways(config), host_name()) if _nameable(n)]
     return list(dict.fromkeys(names))
 
 

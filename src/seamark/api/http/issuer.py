@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,19 +17,29 @@ JWKS = "application/jwk-set+json"
 _CACHED = (("Cache-Control", "public, max-age=3600"),)
 
 
+def keys_beside(url: str, host: str) -> str:
+    """The address of the keys for a client that found the server at ``host``; ``url`` is the server's own address.
+
+    One address would not do: Pods that run reach the server by its Service, and clients on this machine by loopback.
+    """
+    own = urlsplit(url)
+    return own._replace(netloc=host or own.netloc, path=KEYS).geturl()
+
+
 class IssuerDiscovery:
     """Answers for both paths."""
 
-    def __init__(self, tokens: ServiceAccountTokens, address: Callable[[], str]) -> None:
-        """``address`` is where the keys are: a URL, known once the server listens."""
+    def __init__(self, tokens: ServiceAccountTokens, url: Callable[[], str]) -> None:
+        """``url`` is the server's own, known once it listens."""
         self._tokens = tokens
-        self._address = address
+        self._url = url
 
     def configuration(self, request: Request) -> Response:
         algorithms = {key.algorithm: None for key in self._tokens.keys.all}
+        settings = self._tokens.settings
         document = {
-            "issuer": self._tokens.settings.issuers[0],
-            "jwks_uri": self._address(),
+            "issuer": settings.issuers[0],
+            "jwks_uri": settings.keys_address or keys_beside(self._url(), request.headers.get("host", "")),
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": list(algorithms),
