@@ -18,8 +18,9 @@ from seamark.access.credentials import Certificate, Fixed, Identity
 from seamark.access.kubeconfig import load
 from seamark.access.transport import Request, Transport
 from seamark.api.certificates import Authority
-from seamark.config import ConfigError, settled
+from seamark.config import Config, ConfigError, settled
 from seamark.daemon.serving import share
+from seamark.daemon.workers import pool
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 FOREVER = 1e6  # seconds
@@ -30,10 +31,13 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 async def site(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     """By a parameter, the setting ``store``; it is in memory without."""
     store = {"store": request.param(request)} if hasattr(request, "param") else {"ephemeral": True}
-    api = {"port": 0, "workers": 2, "audit_log": str(tmp_path / "audit.log")}
-    config = settled({"data_dir": str(tmp_path), "profile": "plain", "api": api, **store})
-    async with served(config) as made:
+    async with served(config_with(tmp_path, store)) as made:
         yield made
+
+
+def config_with(folder: Path, store: dict[str, Any]) -> Config:
+    api = {"port": 0, "workers": 2, "audit_log": str(folder / "audit.log")}
+    return settled({"data_dir": str(folder), "profile": "plain", "api": api, **store})
 
 
 def in_memory(request: pytest.FixtureRequest) -> str:
@@ -234,6 +238,28 @@ async def test_a_worker_that_ends_is_told_of_and_replaced(site: Site) -> None:
         await asyncio.sleep(0)
     assert (await site.page(await site.client(), "/readyz"))[0] == 200
     site.forks.running.remove(ended)
+
+
+async def test_a_worker_that_is_stuck_is_killed_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pool, "LOOK", 0.0)
+    monkeypatch.setattr(pool, "STUCK", 0.1)
+    async with served(config_with(tmp_path, {"ephemeral": True})) as site:
+        (worker,), (running,) = site.forks.workers, site.forks.running
+        monkeypatch.setattr(worker, "answer", never)
+        await asyncio.wait([running])
+        monkeypatch.setattr(pool, "LOOK", FOREVER)
+        site.gate.open.set()
+        while len(site.forks.workers) == 1 or not site.daemon.workers.pids:
+            await asyncio.sleep(0)
+        assert (await site.page(await site.client(), "/readyz"))[0] == 200
+        assert "has not answered for 0.1 seconds: it is killed and replaced" in caplog.text
+        site.forks.running.remove(running)
+
+
+async def never(body: bytes) -> bytes:
+    return await asyncio.Future()
 
 
 def test_processes_share_the_limits_of_one() -> None:

@@ -81,6 +81,12 @@ class Forker:
         with self._waiting.pop() if self._waiting else self._start() as telling:
             socket.send_fds(telling, [msgspec.json.encode(birth)], [each.fileno() for each in sockets])
 
+    def kill(self, pid: int) -> None:
+        """End a worker that does not react; nothing if it has ended."""
+        self._reap()
+        if pid in self._children:
+            os.kill(pid, signal.SIGKILL)
+
     def _start(self) -> socket.socket:
         telling, told = _pair()
         with told:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,8 +21,12 @@ from seamark.runtime.supervisor import Part, Started, Supervisor
 from seamark.runtime.workers import Expected
 from seamark.store.relayed import Board
 
+log = logging.getLogger(__name__)
+
 MAIN = "0"  # the main process's number, in metrics
 PATIENCE = 5.0  # seconds that a worker may take to say how it is
+LOOK = 15.0  # seconds after which a worker is asked whether it still answers
+STUCK = 60.0  # seconds after which one that does not is killed, to be replaced
 
 
 class Forks(Protocol):
@@ -30,6 +35,8 @@ class Forks(Protocol):
     board: Board
 
     def fork(self, birth: Birth, *sockets: socket.socket) -> None: ...
+
+    def kill(self, pid: int) -> None: ...
 
 
 class _Running:
@@ -108,7 +115,7 @@ class Workers(Handler):
             self._running[number] = _Running(number, pid, channel, handing)
             self._changed()
             started()
-            await channel.closed.wait()
+            await self._watch(self._running[number])
         except Lost:
             pass
         except asyncio.CancelledError:
@@ -117,6 +124,26 @@ class Workers(Handler):
                 await channel.ask(TO_WORKER, STOP)
             raise
         raise Expected("the process ended")
+
+    async def _watch(self, worker: _Running) -> None:
+        """Until a worker ends.  One that is stuck never would, and has connections and perhaps all controllers."""
+        while not worker.channel.closed.is_set():
+            try:
+                async with asyncio.timeout(LOOK):
+                    await worker.channel.closed.wait()
+            except TimeoutError:
+                try:
+                    async with asyncio.timeout(STUCK):
+                        await worker.channel.ask(TO_WORKER, READY)
+                except TimeoutError:
+                    log.error(
+                        "worker %d: pid %d has not answered for %g seconds: it is killed and replaced",
+                        worker.number,
+                        worker.pid,
+                        STUCK,
+                    )
+                    self._forks.kill(worker.pid)
+                    await worker.channel.closed.wait()
 
     def _hand_over(self, client: socket.socket) -> bool:
         """Hand a new connection to the process that has the fewest; False if that is this one."""
