@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal, TypeVar
 
 from seamark.access.cluster import Cluster, Receipt
@@ -41,23 +41,33 @@ def plain_wording(workload: Reference, verb: Verb, pod: str, error: ApiError | N
     return f"{'Created' if verb == 'create' else 'Deleted'} pod: {pod}"
 
 
-async def slow_start(work: Sequence[T], do: Callable[[T], Awaitable[None]]) -> ApiError | None:
-    """Run actions in batches of 1, 2, 4 …, up to the first batch with a failure; returns its error, if any.
+async def slow_start(work: Iterable[T], do: Callable[[T], Awaitable[None]]) -> ApiError | None:
+    """Do all work, until the first failure; returns its error, if any.
 
-    A failure of one Pod (a quota, a refused template) usually affects all, so a thousand attempts would be wasted.
+    A failure of one Pod (a quota, a refused template) usually affects all, so a thousand attempts would be wasted: one
+    is made at first, and each that succeeds is followed by two, up to the limit at once.
     """
-    done, size = 0, 1
-    while done < len(work):
-        batch = work[done : done + size]
-        outcomes = await asyncio.gather(*(do(item) for item in batch), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, ApiError):
-                return outcome
-            if isinstance(outcome, BaseException):
-                raise outcome
-        done += len(batch)
-        size = min(2 * size, AT_ONCE)
-    return None
+    left, failed, hands = iter(work), list[ApiError](), 1
+
+    async def hand() -> None:
+        nonlocal hands
+        for item in left:
+            try:
+                await do(item)
+            except ApiError as error:
+                failed.append(error)
+            if failed:
+                return
+            if hands < AT_ONCE:
+                hands += 1
+                group.create_task(hand())
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(hand())
+    except* Exception as several:
+        raise several.exceptions[0] from None
+    return failed[0] if failed else None
 
 
 class PodKeeper:
