@@ -52,3 +52,23 @@ async def test_an_owner_that_waits_is_released_by_a_change_of_its_dependant(chan
         await own.cluster.patch(CONFIGMAPS, "dependant", edit, namespace="default")
         await own.quiet()
         assert list(await owners_by_name(own)) == ["dependant"]
+
+
+async def test_what_has_its_owner_is_not_looked_at_until_that_changes():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False) as manager:
+        (collector,) = (each for each in manager.controllers if each.name == "garbage-collector")
+        owner = await made(own, "owner")
+        await own.quiet()
+        queued = []
+        add, collector.queue.add = collector.queue.add, lambda key: (queued.append(key), add(key))
+        for number in range(3):
+            await made(own, f"dependant-{number}", owner)
+        await own.quiet()
+        assert queued == []
+        stranger = {**owner, "metadata": {**owner["metadata"], "uid": "that of another"}}
+        await made(own, "lost", stranger)
+        await own.quiet()
+        assert queued == ["configmaps|default/lost"]
+        await own.cluster.delete(CONFIGMAPS, "owner", namespace="default", propagation="Background")
+        await own.quiet()
+        assert await owners_by_name(own) == {}

@@ -97,7 +97,7 @@ class GarbageCollector(Controller):
             self._keys[new.metadata.uid] = key
             for owner in new.metadata.owner_references:
                 self._dependants.setdefault(owner.uid, set()).add(key)
-            if new.metadata.owner_references or set(new.metadata.finalizers) & {ORPHAN, FOREGROUND}:
+            if set(new.metadata.finalizers) & {ORPHAN, FOREGROUND} or not self._is_owned(new.metadata):
                 self.queue.add(key)
         if old is not None and new is None:
             self._gone(old.metadata)
@@ -108,6 +108,11 @@ class GarbageCollector(Controller):
             and not old.metadata.deletion_timestamp
         ):
             self._wake_dependants(new.metadata.uid)
+
+    def _is_owned(self, meta: AnyMetadata) -> bool:
+        """Whether all its owners are there and stay: then it is judged only when one of them changes."""
+        owners = [self._known(owner, meta.namespace) for owner in meta.owner_references]
+        return all(owner is not None and not owner.metadata.deletion_timestamp for owner in owners)
 
     def _disown(self, uid: str, key: Key) -> None:
         """The object is no dependant of this owner any more; the last one may go long after its owner."""
@@ -182,15 +187,23 @@ class GarbageCollector(Controller):
                 return resource
         return None
 
-    async def _standing(self, owner: OwnerReference, namespace: str) -> Standing:
-        resource = self._everything.by_kind(owner.api_version, owner.kind) or self._elsewhere(owner)
+    def _known(self, owner: OwnerReference, namespace: str) -> AnyObject | None:
+        """The owner, if an informer shows it."""
+        resource = self._everything.by_kind(owner.api_version, owner.kind)
         if resource is None:
-            # A kind that nobody serves now may be served again, so the owner may still exist.
-            return Standing.ALIVE
-        place = namespace if resource.namespaced else ""
-        found = self._everything.find(resource, path_of(place, owner.name))
-        if found is None or found.metadata.uid != owner.uid:
+            return None
+        found = self._everything.find(resource, path_of(namespace if resource.namespaced else "", owner.name))
+        return found if found is not None and found.metadata.uid == owner.uid else None
+
+    async def _standing(self, owner: OwnerReference, namespace: str) -> Standing:
+        found = self._known(owner, namespace)
+        if found is None:
             # The informer may be behind: ask the server before deleting anything.
+            resource = self._everything.by_kind(owner.api_version, owner.kind) or self._elsewhere(owner)
+            if resource is None:
+                # A kind that is not served now may be served again, so the owner may still exist.
+                return Standing.ALIVE
+            place = namespace if resource.namespaced else ""
             try:
                 found = await self._cluster.get(resource, owner.name, namespace=place, as_=Bare)
             except errors.NotFound:
