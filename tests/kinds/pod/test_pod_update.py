@@ -189,11 +189,6 @@ def test_subresources_leave_metadata_alone(subresource: str) -> None:
             "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed",
         ),
         (
-            {"limits": {"memory": "512Mi"}, "requests": {"cpu": "1", "memory": "512Mi"}},
-            "spec.containers[0].resources.limits[memory]: Forbidden: memory limits cannot be decreased unless "
-            "resizePolicy is RestartContainer",
-        ),
-        (
             {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}},
             "spec: Forbidden: only cpu and memory resources are mutable",
         ),
@@ -203,6 +198,13 @@ def test_resizes_refused(resources: Object, expected: str) -> None:
     old = sized(limits={"memory": "1Gi"}, requests={"cpu": "1", "memory": "512Mi"})
     containers = [{**old["spec"]["containers"][0], "resources": resources}]
     assert refusals(old, {"spec": {"containers": containers}}, "resize") == [expected]
+
+
+def test_a_memory_limit_may_be_lowered() -> None:
+    old = sized(limits={"memory": "1Gi"}, requests={"cpu": "1", "memory": "512Mi"})
+    lower = {"limits": {"memory": "768Mi"}, "requests": {"cpu": "1", "memory": "512Mi"}}
+    new = patched(old, {"spec": {"containers": [{**old["spec"]["containers"][0], "resources": lower}]}}, "resize")
+    assert new["spec"]["containers"][0]["resources"] == lower
 
 
 # --- status ------------------------------------------------------------------------------------------------

@@ -9,15 +9,16 @@ import pytest
 
 from seamark.nodes.running.disk import PERIOD, DiskUsage, DiskWatch, excess, limited, size_of
 from seamark.nodes.running.preparing import unpacking
-from seamark.nodes.running.spec import Amounts, Container, PodToRun, Spec
+from seamark.nodes.running.spec import Container, PodToRun, Spec
 from seamark.rules.objects.metadata import Metadata
+from seamark.rules.objects.pod import Resources
 
 MIB = 1 << 20
 
 
 def pod(*limits: str, volumes=()):
     containers = tuple(
-        Container(name=f"c{number}", resources=Amounts(limits={"ephemeral-storage": limit} if limit else {}))
+        Container(name=f"c{number}", resources=Resources(limits={"ephemeral-storage": limit} if limit else {}))
         for number, limit in enumerate(limits)
     )
     return PodToRun(Metadata(), Spec(containers=containers, volumes=tuple(volumes)))

@@ -474,6 +474,18 @@ def test_a_deleted_pod_serves_until_it_stops_and_is_then_removed():
 
 
 @pytest.mark.parametrize(
+    ("policy", "phase", "exit_code"),
+    [("Always", "Succeeded", 0), ("OnFailure", "Failed", 143), ("Never", "Failed", 143)],
+)
+def test_work_that_is_deleted_before_it_is_done_has_failed(policy, phase, exit_code):
+    pod = Watched(make({"complete-after": "1h"}, restartPolicy=policy))
+    pod.pod = delete(pod.pod, pod.now, 30)
+    pod.look()
+    pod.pass_(1)
+    assert (pod.pod.status.phase, pod.container.state.terminated.exit_code) == (phase, exit_code)
+
+
+@pytest.mark.parametrize(
     ("order", "grace", "after", "exit_code"),
     [("20s", 30, 20, 0), ("20s", 5, 5, 137), ("0s", 30, 0, 0), ("20s", 0, 0, 137), ("5s", 5, 5, 0)],
 )

@@ -13,7 +13,6 @@ from seamark.kinds.pod.scheduling import toleration_mistakes
 from seamark.kinds.pod.validation import pod_spec_mistakes
 from seamark.kinds.values.differences import difference
 from seamark.kinds.values.fields import Errors, forbidden, invalid, required
-from seamark.kinds.values.quantity import amount
 
 _CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
@@ -236,20 +235,12 @@ def resize_mistakes(pod: Object, old: Object) -> Errors:
 
 
 def _container_resize_mistakes(container: Object, was: Object, path: str) -> Errors:
-    errors: Errors = []
     after, before = container.get("resources") or {}, was.get("resources") or {}
-    errors += [
+    return [
         forbidden(f"{path}.{field}", f"resource {field} cannot be removed")
         for field in ("requests", "limits")
         if set(before.get(field) or ()) - set(after.get(field) or ())
     ]
-    policies = {p.get("resourceName"): p.get("restartPolicy") for p in container.get("resizePolicy") or ()}
-    if policies.get("memory", "NotRequired") == "NotRequired":
-        limit, had = (after.get("limits") or {}).get("memory"), (before.get("limits") or {}).get("memory")
-        if limit is not None and had is not None and amount(limit) < amount(had):
-            sentence = "memory limits cannot be decreased unless resizePolicy is RestartContainer"
-            errors.append(forbidden(f"{path}.limits[memory]", sentence))
-    return errors
 
 
 def _frozen_mistakes(spec: Object, before: Object) -> Errors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from math import inf
 
 from msgspec.structs import replace
 
@@ -12,8 +13,9 @@ from seamark.access.cluster import Cluster
 from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS
 from seamark.kinds.values import times
-from seamark.nodes import pod_writes
+from seamark.nodes import pod_writes, resizing
 from seamark.nodes.choosing import Choice
+from seamark.nodes.pod_conditions import Finding
 from seamark.nodes.running import decisions
 from seamark.nodes.running.decisions import Ended, Record
 from seamark.nodes.running.hosting import Hosting
@@ -23,7 +25,7 @@ from seamark.nodes.running.pod_status import Sandbox, status_of
 from seamark.nodes.running.preparing import security, volumes
 from seamark.nodes.running.spec import PodToRun
 from seamark.nodes.simulated.acceptance import Acceptance, rejected
-from seamark.nodes.simulated.kubelet import RETRY, node_of
+from seamark.nodes.simulated.kubelet import RESIZE_SECONDS, RETRY, node_of
 from seamark.nodes.simulated.pod_life import Note
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
@@ -137,14 +139,15 @@ class RunningKubelets(Controller):
         life = self._lives.get(uid) or await self._begin(pod, member)
         if life is None:
             return
-        if _seen(pod.metadata) != _seen(life.pod.metadata):
+        obstacle = self._acceptance.obstacle(pod) if resizing.wanted(pod) else None
+        if _seen(pod.metadata) != _seen(life.pod.metadata) or pod.condition(resizing.PENDING) is not None:
             whole = await self._read(pod)
             if whole is None:
                 return
-            life.follow(whole)
-        await self._step(pod, life)
+            life.follow(whole if obstacle is None else resizing.as_given(whole, pod.status))
+        await self._step(pod, life, obstacle)
 
-    async def _step(self, pod: Pod, life: PodLife) -> None:
+    async def _step(self, pod: Pod, life: PodLife, obstacle: Finding | None) -> None:
         if len(pod.spec.ephemeral_containers) != len(life.pod.spec.ephemeral_containers):
             meta = pod.metadata
             whole = await self._cluster.get(PODS, meta.name, namespace=meta.namespace, as_=PodToRun)
@@ -163,6 +166,10 @@ class RunningKubelets(Controller):
         deadline = life.doomed.deadline if life.doomed is not None and not pod.terminating else _deadline(pod)
         again = life.carry_out(decision, deadline=deadline)
         status = status_of(pod, life.pod.spec, life.records, life.sandbox, decision, now=now)
+        if obstacle is not None or pod.condition(resizing.PENDING) is not None:
+            status = resizing.told(pod, status, obstacle, times.text(now))
+        if obstacle is not None:
+            again = min(again or inf, now + RESIZE_SECONDS)
         remove = bool(decision.over) and pod.terminating and pod.metadata.deletion_grace_period_seconds != 0
         if decision.over:
             await life.end()

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from seamark import errors
 from seamark.clock import Clock, doubling
+from seamark.nodes import resizing
 from seamark.nodes.running import decisions
 from seamark.nodes.running.checks import Checks
 from seamark.nodes.running.decisions import NEVER, Decision, Doom, Ended, Record
@@ -221,18 +222,21 @@ class PodLife:
             await self._host.clock.sleep(_RETRY)
 
     def follow(self, pod: PodToRun) -> None:
-        """Its spec or its metadata changed: other images, more containers, other labels."""
-        before = {each.name: each.image for each in (*self.pod.spec.containers, *self.pod.spec.init_containers)}
+        """Its spec or its metadata changed: other images or resources, more containers, other labels."""
+        before = {each.name: each for each in (*self.pod.spec.containers, *self.pod.spec.init_containers)}
         self.pod = pod
         for container in (*pod.spec.containers, *pod.spec.init_containers):
             record = self.records.get(container.name, NEVER)
             if (opened := self.open.get(container.name)) is not None and opened.start.cgroup:
                 self._host.limited(pod, container)
-            if before.get(container.name, container.image) != container.image:
+            was, words = before.get(container.name, container), ""
+            if was.image != container.image:
                 self._tries.pop(container.name, None)
-                if record.running:
-                    words = f"Container {container.name} definition changed, will be restarted"
-                    self._put(container.name, decisions.condemned(record, words))
+                words = f"Container {container.name} definition changed, will be restarted"
+            elif resizing.restarts(container.resize_policy, was.resources, container.resources):
+                words = f"Container {container.name} resize requires restart"
+            if words and record.running:
+                self._put(container.name, decisions.condemned(record, words))
         self.refresh()
 
     # --- starting ----------------------------------------------------------------------------------

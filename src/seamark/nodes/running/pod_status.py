@@ -85,6 +85,8 @@ def _container(
         image_id=record.image_id,
         container_id=record.identity,
         started=record.running and record.booted,
+        allocated_resources=container.resources.requests if record.has_run else {},
+        resources=container.resources if record.has_run else None,
     )
 
 

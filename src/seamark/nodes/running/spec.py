@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from seamark.rules.objects.metadata import ObjectView, View
-from seamark.rules.objects.pod import ContainerPort, Quantity
+from seamark.rules.objects.pod import ContainerPort, Quantity, ResizePolicy, Resources
 
 # --- environment -----------------------------------------------------------------------------------
 
@@ -156,11 +156,6 @@ class Mount(View, frozen=True):
     read_only: bool = False
 
 
-class Amounts(View, frozen=True):
-    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
-    limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
-
-
 class Container(View, frozen=True):
     name: str = ""
     image: str = ""
@@ -171,7 +166,8 @@ class Container(View, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     env: tuple[Variable, ...] = ()
     env_from: tuple[Variables, ...] = ()
-    resources: Amounts = Amounts()
+    resources: Resources = Resources()
+    resize_policy: tuple[ResizePolicy, ...] = ()
     volume_mounts: tuple[Mount, ...] = ()
     restart_policy: str | None = None
     target_container_name: str = ""  # of an ephemeral container: the one whose processes it sees

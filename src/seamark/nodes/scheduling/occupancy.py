@@ -74,6 +74,10 @@ class Room:
             self.ports -= Counter(occupant.ports)
         self._measure()
 
+    def exceeded_by(self, occupant: Occupant) -> bool:
+        """Whether the Pod asks for more than the whole Node has."""
+        return any(much > self.allocatable.get(name, 0) for name, much in occupant.requests.items())
+
     def _measure(self) -> None:
         most = 0.0
         for name in ("cpu", "memory", requests.PODS):
@@ -153,14 +157,17 @@ class Occupancy:
             del self._counts[pods]
 
     def put(self, new: Occupant) -> None:
-        old = self._occupants.get(new.key)
+        old, room = self._occupants.get(new.key), self.rooms.get(new.node)
         if old == new:
             return
         if old is not None:
+            if room is not None and old.uid == new.uid and room.exceeded_by(new):
+                # Its kubelet cannot give it that much, so it keeps what it has.
+                new = msgspec.structs.replace(new, requests=old.requests)
             self._take(old)
         self._occupants[new.key] = new
         self._on.setdefault(new.node, {})[new.key] = new
-        if (room := self.rooms.get(new.node)) is not None:
+        if room is not None:
             room.add(new)
         self._count(new, 1)
 

@@ -5,12 +5,14 @@ The scheduler checks the same things, but a Pod may name its node itself, or com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
 from seamark.access.informer import Informer, Key
 from seamark.kinds.values import times
+from seamark.nodes import resizing
+from seamark.nodes.pod_conditions import Finding
 from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room, occupant
 from seamark.nodes.simulated.pod_life import Moments, Note, Step
@@ -87,6 +89,15 @@ class Acceptance:
         self._accepted.add(uid)
         return None
 
+    def obstacle(self, pod: Pod) -> Finding | None:
+        """Why the node cannot give a running Pod the resources that its spec now asks for."""
+        occupancy = self._occupancy()
+        room = occupancy.rooms.get(pod.spec.node_name)
+        if room is None:
+            return None
+        others = (each for each in occupancy.on(room.name) if each.uid != pod.metadata.uid)
+        return obstacle(requests.requested(pod), room, others)
+
     def _has_taken(self, occupant: Occupant) -> bool:
         other = self._pods.by_key(occupant.key)
         return occupant.uid in self._accepted or (other is not None and other.status.start_time is not None)
@@ -108,10 +119,7 @@ def refusal(pod: Pod, occupant: Occupant, room: Room, others: Iterable[Occupant]
     for name, much in occupant.requests.items():
         used, there = sum(other.requests.get(name, 0) for other in listed), room.allocatable.get(name, 0)
         if much and used + much > there:
-            # The kubelet counts CPUs in thousandths, and all else in whole units.
-            one = 1 if name == "cpu" else requests.ONE
-            numbers = f"requested: {much // one}, used: {used // one}, capacity: {there // one}"
-            return Note(f"OutOf{name}", f"Node didn't have enough resource: {name}, {numbers}")
+            return Note(f"OutOf{name}", _too_little(name, much, used, there))
     wanted = placement.affinity_of(pod.spec.affinity, pod.metadata.namespace)
     if not placement.asked_for(pod.spec, wanted, room.node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
@@ -121,6 +129,32 @@ def refusal(pod: Pod, occupant: Occupant, room: Room, others: Iterable[Occupant]
     if pod.spec.os.get("name", _OS) != _OS:
         return Note("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return None
+
+
+def obstacle(asked: Mapping[str, int], room: Room, others: Iterable[Occupant]) -> Finding | None:
+    """Why a Pod cannot get these resources on a node that has these other Pods: never, or not now."""
+    for name in resizing.RESOURCES:
+        much, there = asked.get(name, 0), room.allocatable.get(name, 0)
+        if much > there:
+            numbers = f"requested: {_units(name, much)}, capacity: {_units(name, there)}"
+            return Finding("True", "Infeasible", f"Node didn't have enough capacity: {name}, {numbers}")
+    listed = list(others)
+    for name in resizing.RESOURCES:
+        much, there = asked.get(name, 0), room.allocatable.get(name, 0)
+        used = sum(other.requests.get(name, 0) for other in listed)
+        if much and used + much > there:
+            return Finding("True", "Deferred", _too_little(name, much, used, there))
+    return None
+
+
+def _too_little(name: str, much: int, used: int, there: int) -> str:
+    numbers = f"requested: {_units(name, much)}, used: {_units(name, used)}, capacity: {_units(name, there)}"
+    return f"Node didn't have enough resource: {name}, {numbers}"
+
+
+def _units(name: str, much: int) -> int:
+    """As a kubelet counts: CPUs in thousandths, and all else in whole units."""
+    return much if name == "cpu" else much // requests.ONE
 
 
 def _predicate(name: str, description: str) -> Note:

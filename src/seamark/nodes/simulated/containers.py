@@ -8,6 +8,7 @@ from hashlib import sha256
 import msgspec
 from msgspec.structs import replace
 
+from seamark.nodes import resizing
 from seamark.rules.objects.pod import (
     NO_STATE,
     Container,
@@ -81,6 +82,8 @@ def start(pod: Pod, container: Container, status: ContainerStatus, *, now: str) 
         image=container.image,
         container_id=_identity(pod, container.name, restarts),
         started=True,
+        allocated_resources=container.resources.requests,
+        resources=container.resources,
     )
 
 
@@ -89,6 +92,16 @@ def update_image(pod: Pod, container: Container, status: ContainerStatus, *, now
     if status.state.running is None or status.image == container.image:
         return status
     return start(pod, container, end(status, Ending(0, now)), now=now)
+
+
+def resize(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
+    """Give a running container the resources that its spec asks for; restart it if its policy for one says so."""
+    given, asked = status.resources, container.resources
+    if given == asked:
+        return status
+    if given is not None and resizing.restarts(container.resize_policy, given, asked):
+        return start(pod, container, end(status, Ending(0, now)), now=now)
+    return replace(status, allocated_resources=asked.requests, resources=asked)
 
 
 def end(status: ContainerStatus, ending: Ending) -> ContainerStatus:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from math import inf
 
+from msgspec.structs import replace
+
 from seamark.access.cluster import Cluster
 from seamark.access.events import Reference
 from seamark.access.informer import Index, Informer
 from seamark.kinds.resource import PODS
-from seamark.nodes import pod_writes
+from seamark.kinds.values import times
+from seamark.nodes import pod_writes, resizing
 from seamark.nodes.choosing import Choice
 from seamark.nodes.good_news import GoodNews
 from seamark.nodes.simulated import containers, orders, pod_life
@@ -27,6 +30,7 @@ from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
 
 # During an outage of the server the writes of all Pods fail at once; each key is retried separately.
+RESIZE_SECONDS = 10.0  # after which a node looks again whether it has room for changed resources
 RETRY = Retry(base=0.05, cap=30.0, rate=1000.0, burst=1000)
 
 
@@ -158,14 +162,19 @@ class Kubelets(Controller):
             await self._carry_out(pod, rejected(pod, why, now))
             return
         moments = self._moments.get(uid) or pod_life.recover(pod, now)
+        obstacle = self._acceptance.obstacle(pod) if resizing.wanted(pod) else None
         step = pod_life.next_status(
-            pod,
+            pod if obstacle is None else resizing.as_given(pod, pod.status),
             now=now,
             ips=self._addresses_of(member, pod),
             moments=moments,
             orders=self._orders_of(pod),
             rules=self._rules,
         )
+        if obstacle is not None or pod.condition(resizing.PENDING) is not None:
+            step = replace(step, status=resizing.told(pod, step.status, obstacle, times.text(now)))
+        if obstacle is not None:
+            step = replace(step, again=min(step.again or inf, now + RESIZE_SECONDS))
         written = await self._carry_out(pod, step)
         if not written:
             return

@@ -37,6 +37,7 @@ from seamark.nodes.simulated.orders import NO_ORDERS, Orders
 from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
 
 KILLED = 137
+TERMINATED = 143
 _HAIR = 1e-5  # seconds: a flap is due this much early, because floats since the epoch are not exact
 PULL_SECONDS = 1.0  # after which a kubelet pauses before it tries again to pull a missing image
 FAIL_AFTER = 1.0  # seconds that a container with a failing image runs at most
@@ -436,7 +437,8 @@ def _still_running(
 ) -> ContainerStatus:
     if status.state.running is None:
         status = containers.start(pod, container, status, now=now)
-    return containers.with_readiness(containers.update_image(pod, container, status, now=now), ready=ready)
+    status = containers.update_image(pod, container, status, now=now)
+    return containers.with_readiness(containers.resize(pod, container, status, now=now), ready=ready)
 
 
 def _initialized(pod: Pod, container: Container, status: ContainerStatus, *, now: str) -> ContainerStatus:
@@ -471,7 +473,9 @@ def _stop(pod: Pod, now: float, moments: Moments, orders: Orders, rules: Rules) 
     due = min(moments.stopping + wanted, deadline)
     if now < due and any(status.state.running is not None for status in statuses):
         return Step(pod.status, moments, due)
-    ending = Ending(KILLED if moments.stopping + wanted > deadline else 0, times.text(now))
+    # What serves ends well when it is told to stop; work that is to be done has failed.
+    code = 0 if pod.spec.restart_policy == "Always" else TERMINATED
+    ending = Ending(KILLED if moments.stopping + wanted > deadline else code, times.text(now))
     ended = tuple(containers.end(status, ending) for status in statuses)
     phase = "Failed" if containers.any_failed(ended) else "Succeeded"
     status = replace(

@@ -27,6 +27,14 @@ class ContainerPort(View, frozen=True):
 
 class Resources(View, frozen=True):
     requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class ResizePolicy(View, frozen=True):
+    """Whether a container is restarted when this resource of it is changed."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
 
 
 class ProbeTimes(View, frozen=True):
@@ -44,6 +52,7 @@ class Container(View, frozen=True):
     args: tuple[str, ...] = ()
     ports: tuple[ContainerPort, ...] = ()
     resources: Resources = Resources()
+    resize_policy: tuple[ResizePolicy, ...] = ()
     restart_policy: str | None = None
     startup_probe: ProbeTimes | None = None
     readiness_probe: ProbeTimes | None = None
@@ -164,6 +173,8 @@ class ContainerStatus(View, frozen=True):
     image_id: str = msgspec.field(name="imageID", default="")
     container_id: str = msgspec.field(name="containerID", default="")
     started: bool | None = None
+    allocated_resources: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    resources: Resources | None = None  # None while it has not run
 
 
 class PodIP(View, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seamark.nodes.running.preparing.resources import bound, limits
-from seamark.nodes.running.spec import Amounts
+from seamark.rules.objects.pod import Resources
 
 FREE = {"cpu.max": "max 100000", "cpu.weight": "1", "memory.max": "max", "memory.oom.group": "1", "pids.max": "800"}
 
@@ -24,7 +24,7 @@ FREE = {"cpu.max": "max 100000", "cpu.weight": "1", "memory.max": "max", "memory
     ],
 )
 def test_limits(asked, found):
-    assert limits(Amounts(**asked), processes=400) == FREE | found
+    assert limits(Resources(**asked), processes=400) == FREE | found
 
 
 def test_the_kernel_allows_more_processes_than_a_container_may_have():
@@ -33,4 +33,4 @@ def test_the_kernel_allows_more_processes_than_a_container_may_have():
 
 
 def test_any_number_of_processes():
-    assert limits(Amounts(), processes=0)["pids.max"] == "max"
+    assert limits(Resources(), processes=0)["pids.max"] == "max"

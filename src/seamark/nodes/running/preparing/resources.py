@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from seamark.kinds.values.quantity import measure
-from seamark.nodes.running.spec import Amounts
+from seamark.rules.objects.pod import Resources
 
 PERIOD = 100_000  # microseconds, of which the group gets a part
 _LEAST_QUOTA = 1000
@@ -15,7 +15,7 @@ NO_LIMIT = "max"
 _GIVEN_ONCE = 300
 
 
-def limits(resources: Amounts, *, processes: int) -> dict[str, str]:
+def limits(resources: Resources, *, processes: int) -> dict[str, str]:
     """The files of the group: a memory limit ends all its processes together, as a kubelet asks for it."""
     cpu, memory = resources.limits.get("cpu"), resources.limits.get("memory")
     asked = resources.requests.get("cpu", cpu)
