@@ -194,8 +194,8 @@ def shape_facts(name: str, schema: Schema, go: Structs, compiled: Numbers) -> di
     for field, part in schema.get("properties", {}).items():
         known = go.get(name, {}).get(field)
         number = newer.NUMBERS.get(f"{name}.{field}") or compiled.get(field) or (known.numbers if known else ())
-        if name.startswith(EXTENSIONS):
-            # In protobuf, a JSON schema's fields of several types are messages of other shapes than in JSON.
+        if any(each.startswith(EXTENSIONS + "JSONSchemaPropsOr") for each in references(part)):
+            # In protobuf, a field of several types is a message of its own, which ``protobuf`` knows by heart.
             number = ()
         facts[field] = field_text(f"{name}.{field}", part, known, number, required=field in required)
     if schema.get("x-kubernetes-map-type") == "atomic":

@@ -28,13 +28,15 @@ from seamark.kinds.workloads.scale import SCALE
 
 CORE = "io.k8s.api.core.v1."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-# Groups with fields whose numbers are not known; tools/shapes says why the last has none.  They are answered in JSON.
-INCOMPLETE = ("io.k8s.api.resource.v1.", "io.k8s.api.scheduling.v1alpha3.", "io.k8s.apiextensions-apiserver.")
+# Groups with fields whose numbers are not known.  They are answered in JSON.
+INCOMPLETE = ("io.k8s.api.resource.v1.", "io.k8s.api.scheduling.v1alpha3.")
+# Schemas in definitions have fields of several types: tests/kinds/language/test_protobuf_definitions.py
+DEFINITIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 DELETE_OPTIONS = META + "DeleteOptions"
 EVERY_KIND = {
     f"{kind.resource.api_version} {kind.resource.kind}": kind
     for kind in (*KINDS, *NEVER_STORED)
-    if not kind.shape_name.startswith("io.k8s.apiextensions-apiserver.")  # they have no numbers, see below
+    if not kind.shape_name.startswith(DEFINITIONS)
 }
 ONLY_REQUESTS = {kind.resource.kind: kind for kind in (BIND.sent, EVICT.sent, SCALE.sent)}
 
@@ -47,12 +49,14 @@ def kind_of(name: str) -> Kind:
 
 # Only lists in answers have the first two; the third belongs to a subresource that is not served.
 SCHEDULING = ("disruptionMode", "resourceClaims", "schedulingConstraints", "schedulingPolicy")
+OF_SEVERAL_TYPES = ("additionalItems", "additionalProperties", "dependencies", "items")
 WITHOUT_NUMBERS = {
     META + "ListMeta.shardInfo",
     META + "ShardInfo.selector",
     "io.k8s.api.authentication.v1.TokenRequestSpec.attestations",
     "io.k8s.api.batch.v1.JobSpec.scheduling",
     *(f"io.k8s.api.batch.v1.JobSchedulingConfiguration.{name}" for name in SCHEDULING),
+    *(f"{DEFINITIONS}JSONSchemaProps.{name}" for name in OF_SEVERAL_TYPES),
 }
 
 
@@ -101,7 +105,8 @@ class Library:
             name="items", number=1, type=FieldType.TYPE_STRING, label=FieldType.LABEL_REPEATED
         )
         for name in shapes.load():
-            self._add_shape(shapes.of(name))
+            if not name.startswith(DEFINITIONS):
+                self._add_shape(shapes.of(name))
         pool = descriptor_pool.DescriptorPool()
         pool.Add(self._file)
         self.classes = {

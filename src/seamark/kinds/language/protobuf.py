@@ -5,13 +5,15 @@ message with the apiVersion, the kind and the object's bytes.  A message is read
 has the protobuf numbers of its fields.  Times, quantities and the entries of maps are small messages with their own
 tables.  The result must still be conformed (``decode``).
 
-Unknown fields are skipped, as Kubernetes does: they come from a newer client.  Recursion is limited by the nesting of
-shapes, which do not contain themselves.  Kinds that are added while the server runs have no protobuf encoding.
+Unknown fields are skipped, as Kubernetes does: they come from a newer client.  Only JSON schemas contain themselves;
+those nested deeper than Python can recurse are refused.  Kinds that are added while the server runs have no protobuf
+encoding.
 """
 
 from __future__ import annotations
 
 import binascii
+import struct
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -71,16 +73,19 @@ _VALUE = 8  # a message with this table, and the function that makes a value fro
 _BYTES = 9  # with the function to pass them to
 _FLATTENED = 10  # a message with this table; in JSON its fields are those of the enclosing object
 _PACKED = 11  # all integers of a list; with a number of bits
+_VALUES = 12  # one element of a list: a message with this table, and the function that makes a value from its fields
+_DOUBLE = 13  # eight bytes
 
 # How to decode, the field's JSON name, the argument (see above), and whether an empty value is kept: Go writes plain
 # fields even if they are empty, so an empty value is only meaningful for pointers.
 _Step = tuple[int, str, Any, bool]
 
-# By tag: the field's number and, in the last three bits, its wire type.
+# By tag: the field's number and, in the last three bits, its wire type.  The few fields of eight bytes are under the
+# negative tag, so that all others need not ask for them.
 _Table = dict[int, _Step]
 
-_VARINT, _DELIMITED = 0, 2
-_FIXED = {1: 8, 5: 4}  # no field of Kubernetes has these wire types, but an unknown field may
+_VARINT, _FIXED64, _DELIMITED = 0, 1, 2
+_FIXED = {1: 8, 5: 4}  # the sizes of these wire types
 
 _BITS = {"int32": 32, "int64": 64}
 
@@ -91,6 +96,7 @@ def _tag(number: int, wire_type: int) -> int:
 
 def _table(shape: Shape) -> _Table:
     table: _Table = {}
+    shape._forms[_table,] = table  # a shape may contain itself
     for field, facts in shape.fields.items():
         if facts.numbers:
             *outer, number = facts.numbers
@@ -98,6 +104,8 @@ def _table(shape: Shape) -> _Table:
             for step in outer:
                 inner = inner.setdefault(_tag(step, _DELIMITED), (_FLATTENED, "", {}, True))[2]
             inner.update(_steps(number, field, facts.type, kept=facts.zero in (Zero.KEEP, Zero.NULL)))
+    if shape.name == _JSON_SCHEMA:
+        table.update(_fields_of_several_types(table))
     return table
 
 
@@ -117,6 +125,8 @@ def _steps(number: int, name: str, type_: Type, *, kept: bool = True) -> _Table:
             return {varint: (_INTEGER, name, _BITS[type_.name], kept)}
         case "bool":
             return {varint: (_BOOL, name, None, kept)}
+        case "float64":
+            return {-_tag(number, _FIXED64): (_DOUBLE, name, None, True)}
         case "bytes":
             return {delimited: (_BYTES, name, _base64, True)}
         case special:
@@ -132,7 +142,34 @@ def _list_steps(number: int, name: str, of: Type) -> _Table:
         return {varint: (_INTEGERS, name, bits, True), delimited: (_PACKED, name, bits, True)}
     if of == _STRING:
         return {delimited: (_TEXTS, name, None, True)}
+    if isinstance(of, Scalar) and of.name in _SPECIAL:
+        return {delimited: (_VALUES, name, _SPECIAL[of.name], True)}
     raise TypeError(f"no list in Kubernetes is like {name}")
+
+
+_JSON_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+
+
+def _fields_of_several_types(schema: _Table) -> _Table:
+    """The fields of a JSON schema that are a schema or something else; each is a message with a field for either."""
+    first = {_tag(1, _DELIMITED): (_MESSAGE, "schema", schema, True)}
+    several = first | {_tag(2, _DELIMITED): (_MESSAGES, "schemas", schema, True)}
+    texts = first | _list_steps(2, "texts", _STRING)
+    allowed = _steps(1, "allows", Scalar("bool")) | {_tag(2, _DELIMITED): (_MESSAGE, "schema", schema, True)}
+
+    def steps(number: int, name: str, table: _Table, make: Callable[[Object], Any]) -> _Table:
+        return {_tag(number, _DELIMITED): (_VALUE, name, (table, make), True)}
+
+    def either(parts: Object) -> Any:
+        return parts.get("schema", parts.get("allows", False))
+
+    dependency = steps(2, "value", texts, lambda parts: parts.get("texts") or parts.get("schema"))
+    return {
+        **steps(24, "items", several, lambda parts: parts.get("schemas") or parts.get("schema")),
+        **steps(30, "additionalProperties", allowed, either),
+        **steps(33, "additionalItems", allowed, either),
+        _tag(32, _DELIMITED): (_ENTRY, "dependencies", _steps(1, "key", _STRING) | dependency, True),
+    }
 
 
 # --- values that are small messages ----------------------------------------------------------------
@@ -218,6 +255,8 @@ def _decode(data: bytes, position: int, table: _Table) -> Object:
         raise ProtobufError("unexpected EOF") from error
     except UnicodeDecodeError as error:
         raise ProtobufError("a text is not UTF-8") from error
+    except RecursionError as error:
+        raise ProtobufError("nested too deeply") from error
     return out
 
 
@@ -236,7 +275,7 @@ def _read_into(out: Object, data: bytes, position: int, end: int, table: _Table)
                 tag, position = _varint(data, position - 1)
         step = find(tag)
         if step is None:
-            position = _skip(data, position, tag, table)
+            position = _read_double(out, data, position, tag, table)
             continue
         number = data[position]  # a varint's value, or the length of what follows
         position += 1
@@ -286,11 +325,14 @@ def _read_rarer(out: Object, data: bytes, position: int, stop: int, step: _Step)
         entry: Object = {}
         _read_into(entry, data, position, stop, needed)
         out.setdefault(name, {})[entry.get("key", "")] = entry.get("value")
-    elif op == _VALUE:
+    elif op in (_VALUE, _VALUES):
         table, make = needed
         parts: Object = {}
         _read_into(parts, data, position, stop, table)
-        out[name] = make(parts)
+        if op == _VALUE:
+            out[name] = make(parts)
+        else:
+            out.setdefault(name, []).append(make(parts))
     elif op == _TEXTS:
         out.setdefault(name, []).append(data[position:stop].decode())
     elif op == _FLATTENED:
@@ -304,6 +346,18 @@ def _read_rarer(out: Object, data: bytes, position: int, stop: int, step: _Step)
             numbers.append(_signed(number, needed))
         if position != stop:
             raise ProtobufError("unexpected EOF")
+
+
+def _read_double(out: Object, data: bytes, position: int, tag: int, table: _Table) -> int:
+    """The position after a field of eight bytes that the table contains, or after a field that it does not contain."""
+    step = table.get(-tag)
+    if step is None:
+        return _skip(data, position, tag, table)
+    if position + 8 > len(data):
+        raise ProtobufError("unexpected EOF")
+    (value,) = struct.unpack_from("<d", data, position)
+    out[step[1]] = int(value) if value.is_integer() else value  # as Go writes it in JSON
+    return position + 8
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
