@@ -178,7 +178,7 @@ def find(directory: Path) -> Presence | None:
                 return None
             # Otherwise the holder has replaced the file since it was opened; the new one has the lock.
         except FileNotFoundError:
-            return None  # somebody removed the directory
+            return None  # the directory was removed
         finally:
             os.close(running)
     try:

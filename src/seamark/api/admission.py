@@ -14,7 +14,7 @@ plug-ins look at a kind is found out once per kind, operation and subresource: a
 
 A step that has to wait for an answer (a webhook) returns an awaitable; it stands before those that look at the present
 state of other objects, such as quotas, so that nothing is awaited between them and the commit.  A write that waits so
-holds nobody up: it gives up its turn with the object and its seat in the fair queue (:func:`~seamark.api.turns.aside`).
+delays no other: it gives up its turn with the object and its seat in the fair queue (:func:`~seamark.api.turns.aside`).
 
 ``validate`` may be called again for the same object, when another write came between it and the commit.  Both run on
 every write, also on those of components in this process; only edits by the server itself (a Pod gets its node) are not

@@ -139,7 +139,7 @@ class Authenticator:
     def __init__(self, tokens: FixedTokens, accounts: ServiceAccountTokens) -> None:
         self._tokens = tokens
         self.accounts = accounts
-        self.dropped: tuple[bytes, ...] = ()  # authorities (PEM) that TLS may still know, but nobody should believe
+        self.dropped: tuple[bytes, ...] = ()  # authorities (PEM) no longer believed, which TLS may still know
 
     def user_of_token(self, token: str) -> User | None:
         if (found := self.accounts.known(token)) is not None:

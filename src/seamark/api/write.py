@@ -206,7 +206,7 @@ class Writer:
         return stored_form
 
     async def _judged(self, judge: Callable[[], list[T]], caller: Caller) -> list[T]:
-        """What rules say that may take long.  Meanwhile others use the seat, but nobody else writes the object."""
+        """What rules say that may take long.  Meanwhile others use the seat, but the object is not written."""
         try:
             return at_once(judge)
         except Costly:

@@ -109,7 +109,7 @@ class Request(msgspec.Struct):
     also: list[tuple[Resource, Object]] = []
     sub: Subresource | None = None
     options: Any = None  # the WriteOptions or DeleteOptions that were sent; None if there were none
-    notes: Notes | None = None  # None if nobody reads them
+    notes: Notes | None = None  # None for components, which do not read them
     place: tuple[str, str] | None = None
     changed: bool = False
     round: int = 0

@@ -49,7 +49,9 @@ class ProxySettings(Section, frozen=True):
     ] = "127.0.0.1:10249"
     sync_period: Annotated[
         float,
-        setting("After how many seconds to look whether somebody else has changed our rules.", "--sync-period SECONDS"),
+        setting(
+            "After how many seconds to look whether another program has changed our rules.", "--sync-period SECONDS"
+        ),
     ] = 30.0
 
     def __post_init__(self) -> None:

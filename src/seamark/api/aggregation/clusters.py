@@ -36,7 +36,7 @@ class Elsewhere:
         self._cluster: Cluster | None = None
 
     def __call__(self, resource: Resource) -> Cluster | None:
-        """None if this server serves the kind itself, or nobody does."""
+        """None if this server serves the kind itself, or no server does."""
         if (resource.group, resource.version) not in self._aggregation.backends:
             return None
         if self._cluster is None:

@@ -1,6 +1,6 @@
 """Which priority level a request belongs to: that of the first FlowSchema that matches, by precedence.
 
-Schemas are consulted only when a request would have to wait, or when somebody has made a FlowSchema; then answers
+Schemas are consulted only when a request would have to wait, or when a user has made a FlowSchema; then answers
 name theirs in two headers, as those of Kubernetes always do.  What is followed of a level:
 
 - requests of an ``Exempt`` level never wait for a seat, and are never told to try again

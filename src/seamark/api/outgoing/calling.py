@@ -209,7 +209,7 @@ class Outgoing:
             )
             tracing = aiohttp.TraceConfig()
             tracing.on_connection_create_start.append(self._before_connecting)
-            # Whoever calls says how long it may take; an answer may be streamed for hours.
+            # The caller says how long it may take; an answer may be streamed for hours.
             unlimited = aiohttp.ClientTimeout(total=None)
             self._session = aiohttp.ClientSession(
                 connector=connector,

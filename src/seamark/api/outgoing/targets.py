@@ -99,7 +99,7 @@ def addresses(
     """The addresses to connect to, any of which will do; ``slices`` are those of the Service.
 
     Nothing listens at an endpoint that is ``simulated``, so none is connected to: on this machine's network, its
-    address may be somebody else's.  Raises :class:`Unresolvable` if there is no other.
+    address may be another program's.  Raises :class:`Unresolvable` if there is no other.
     """
     if service is None:
         raise Unresolvable(f'service "{reference.name}" not found')

@@ -1,7 +1,7 @@
 """Makes the roles and bindings that every cluster has when a server starts, and puts back what is missing in them.
 
 Those that an earlier version gave to our own parts, and that no part has any more, are deleted, so that they do not
-grant rights for ever.  What somebody added stays.  An object with the annotation
+grant rights for ever.  What a user added stays.  An object with the annotation
 ``rbac.authorization.kubernetes.io/autoupdate: "false"`` is left alone.
 """
 

@@ -116,7 +116,7 @@ class Connecting:
     # --- Pods --------------------------------------------------------------------------------------
 
     def _pods(self, target: Target, pod: Object) -> PodStreams:
-        """Whoever runs the Pod."""
+        """The nodes that run the Pod."""
         if self.pods is None or not self.pods.runs(pod["metadata"]["uid"]):
             raise not_available(target)
         return self.pods

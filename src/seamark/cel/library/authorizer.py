@@ -17,7 +17,7 @@ _PREFIX = "kubernetes.authorization."
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What somebody may do; ``service_account`` (namespace, name) if it is not about who makes the request."""
+    """What a user may do: the one who makes the request, or a ``service_account`` (namespace, name)."""
 
     verb: str = ""
     path: str = ""

@@ -107,7 +107,7 @@ class QuotaController(Controller):
         everything.follow(self._changed)
 
     def _quota_changed(self, key: Key, old: Quota | None, new: Quota | None) -> None:
-        # As in Kubernetes, a status that somebody else writes stays until the next count.
+        # As in Kubernetes, a status that another client writes stays until the next count.
         if old is None or new is None or old.spec != new.spec:
             self.queue.add(key)
 

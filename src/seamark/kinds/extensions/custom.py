@@ -98,7 +98,7 @@ class CustomKind(DynamicKind):
         # What was written by the only schema there ever was needs no change when it is read.
         self.shows_as_stored = len(spec["versions"]) == 1 and definition["metadata"].get("generation", 1) == 1
 
-    # Decoded and compiled on first use: a server may have hundreds of definitions that nobody uses.
+    # Decoded and compiled on first use: a server may have hundreds of definitions without any object.
 
     @cached_property
     def _schema(self) -> Object:

@@ -1,6 +1,6 @@
 """A definition whose schemas are still text.
 
-A server may have hundreds of definitions, most of which nobody uses: their schemas, nearly all of their size, are
+A server may have hundreds of definitions, most of them unused: their schemas, nearly all of their size, are
 decoded when the first instance or the first reader of OpenAPI needs them.
 """
 

@@ -18,7 +18,7 @@ from seamark.kinds.resource import (
 )
 from seamark.kinds.values.selectors import LabelSelector
 
-# Nobody is asked about these: a webhook that refuses everything could never be removed.
+# No webhook and no policy is asked about these: one that refuses everything could never be removed.
 EXEMPT = frozenset(
     {
         MUTATING_WEBHOOKS,

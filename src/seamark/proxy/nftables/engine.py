@@ -73,7 +73,7 @@ class NftablesEngine:
         await self._flows.close()
 
     async def apply(self, update: Update) -> None:
-        """With nothing to change, only look whether somebody else has changed our tables, and repair that."""
+        """With nothing to change, only look whether another program has changed our tables, and repair that."""
         if update.surroundings != self._around or update.everything:
             self._certain = False
         if not update.routes and self._certain:

@@ -75,7 +75,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def signature(self) -> str:
-        """Written into the kernel's rule as its comment, so that a rule that somebody changed is noticed."""
+        """Written into the kernel's rule as its comment, so that a rule that another program changed is noticed."""
         return f"{self.comment} [{hashlib.sha256(self.expressions).hexdigest()[:8]}]"
 
 

@@ -34,7 +34,7 @@ class AnnouncedStore(Wrapper):
         try:
             return [await self._outcome(each) for each in under_way]
         finally:
-            for each in under_way:  # if the asker is gone: no one waits for the others either
+            for each in under_way:  # if the asker is gone, it does not wait for the others either
                 each.cancel()
 
     def _begin(self, writes: Sequence[Write]) -> asyncio.Future[int]:

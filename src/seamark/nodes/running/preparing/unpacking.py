@@ -220,7 +220,7 @@ def _apply(layer: IO[bytes], root: Path, *, owners: bool, left: int) -> int:
                 os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
             if (entry.isdir() or entry.isfile()) and not path.is_symlink():
                 modes.append((path, entry.mode & 0o7777))
-    for path, mode in reversed(modes):  # a directory that nobody may write to is filled first
+    for path, mode in reversed(modes):  # a read-only directory is filled first
         if path.exists() and not path.is_symlink():
             # The owner, who is root in the container, must be able to read what it runs.
             path.chmod(mode | (stat.S_IRWXU if path.is_dir() else stat.S_IRUSR))
