@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served import served
 
+from seamark.api.state.cache import RECENT_SECONDS
 from seamark.api.state.versions import Continue
+from virtual_time import VirtualClock
 
 BASE = "/api/v1/namespaces/default/configmaps"
 
@@ -107,6 +109,24 @@ async def test_a_token_too_old_brings_another(api):
     assert (answer.status, answer.json["reason"]) == (410, "Expired")
     rest = await api.get(f"{BASE}?continue={answer.json['metadata']['continue']}")
     assert names(rest) == ["c"]
+
+
+async def test_a_token_ends_with_the_history_although_nothing_of_its_list_has_changed():
+    clock = VirtualClock()
+    async with served(clock=clock) as api:
+        for name in ("a", "b", "c"):
+            await api.post(BASE, configmap(name))
+        listed = (await api.get(f"{BASE}?limit=1"))["metadata"]
+        for i in range(12):
+            await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": f"other-{i}"}})
+            clock.now += RECENT_SECONDS / 10
+        assert names(await api.get(f"{BASE}?continue={listed['continue']}")) == ["b", "c"]
+        await api.store.compact(await api.store.revision())
+        answer = await api.ask("GET", f"{BASE}?continue={listed['continue']}")
+        assert (answer.status, answer.json["reason"]) == (410, "Expired")
+        rest = await api.get(f"{BASE}?continue={answer.json['metadata']['continue']}")
+        assert names(rest) == ["b", "c"]
+        assert int(rest["metadata"]["resourceVersion"]) > int(listed["resourceVersion"])
 
 
 @pytest.mark.parametrize(

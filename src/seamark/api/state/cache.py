@@ -73,6 +73,7 @@ class Cache:
         self._clock = clock
         self._recent = Window(seconds=RECENT_SECONDS)
         self._age_at = 0.0
+        self.recent_since = 0  # reads of older revisions ask the store, which may have compacted them
         self.room = Room(event_bytes)
         self._by_prefix: dict[str, Collection] = {}
         self._by_resource: dict[tuple[str, str], Collection] = {}
@@ -290,9 +291,9 @@ class Cache:
 
     def _age(self, now: float) -> None:
         self._age_at = now + self._recent.pause
-        oldest = self._recent.oldest(now=now, revision=self.revision)
+        self.recent_since = self._recent.oldest(now=now, revision=self.revision)
         for collection in self._by_prefix.values():
-            collection.forget_before(oldest)
+            collection.forget_before(self.recent_since)
 
     def _make_room(self) -> None:
         """Drop the oldest events of the kinds that have most of them; watchers that need them have to begin again."""

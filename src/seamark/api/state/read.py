@@ -114,8 +114,10 @@ class Reader:
         """Whether the current state answers this list (once fresh enough)."""
         if options.continue_:
             token = versions.decode(options.continue_)
-            # ``changed`` is never before the version the cache began with, so older tokens go to the store.
-            return token.rv < 0 or self._cache.of(selection.kind.resource).changed <= token.rv
+            # A token ends with the history, as in Kubernetes, also where nothing has changed since.
+            # ``changed`` is never before the version the cache began with, so older tokens go to the store too.
+            oldest = max(self._cache.recent_since, self._cache.of(selection.kind.resource).changed)
+            return token.rv < 0 or oldest <= token.rv
         return not self._exact(options)
 
     @staticmethod
