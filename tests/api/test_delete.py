@@ -1,6 +1,12 @@
 """Deletion: grace, finalizers and propagation, once and again."""
 
+import msgspec
 import pytest
+from served import served
+
+from seamark.store.opening import open_store
+from seamark.store.protocol import Write
+from seamark.store.wrapping import Wrapper
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -263,3 +269,32 @@ async def test_a_service_gives_back_what_it_holds(api):
     assert (await api.ask("GET", f"/apis/networking.k8s.io/v1/ipaddresses/{address}")).status == 404
     assert port not in api.api.cache.ports
     await api.cache_equals_store()
+
+
+class HastyNode(Wrapper):
+    """A store in which a Pod goes, or has a successor, at the moment at which it is marked, as if by its node."""
+
+    def __init__(self, *, successor):
+        super().__init__(open_store("memory:"))
+        self._successor = successor
+
+    async def commit(self, writes):
+        revision = await self.store.commit(writes)
+        mark = writes[0]
+        if mark.value and mark.key.endswith("/pods/default/p") and b"deletionTimestamp" in mark.value:
+            await self.store.commit([Write(mark.key, None, revision)])
+            if self._successor:
+                next_one = msgspec.json.decode(mark.value)
+                next_one["metadata"] = {"name": "p", "namespace": "default", "uid": "the-next"}
+                await self.store.commit([Write(mark.key, msgspec.json.encode(next_one), 0)])
+        return revision
+
+
+@pytest.mark.parametrize("successor", [False, True], ids=["and nothing follows", "and another follows"])
+async def test_a_pod_that_its_node_deletes_meanwhile_is_deleted(successor):
+    async with served(store=HastyNode(successor=successor)) as api:
+        made = await api.post(PODS, pod())
+        answer = await api.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        assert (answer.status, answer.json["metadata"]["uid"]) == (200, made["metadata"]["uid"])
+        left = await api.ask("GET", f"{PODS}/p")
+        assert (left.status, left.json["metadata"].get("uid")) == ((200, "the-next") if successor else (404, None))

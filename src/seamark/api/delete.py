@@ -95,7 +95,21 @@ class Deleter:
             entry = await self._store_mark(kind, entry, obj, caller)
         if stays:
             return Deleted(entry, gone=False)
-        return await self._remove(kind, entry, obj, caller)
+        try:
+            return await self._remove(kind, entry, obj, caller)
+        except Mismatch as error:
+            # Its node deletes what is marked too, and may be faster.
+            if marked and await self._has_gone(kind, entry, meta["uid"], error.found):
+                return Deleted(entry, gone=True)
+            raise
+
+    async def _has_gone(self, kind: Kind, entry: Entry, uid: str, found: int) -> bool:
+        """Whether an object was deleted; ``found`` is the revision under its key now, which may be a successor's."""
+        if not found:
+            return True
+        await self._cache.reach(found)
+        successor = await self._cache.find(kind.resource, entry.path)
+        return successor is None or successor.decode()["metadata"]["uid"] != uid
 
     async def _store_mark(self, kind: Kind, entry: Entry, obj: Object, caller: Caller) -> Entry:
         value = stored(obj)
