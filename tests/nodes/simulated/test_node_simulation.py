@@ -8,6 +8,7 @@ from node_world import conditions, ready, shown
 
 from seamark import errors
 from seamark.kinds.resource import NODES, PODS
+from seamark.nodes.simulated.heartbeats import TICK, next_beat
 
 
 async def nodes(world):
@@ -55,6 +56,15 @@ async def test_heartbeats_are_one_small_write_each(world):
     await world.pass_(60)
     assert world.revision == before + 2 * 6
     assert (await world.leases())["node-1"]["spec"]["renewTime"] > lease["spec"]["renewTime"]
+
+
+@pytest.mark.parametrize("heartbeat", [10.0, 40.0, 0.05])
+def test_heartbeats_that_are_due_at_about_the_same_time_become_one_write(heartbeat):
+    times = [1000.0 + number / 1000 for number in range(1000)]
+    beats = [next_beat(now, heartbeat) for now in times]
+    assert len(set(beats)) == round(1 / min(TICK, heartbeat / 10)) + 1
+    assert all(abs(beat - now - heartbeat) <= 0.05001 * heartbeat for now, beat in zip(times, beats, strict=True))
+    assert next_beat(beats[0], heartbeat) == pytest.approx(beats[0] + heartbeat), "none comes ever earlier"
 
 
 async def test_a_second_simulation_over_the_same_cluster_writes_nothing_but_heartbeats(world):

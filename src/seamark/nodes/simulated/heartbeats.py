@@ -15,12 +15,23 @@ from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
 
+# Heartbeats that are due within so many seconds are written at once, so many of them in one commit: alone, each would
+# take twice the time, which counts where thousands of nodes are idle.
+TICK = 0.1
+TOGETHER = 32
+
+
+def next_beat(now: float, heartbeat: float) -> float:
+    """When a node beats again: at about its time, together with others."""
+    tick = min(TICK, heartbeat / 10)
+    return round((now + heartbeat) / tick) * tick
+
 
 class Heartbeats(Controller):
     """Renews the Leases of the nodes that are switched on."""
 
     def __init__(self, manager: Manager, cluster: Cluster, *, roster: Roster, settings: NodeSettings) -> None:
-        super().__init__("heartbeat", manager, workers=8, retry=RETRY)
+        super().__init__("heartbeat", manager, workers=TOGETHER, retry=RETRY)
         self._cluster = cluster
         self._roster = roster
         self._settings = settings
@@ -50,7 +61,7 @@ class Heartbeats(Controller):
             await self._cluster.patch(LEASES, key, renewal, namespace=LEASE_NAMESPACE, field_manager="kubelet")
         except errors.NotFound:
             await self._cluster.create(LEASES, self._lease(member, now), namespace=LEASE_NAMESPACE)
-        raise Again(now + self._settings.heartbeat - self._clock.time())
+        raise Again(next_beat(now, self._settings.heartbeat) - self._clock.time())
 
     def _lease(self, member: Member, now: float) -> Object:
         return {
