@@ -1,5 +1,7 @@
 """DaemonSets at work on a real API server: nodes come and go, updates, Pods that fail."""
 
+import json
+
 from faulty_cluster import FaultyCluster, each_once
 from workload_world import world
 
@@ -62,6 +64,9 @@ async def test_every_node_gets_one_as_nodes_come_and_go():
         (revision,) = await here.list("ControllerRevision")
         unique = revision["metadata"]["labels"]["controller-revision-hash"]
         assert revision["metadata"]["name"] == f"agent-{unique}"
+        kept = (await here.get("DaemonSet", "agent"))["spec"]["template"]
+        patch = {"spec": {"template": {"$patch": "replace", **kept}}}
+        assert json.dumps(revision["data"]) == json.dumps(patch, sort_keys=True), "compared byte by byte by clients"
         for pod in await here.list("Pod"):
             assert pod["metadata"]["labels"] == {
                 **LABELS,

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from seamark.access.cluster import Cluster
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
-from seamark.controllers.workloads.templates import short_hash
+from seamark.controllers.workloads.templates import short_hash, sorted_fields
 from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
 from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
 from seamark.rules.objects.metadata import ObjectView
@@ -144,7 +144,8 @@ class History(Generic[W]):
                 "annotations": dict(meta.annotations),
                 "ownerReferences": [owner_reference(self._owner, meta)],
             },
-            "data": data,
+            # Clients that look for the revision of a template compare bytes.
+            "data": sorted_fields(data),
             "revision": number,
         }
         try:

@@ -26,6 +26,12 @@ def short_hash(content: Any, collisions: int | None = None) -> str:
     return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(int.from_bytes(digest, "big")))
 
 
+def sorted_fields(content: Object) -> Object:
+    """The same content with the fields of every object in the order of their names, as Go encodes maps."""
+    sorted_: Object = msgspec.json.decode(_canonical.encode(content))
+    return sorted_
+
+
 def name_prefix(workload: str) -> str:
     """The ``generateName`` of a workload's Pods; without the dash if that would make the name invalid."""
     return f"{workload}-" if not dns_subdomain(f"{workload}-", prefix=True) else workload
