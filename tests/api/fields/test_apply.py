@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -269,6 +270,15 @@ def test_keys_have_defaults() -> None:
     assert entries(after)["me"] == {
         "f:spec": {"f:ports": {'k:{"port":53,"protocol":"TCP"}': {".": {}, "f:name": {}, "f:port": {}}}}
     }
+
+
+def test_what_an_applier_owns_is_written_in_order() -> None:
+    """As text, which clients compare: Go keeps it as it came."""
+    after = applied(service(port(80, protocol="UDP", name="b"), port(9, protocol="UDP")), kind="core.v1.Service")
+    assert json.dumps(entries(after)["me"], separators=(",", ":")) == (
+        r'{"f:spec":{"f:ports":{"k:{\"port\":9,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}},'
+        r'"k:{\"port\":80,\"protocol\":\"UDP\"}":{".":{},"f:name":{},"f:port":{},"f:protocol":{}}}}}'
+    )
 
 
 def test_sets_are_owned_by_value() -> None:

@@ -102,7 +102,7 @@ class _Attempt:
         if mine:
             # An apply that changes nothing gets no time, not even in a manager's first entry.
             time = self.now if not _same(after, live) else last.get("time") if last is not None else None
-            left.append(managed.entry_of(self.who, mine, time))
+            left.append(managed.entry_of(self.who, fieldsets.ordered(mine), time))
         if left:
             after["metadata"]["managedFields"] = managed.arranged(left)
         return conflicts, after
