@@ -95,6 +95,11 @@ def reference(name: str, dialect: Dialect) -> Object:
     return {"$ref": _ROOT[dialect] + name}
 
 
+def _with_company(reference: Object, dialect: Dialect) -> Object:
+    """A reference that is to have other properties beside it: in v3 these count only if it is inside allOf."""
+    return reference if dialect == "v2" else {"allOf": [reference]}
+
+
 def _struct(shape: Shape, dialect: Dialect, whole_objects: WholeObjects) -> Object:
     if shape.schema is not None:
         return _given(shape, shape.schema, dialect, whole_objects)
@@ -139,7 +144,7 @@ def _of_every_object(dialect: Dialect) -> Object:
     meta = reference(META + "ObjectMeta", dialect)
     return {
         **{name: {"type": "string", "description": words.get(name, "")} for name in ("apiVersion", "kind")},
-        "metadata": {"description": _METADATA, **(meta if dialect == "v2" else {"allOf": [meta]})},
+        "metadata": {"description": _METADATA, **_with_company(meta, dialect)},
     }
 
 
@@ -185,9 +190,8 @@ def _field(name: str, field: Field, description: str, dialect: Dialect) -> Objec
     schema = _schema(field.type, dialect)
     if name == "fieldsV1":
         schema = reference(_FIELDS, dialect)
-    if dialect == "v3" and "$ref" in schema:
-        # Nothing may stand beside a reference in v3 but inside allOf.
-        schema = {"allOf": [schema]}
+    if "$ref" in schema:
+        schema = _with_company(schema, dialect)
     schema = {"description": description, **schema}
     if field.default is not None:
         schema["default"] = field.default
@@ -238,7 +242,10 @@ def _named_scalars(dialect: Dialect) -> Object:
             "type": "object",
             "required": ["type", "object"],
             "properties": {
-                "object": {"description": "The object as it is now, or a Status.", **reference(_RAW, dialect)},
+                "object": {
+                    "description": "The object as it is now, or a Status.",
+                    **_with_company(reference(_RAW, dialect), dialect),
+                },
                 "type": {"description": "ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.", "type": "string"},
             },
         },
