@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import NamedTuple
@@ -102,31 +103,41 @@ class Recorded(NamedTuple):
 
 def recorded_creations(*plurals: str) -> list[Recorded]:
     """Every recorded creation of these kinds that was answered by an object or by a list of mistakes."""
-    steps = (
-        (case["name"], step)
-        for path in sorted(API.glob("*.json"))
-        for case in json.loads(path.read_text())["cases"]
-        if "ignore" not in case and not case["name"].startswith(_SERVER_CASES)
-        for step in case["steps"]
-    )
-    found = [_creation(name, step, plurals) for name, step in steps]
+    found = [_creation(name, step, plurals) for name, step in _posts()]
     return [recorded for recorded in found if recorded is not None]
 
 
-def _creation(case: str, step: Object, plurals: tuple[str, ...]) -> Recorded | None:
-    match = _collection.fullmatch(step.get("path", ""))
+@functools.cache
+def _posts() -> list[tuple[str, Object]]:
+    """The names of cases, with each of their plain creations: read once, because a dozen modules ask for their own."""
+    return [
+        (case["name"], step)
+        for path in sorted(API.glob("*.json"))
+        for case in json.loads(path.read_bytes())["cases"]
+        if "ignore" not in case and not case["name"].startswith(_SERVER_CASES)
+        for step in case["steps"]
+        if step.get("method") == "POST" and _is_plain(step)
+    ]
+
+
+def _is_plain(step: Object) -> bool:
     expected = step.get("expect") or {}
-    plain = not {"raw", "accept", "query", "content_type", "managed_fields"} & step.keys()
-    if not (match and plain and match["plural"] in plurals and step.get("method") == "POST"):
-        return None
-    if expected.get("status") not in (201, 422) or not isinstance(expected.get("body"), dict) or "$fill" in str(step):
+    made_or_refused = expected.get("status") in (201, 422) and isinstance(expected.get("body"), dict)
+    options = {"raw", "accept", "query", "content_type", "managed_fields"} & step.keys()
+    return made_or_refused and not options and "$fill" not in str(step)
+
+
+def _creation(case: str, step: Object, plurals: tuple[str, ...]) -> Recorded | None:
+    match = _collection.fullmatch(step["path"])
+    if not match or match["plural"] not in plurals:
         return None
     kind = KINDS.by_plural(match["group"] or "", match["version"], match["plural"])
     assert kind is not None
-    body, answer = (json.loads(json.dumps(part).replace("$NS", NAMESPACE)) for part in (step["body"], expected["body"]))
+    parts = (step["body"], step["expect"]["body"])
+    body, answer = (json.loads(json.dumps(part).replace("$NS", NAMESPACE)) for part in parts)
     if "name" not in body.get("metadata", {}):
         return None
-    return Recorded(case, kind, body, expected["status"], answer)
+    return Recorded(case, kind, body, step["expect"]["status"], answer)
 
 
 def without_server(obj: Object) -> Object:
