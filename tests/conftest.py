@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -29,12 +30,67 @@ hypothesis.settings.load_profile("seamark")
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Soak tests run only when asked for by name, as `make soak` does."""
-    if "soak" in config.option.markexpr:
-        return
-    soaking = [item for item in items if item.get_closest_marker("soak")]
+    soaking = [] if "soak" in config.option.markexpr else [item for item in items if item.get_closest_marker("soak")]
     if soaking:
-        items[:] = [item for item in items if item not in soaking]
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=soaking)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        places = _places({item.path for item in items})
+        items.sort(key=lambda item: places[item.path])
+
+
+# --- the order for several workers -----------------------------------------------------------------
+
+# Seconds that files take, where that is long.  They need not be right: a file that is missing here begins later.
+SECONDS = {
+    "test_conformance_api.py": 220,
+    "test_conformance_proxy.py": 190,
+    "test_conformance_controllers.py": 180,
+    "test_why.py": 120,
+    "test_kubectl_manifests.py": 110,
+    "test_conformance_userspace.py": 110,
+    "test_up_life.py": 110,
+    "test_store_outage.py": 90,
+    "test_controllers_process.py": 80,
+    "test_ansible.py": 80,
+    "test_cli_everyday.py": 80,
+    "test_testing_page.py": 60,
+    "test_running_journey.py": 55,
+    "test_kubectl_everyday.py": 50,
+    "test_workloads.py": 45,
+    "test_backup.py": 40,
+    "test_cli_demo.py": 40,
+    "test_kubectl.py": 40,
+    "test_why_evidence.py": 35,
+    "test_server_life.py": 30,
+    "test_discovery_restarts.py": 30,
+    "test_kubectl_identity.py": 30,
+    "test_conformance_dns.py": 30,
+    "test_outages.py": 25,
+    "test_why_catalogue.py": 25,
+    "test_planted_bugs.py": 20,
+    "test_daemon.py": 20,
+    "test_etcd.py": 20,
+    "test_every_view.py": 15,
+    "test_why_names.py": 10,
+}
+WAITING = {"journeys", "robustness"}  # most of their time they wait for other processes; all other tests compute
+
+
+def _places(files: set[Path]) -> dict[Path, tuple[float, Path]]:
+    """What to sort files by: workers take them one by one, in that order (``--dist loadfile``).
+
+    The longest begin first, so that none is left alone at the end.  Files that wait are spread evenly among those that
+    compute, so that there is always work for all cores.
+    """
+    places: dict[Path, tuple[float, Path]] = {}
+    for waits, usual in ((True, 5), (False, 1.5)):
+        seconds = {file: SECONDS.get(file.name, usual) for file in files if WAITING.isdisjoint(file.parts) != waits}
+        before = 0.0
+        for file in sorted(seconds, key=lambda file: (-seconds[file], file)):
+            places[file] = before / sum(seconds.values()), file
+            before += seconds[file]
+    return places
 
 
 # --- tests that hang -------------------------------------------------------------------------------

@@ -70,7 +70,6 @@ def versions(api: Api) -> dict[str, str]:
     return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in found}
 
 
-@pytest.mark.xdist_group("conformance")
 def test_every_recorded_scenario_ends_as_with_the_real_controllers(api: tuple[Seamark, Api], run: Run) -> None:
     server, _ = api
     controllers = run(server)

@@ -48,7 +48,6 @@ def profiles(everything: Seamark) -> Iterator[tuple[dict[str, DnsProcess], int]]
             process.stop()
 
 
-@pytest.mark.xdist_group("conformance")
 def test_every_recorded_answer_is_repeated(everything: Seamark, profiles: tuple[dict[str, DnsProcess], int]) -> None:
     servers, upstream = profiles
     options = ["-q", "--upstream", f"127.0.0.1:{upstream}", "--metrics", f"{everything.url}/metrics"]

@@ -16,8 +16,6 @@ from machines import require_machine
 from seamark_process import Seamark
 from waiting import until
 
-pytestmark = pytest.mark.xdist_group("running pods")
-
 PODS = f"""
 apiVersion: v1
 kind: Pod

@@ -16,8 +16,6 @@ from waiting import until
 
 from free_ports import free_node_port
 
-pytestmark = pytest.mark.xdist_group("running pods")
-
 PORT = free_node_port()
 
 SERVER = """

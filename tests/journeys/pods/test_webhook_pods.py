@@ -14,8 +14,6 @@ from machines import require_machine
 
 from seamark.api.certificates import Authority
 
-pytestmark = pytest.mark.xdist_group("running pods")
-
 PROGRAM = """
 import base64, http.server, json, ssl
 def admit(request):
