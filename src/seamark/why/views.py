@@ -48,15 +48,10 @@ class Socket(View, frozen=True):
     port: int | str = 0
 
 
-class ExecAction(View, frozen=True):
-    command: tuple[str, ...] = ()
-
-
 class Probe(pod.ProbeTimes, frozen=True):
     http_get: HttpGet | None = None
     tcp_socket: Socket | None = None
     grpc: Socket | None = None
-    exec: ExecAction | None = None
     failure_threshold: int = 3
 
     @property

@@ -458,6 +458,15 @@ def test_without_an_address_it_waits_and_says_so():
     assert pod.shown == "Running True"
 
 
+@pytest.mark.parametrize(("command", "shown"), [("/bin/false", "Running False"), ("/bin/true", "Running True")])
+def test_a_readiness_probe_whose_command_tells_how_it_ends(command, shown):
+    probe = {"exec": {"command": [command]}, "initialDelaySeconds": 1, "periodSeconds": 1}
+    pod = Watched(make(containers=[{"name": "a", "image": "app:1", "readinessProbe": probe}]))
+    assert pod.shown == "Running False"
+    pod.pass_(30)
+    assert (pod.shown, pod.container.restart_count) == (shown, 0)
+
+
 # --- the end -----------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ from seamark.nodes import pod_conditions
 from seamark.nodes.simulated import commands, containers
 from seamark.nodes.simulated.containers import Ending
 from seamark.nodes.simulated.orders import NO_ORDERS, Orders
-from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
+from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus, ProbeTimes
 
 KILLED = 137
 TERMINATED = 143
@@ -344,7 +344,7 @@ class _Life:
             return False, None
         since = self.moments.started + max(orders.ready_after, probed_after(self.pod.spec.containers))
         if self.now < since:
-            return False, since
+            return False, since if since < inf else None
         if orders.flap is None:
             return True, None
         turns = int((self.now - since + _HAIR) / orders.flap)
@@ -409,14 +409,23 @@ class _Life:
 
 
 def probed_after(those: Iterable[Container]) -> float:
-    """How many seconds after their start the probes of all containers have passed, if each passes the first time."""
-    longest = 0
+    """How many seconds after their start the probes of all containers have passed, if each passes the first time.
+
+    Infinite if one never passes: its command tells that it fails.
+    """
+    longest = 0.0
     for each in those:
         if (startup := each.startup_probe) is not None:
-            longest = max(longest, startup.initial_delay_seconds)
+            longest = max(longest, inf if _fails(startup) else startup.initial_delay_seconds)
         if (ready := each.readiness_probe) is not None:
-            longest = max(longest, ready.initial_delay_seconds + (ready.success_threshold - 1) * ready.period_seconds)
+            further = (ready.success_threshold - 1) * ready.period_seconds
+            longest = max(longest, inf if _fails(ready) else ready.initial_delay_seconds + further)
     return longest
+
+
+def _fails(probe: ProbeTimes) -> bool:
+    told = commands.end(probe.exec.command, ()) if probe.exec is not None else None
+    return told is not None and told[1] != 0
 
 
 def _not_yet(_: Container, status: ContainerStatus) -> ContainerStatus:

@@ -37,9 +37,14 @@ class ResizePolicy(View, frozen=True):
     restart_policy: str = ""
 
 
-class ProbeTimes(View, frozen=True):
-    """When a probe is asked first, and how often it must pass."""
+class ExecAction(View, frozen=True):
+    command: tuple[str, ...] = ()
 
+
+class ProbeTimes(View, frozen=True):
+    """When a probe is asked first, how often it must pass, and the command that it runs, if it runs one."""
+
+    exec: ExecAction | None = None
     initial_delay_seconds: int = 0
     period_seconds: int = 10
     success_threshold: int = 1
