@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -126,6 +127,47 @@ def test_ports_and_proxies(kubectl: Kubectl) -> None:
     assert '"name":"web"' in kubectl("get", "--raw", "/api/v1/nodes/node-1/proxy/pods")
     refused = kubectl.run("get", "--raw", "/api/v1/namespaces/default/services/web:81/proxy/")
     assert 'no service port 81 found for service "web"' in refused.stderr
+
+
+SIZED = """
+apiVersion: v1
+kind: Pod
+metadata: {name: sized}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: stays
+    image: here
+    command: [sleep, "1000"]
+    resources: {requests: {cpu: 10m, memory: 16Mi}}
+  - name: restarts
+    image: here
+    command: [sleep, "1000"]
+    resources: {requests: {cpu: 10m, memory: 16Mi}}
+    resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]
+"""
+
+
+def test_other_resources(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", stdin=SIZED)
+    kubectl.wait("pod/sized", "--for=condition=Ready")
+
+    def resize(**requests: str) -> None:
+        containers = [{"name": name, "resources": {"requests": requests}} for name in ("stays", "restarts")]
+        patch = json.dumps({"spec": {"containers": containers}})
+        kubectl("patch", "pod", "sized", "--subresource", "resize", "-p", patch)
+
+    resize(memory="32Mi")
+    kubectl.wait("pod/sized", "--for=jsonpath={.status.containerStatuses[1].restartCount}=1")
+    shown = "{.status.containerStatuses[*].resources.requests.memory} {.status.containerStatuses[*].restartCount}"
+    kubectl.wait("pod/sized", "--for=condition=Ready")
+    assert kubectl("get", "pod", "sized", "-o", f"jsonpath={shown}") == "32Mi 32Mi 0 1"
+    resize(cpu="5k")
+    kubectl.wait("pod/sized", "--for=condition=PodResizePending")
+    assert kubectl("get", "pod", "sized", "-o", f"jsonpath={shown}") == "32Mi 32Mi 0 1"
+    resize(cpu="20m")
+    kubectl.wait("pod/sized", "--for=jsonpath={.status.containerStatuses[0].resources.requests.cpu}=20m")
+    assert "PodResizePending" not in kubectl("get", "pod", "sized", "-o", "yaml")
 
 
 def test_top(kubectl: Kubectl) -> None:
