@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from typing import Any
 
 import pytest
 from custom_resources import BASE, DEFINITIONS, NAME, definition, established, version, widget
@@ -102,6 +103,37 @@ async def test_a_deletion_goes_on_after_a_restart(tmp_path) -> None:
         assert (await api.ask("POST", BASE, widget("c"))).status == 403
         await api.merge(f"{BASE}/b", {"metadata": {"finalizers": None}})
         await until(api, f"{DEFINITIONS}/{NAME}", 404)
+
+
+async def test_names_are_free_at_the_moment_when_their_definition_is_gone(
+    api: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server may know it, too: what that one accepts is not refused here."""
+    definitions = api.api.definitions
+    finish, gone, go_on = definitions._finish, asyncio.Event(), asyncio.Event()
+
+    async def finish_slowly(name: str, found: Any) -> None:
+        await finish(name, found)
+        gone.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(definitions, "_finish", finish_slowly)
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    await api.post(DEFINITIONS, definition(plural="wonders"))
+    path = f"{DEFINITIONS}/wonders.example.com"
+    while await accepted(api, path) != "False":
+        await asyncio.sleep(0.001)
+    await api.ask("DELETE", f"{DEFINITIONS}/{NAME}")
+    await gone.wait()
+    await definitions._look_at("wonders.example.com")
+    assert await accepted(api, path) == "True"
+    go_on.set()
+
+
+async def accepted(api: Served, path: str) -> str | None:
+    conditions = (await api.get(path))["status"].get("conditions") or ()
+    return next((each["status"] for each in conditions if each["type"] == "NamesAccepted"), None)
 
 
 async def test_names_are_free_again_when_their_definition_is_gone(api: Served) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -140,14 +140,18 @@ def dns_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
     return OwnService("kube-system", "kube-dns", labels, address_in(network.ranges[0], 10), ports, address, port)
 
 
-async def keep_own_services(cluster: Cluster, services: Iterable[OwnService]) -> None:
-    """Keep these Services pointing at the servers of this process, until cancelled."""
+async def keep_own_services(cluster: Cluster, services: Iterable[OwnService], started: Callable[[], None]) -> None:
+    """Keep these Services pointing at the servers of this process, until cancelled.
+
+    ``started`` is called once they are there.
+    """
     while True:
         for own in services:
             try:
                 await make_own_service(cluster, own)
             except errors.ApiError as error:
                 log.warning("%s/%s could not be kept right: %s", own.namespace, own.name, error.message)
+        started()
         await asyncio.sleep(REPAIR_SECONDS)
 
 

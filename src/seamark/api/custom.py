@@ -85,6 +85,10 @@ class _Named(msgspec.Struct):
     status: _Accepted | None = None
 
     @property
+    def accepted(self) -> Object | None:
+        return None if self.status is None else self.status.acceptedNames
+
+    @property
     def is_established(self) -> bool:
         conditions = (self.status.conditions if self.status is not None else None) or ()
         return any(each.type == "Established" and each.status == "True" for each in conditions)
@@ -124,6 +128,7 @@ class Definitions:
         self._ready: dict[str, _Served] = {}  # loaded, and to be served once the definition says that it is established
         self._seen: dict[str, int] = {}  # the version of each definition that was looked at last
         self._again: set[str] = set()  # definitions to look at once more, though they did not change
+        self._gone: set[str] = set()  # deleted since the last look
         self._taken = Taken()
         self._refused: set[str] = set()  # definitions that want a name which another one has
         self._news = asyncio.Event()
@@ -134,7 +139,7 @@ class Definitions:
     async def run(self) -> None:
         while True:
             # Subscribed anew each time: a watch ends when the cache had to start over.
-            stop = self._cache.of(DEFINITIONS).subscribe(_Noticing(self._news.set, self._serve_established), "", "")
+            stop = self._cache.of(DEFINITIONS).subscribe(_Noticing(self._news.set, self._follow), "", "")
             try:
                 await self._look()
                 self.caught_up.set()
@@ -162,8 +167,7 @@ class Definitions:
         names += [name for name, entry in entries.items() if self._seen.get(name) != entry.revision]
         for name in names:  # All of them before the first is judged.
             entry = entries.get(name)
-            status = None if entry is None else _named.decode(b"{" + entry.tail).status
-            self._note(name, status.acceptedNames if status is not None else None)
+            self._note(name, None if entry is None else _named.decode(b"{" + entry.tail).accepted)
         waiting = self._again
         self._again = set()
         for name in dict.fromkeys([*names, *waiting]):
@@ -188,6 +192,7 @@ class Definitions:
         entry = self._cache.of(DEFINITIONS).get(name)
         if entry is None:
             self._seen.pop(name, None)
+            self._gone.discard(name)
             self._refused.discard(name)
             self._ready.pop(name, None)
             await self._forget(name)
@@ -197,6 +202,8 @@ class Definitions:
         if "deletionTimestamp" in definition["metadata"]:
             await self._finish(name, definition)
             return
+        while self._gone:  # they may have had the kind of this one
+            await self._look_at(self._gone.pop())
         before, status = definition.get("status"), judged(definition, self._taken, self._now())
         definition["status"] = status
         await self._serve(name, definition)
@@ -249,12 +256,19 @@ class Definitions:
             if kind.resource not in wanted:
                 await self._remove(kind.resource)
 
-    def _serve_established(self, event: Event) -> None:
-        """Serve the kinds of a definition from the moment on in which clients can see that it is established."""
+    def _follow(self, event: Event) -> None:
+        """Follow which names are taken, without delay: else another server's judgement might be taken back for a while.
+
+        Serve the kinds of a definition from the moment on in which clients can see that it is established.
+        """
         name = event.entry.path
+        found = _Named() if event.type == "DELETED" else _named.decode(b"{" + event.entry.tail)
+        self._note(name, found.accepted)
+        if event.type == "DELETED":
+            self._gone.add(name)
         if name in self._served and name not in self._ready:
             return
-        if event.type != "DELETED" and _named.decode(b"{" + event.entry.tail).is_established:
+        if found.is_established:
             if name in self._ready:
                 self._serve_ready(name)
             else:

@@ -192,7 +192,7 @@ class Daemon:
             background.append(self._keep(self._forward()))
         background += self._control(authority, shared=is_shared(self.config.store_url))
         for name, part in list(self.supervisor.parts.items()):
-            if name in ("dns", "nodes", "proxy") or name.startswith("worker-"):
+            if name in ("dns", "nodes", "own-services", "proxy") or name.startswith("worker-"):
                 await part.settled.wait()
         return background
 
@@ -359,10 +359,10 @@ class Daemon:
         if self.config.profile == "full" and self.dns_addresses:
             host, port = (inside[0], bootstrap.DNS_PORT) if inside else self.dns_addresses[0]
             services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
-        own = partial(bootstrap.keep_own_services, cluster, services)
+        own = partial(bootstrap.keep_own_services, cluster, tuple(services))
         return [
             self._keep(self.supervisor.part("connections", at_once(listener.sweep))),
-            self._keep(self.supervisor.part("own-services", at_once(own))),
+            self._keep(self.supervisor.part("own-services", own)),
         ]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:
