@@ -145,12 +145,15 @@ async def keep_own_services(cluster: Cluster, services: Iterable[OwnService], st
 
     ``started`` is called once they are there.
     """
+
+    async def keep(own: OwnService) -> None:
+        try:
+            await make_own_service(cluster, own)
+        except errors.ApiError as error:
+            log.warning("%s/%s could not be kept right: %s", own.namespace, own.name, error.message)
+
     while True:
-        for own in services:
-            try:
-                await make_own_service(cluster, own)
-            except errors.ApiError as error:
-                log.warning("%s/%s could not be kept right: %s", own.namespace, own.name, error.message)
+        await asyncio.gather(*map(keep, services))
         started()
         await asyncio.sleep(REPAIR_SECONDS)
 
@@ -176,14 +179,17 @@ async def make_own_service(cluster: Cluster, own: OwnService) -> None:
     ports = [{"name": name, "port": own.target, "protocol": protocol} for name, protocol, _ in own.ports]
     subset = {"addresses": [{"ip": own.address}], "ports": ports}
     skip = {SKIP_MIRROR_LABEL: "true"}
-    await _ensure(cluster, ENDPOINTS, {"metadata": {**meta, "labels": skip}, "subsets": [subset]}, compare="subsets")
+    endpoints = {"metadata": {**meta, "labels": skip}, "subsets": [subset]}
     slice_ = {
         "metadata": {**meta, "labels": {SERVICE_NAME_LABEL: own.name}},
         "addressType": "IPv6" if ":" in own.address else "IPv4",
         "endpoints": [{"addresses": [own.address], "conditions": {"ready": True}}],
         "ports": ports,
     }
-    await _ensure(cluster, ENDPOINT_SLICES, slice_, compare="endpoints", also="ports")
+    await asyncio.gather(
+        _ensure(cluster, ENDPOINTS, endpoints, compare="subsets"),
+        _ensure(cluster, ENDPOINT_SLICES, slice_, compare="endpoints", also="ports"),
+    )
 
 
 async def _ensure_all(cluster: Cluster, resource: Resource, wanted: Iterable[Object]) -> None:
