@@ -29,8 +29,8 @@ from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
 
-# During an outage of the server the writes of all Pods fail at once; each key is retried separately.
 RESIZE_SECONDS = 10.0  # after which a node looks again whether it has room for changed resources
+# During an outage of the server the writes of all Pods fail at once; each key is retried separately.
 RETRY = Retry(base=0.05, cap=30.0, rate=1000.0, burst=1000)
 
 
