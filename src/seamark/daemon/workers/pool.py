@@ -127,23 +127,20 @@ class Workers(Handler):
 
     async def _watch(self, worker: _Running) -> None:
         """Until a worker ends.  One that is stuck never would, and has connections and perhaps all controllers."""
-        while not worker.channel.closed.is_set():
-            try:
+        closed = worker.channel.closed
+        while not closed.is_set():
+            with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
-                    await worker.channel.closed.wait()
+                    await closed.wait()
+                    return
+            try:
+                async with asyncio.timeout(STUCK):
+                    await worker.channel.ask(TO_WORKER, READY)
             except TimeoutError:
-                try:
-                    async with asyncio.timeout(STUCK):
-                        await worker.channel.ask(TO_WORKER, READY)
-                except TimeoutError:
-                    log.error(
-                        "worker %d: pid %d has not answered for %g seconds: it is killed and replaced",
-                        worker.number,
-                        worker.pid,
-                        STUCK,
-                    )
-                    self._forks.kill(worker.pid)
-                    await worker.channel.closed.wait()
+                said = "worker %d: pid %d has not answered for %g seconds: it is killed and replaced"
+                log.error(said, worker.number, worker.pid, STUCK)
+                self._forks.kill(worker.pid)
+                await closed.wait()
 
     def _hand_over(self, client: socket.socket) -> bool:
         """Hand a new connection to the process that has the fewest; False if that is this one."""
