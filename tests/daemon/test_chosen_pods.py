@@ -20,6 +20,8 @@ def ask(address):
         return "nothing"
 print(*map(ask, sys.argv[1:]))
 """
+# Without a probe a Pod is ready as soon as its process runs, which may be before the process listens.
+LISTENS = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "timeoutSeconds": 60}
 
 
 def ready(found):
@@ -42,6 +44,7 @@ async def test_pods_of_both_sorts(tmp_path):
         made["by-itself"]["metadata"]["annotations"] = {HOW_PODS_ARE: "processes"}
         made["not-here"]["metadata"]["annotations"] = {HOW_PODS_ARE: "simulated"}
         for each in made.values():
+            each["spec"]["containers"][0]["readinessProbe"] = LISTENS
             await cluster.create(PODS, each, namespace="default")
         addresses = [(await until(daemon, name, ready)).ips[0] for name in made]
         asking = pod("asks", ASK, nodeName="node-1", restartPolicy="Never")
