@@ -1,6 +1,7 @@
 """``python -m bench [NAME] [OPTIONS…]``: one benchmark, or all of them with their defaults.
 
 Every benchmark compares with a peer or a baseline within one run, because on a shared machine only ratios are reliable.
+What several of them need (servers, load, peers, reports) is in :mod:`bench.rig`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 import uvloop
-from bench._load import (
+from bench.rig.load import (
     Result,
     Server,
     cpu_of_each,
@@ -30,8 +30,8 @@ from bench._load import (
     resident_megabytes,
     seamark_server,
 )
-from bench._report import Report
-from bench._rights import compare, count
+from bench.rig.report import Report
+from bench.rig.rights import compare, count
 
 from seamark import __version__
 
@@ -232,7 +232,7 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
                 print("  instructions are not counted: there is no valgrind")
             return
         print("ceilings")
-        with python_server("bench._bare", Path(folder) / "bare", "2000") as bare:
+        with python_server("bench.rig.bare", Path(folder) / "bare", "2000") as bare:
             get = await drive(bare, [request(bare, "GET", "/")] * options.requests, options.clients)
             report.show("HTTPS alone, GET", get)
             post = await drive(bare, [request(bare, "POST", "/", pod("p"))] * options.requests, options.clients)
@@ -241,7 +241,7 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
         report.show("store alone, commit", store)
         # A create is one HTTP request and one commit: the sum of their times is a limit, as is both in one process.
         report.show("both, times added up", Result(1 / (1 / post.rate + 1 / store.rate), None, 0.0))
-        with python_server("bench._floor", Path(folder) / "floor") as floor:
+        with python_server("bench.rig.floor", Path(folder) / "floor") as floor:
             writes = [request(floor, "POST", "/", pod("p"))] * options.requests
             both = await drive(floor, writes, options.clients)
             report.show("both in one process", both)

@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 import uvloop
-from bench._load import (
+from bench.rig.load import (
     Connection,
     Server,
     connect,
@@ -36,7 +36,7 @@ from bench._load import (
     resident_megabytes,
     seamark_server,
 )
-from bench._plot import Curve, growth, plot
+from bench.rig.plot import Curve, growth, plot
 
 PODS = "/api/v1/namespaces/default/pods"
 SERVICES = "/api/v1/namespaces/default/services"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import msgspec
-from bench._report import Line, Results
+from bench.rig.report import Line, Results
 
 
 def ratio(a: Line, b: Line) -> float | None:

@@ -5,7 +5,7 @@ answered at once and passed back through the handlers.  So the measured CPU time
 baseline scans: every Service for every Pod, every Pod for every Service, and plans everything anew.
 
 Run: ``python -m bench.controllers [--pods 500 5000 50000] [--flips 300]``, or with ``--kubeconfig FILE`` against a
-running cluster (see ``controllers_live``).
+running cluster (see ``bench.rig.live_controllers``).
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def main() -> None:
     parser.add_argument("--kubeconfig", metavar="FILE", help="measure a running cluster instead, the first --pods Pods")
     options = parser.parse_args()
     if options.kubeconfig:
-        from bench.controllers_live import live
+        from bench.rig.live_controllers import live
 
         asyncio.run(live(options.kubeconfig, pods=options.pods[0], flips=options.flips))
         return

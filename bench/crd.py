@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 import uvloop
-from bench import _schemas
-from bench._load import Result, Server, cpu_seconds, drive, environment, request, resident_megabytes, seamark_server
+from bench.rig import schemas
+from bench.rig.load import Result, Server, cpu_seconds, drive, environment, request, resident_megabytes, seamark_server
 from bench.start import until_ready
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -32,7 +32,7 @@ class Compared(msgspec.Struct):
     head: dict[str, str]
 
     def body(self, name: str, image: str = "example/app:1") -> bytes:
-        made = _schemas.deployment(name)
+        made = schemas.deployment(name)
         template = made["spec"]["template"]
         template["spec"]["containers"][0]["image"] = image
         return msgspec.json.encode({**self.head, "metadata": made["metadata"], "template": template})
@@ -40,7 +40,7 @@ class Compared(msgspec.Struct):
 
 BUILT_IN = Compared("/api/v1/namespaces/default/podtemplates", {"apiVersion": "v1", "kind": "PodTemplate"})
 CUSTOM = Compared(
-    f"/apis/{_schemas.GROUP}/v1/namespaces/default/works", {"apiVersion": f"{_schemas.GROUP}/v1", "kind": "Work"}
+    f"/apis/{schemas.GROUP}/v1/namespaces/default/works", {"apiVersion": f"{schemas.GROUP}/v1", "kind": "Work"}
 )
 
 
@@ -171,7 +171,7 @@ async def verbs(server: Server, kind: Compared, options: argparse.Namespace, sta
 
 
 async def beside(server: Server, options: argparse.Namespace) -> None:
-    make(server, _schemas.definition("works", "Work", _schemas.like(_schemas.POD_TEMPLATE)))
+    make(server, schemas.definition("works", "Work", schemas.like(schemas.POD_TEMPLATE)))
     until_served(server, CUSTOM.path)
     sums: dict[str, list[float]] = {}
     for turn in range(options.rounds):
@@ -189,7 +189,7 @@ async def beside(server: Server, options: argparse.Namespace) -> None:
 
 def of_an_operator(number: int, group: str = "many.example.com") -> Any:
     """A definition of the usual size, about 20 kB: the strategy, selector and containers of a workload."""
-    whole = _schemas.like(_schemas.DEPLOYMENT)["properties"]
+    whole = schemas.like(schemas.DEPLOYMENT)["properties"]
     spec = whole["spec"]["properties"]
     container = spec["template"]["properties"]["spec"]["properties"]["containers"]["items"]["properties"]
     kept = {name: container[name] for name in ("name", "image", "ports", "resources", "securityContext")}
@@ -200,7 +200,7 @@ def of_an_operator(number: int, group: str = "many.example.com") -> Any:
             "status": whole["status"],
         },
     }
-    return _schemas.definition(f"things{number}", f"Thing{number}", schema, group, subresources={"status": {}})
+    return schemas.definition(f"things{number}", f"Thing{number}", schema, group, subresources={"status": {}})
 
 
 def documents(server: Server) -> None:

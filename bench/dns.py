@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench import _dns_cluster as cluster
-from bench._dns_servers import Measured, knot, measure, nsd, seamark_dns, transferred_zones
+from bench.rig import dns_cluster as cluster
+from bench.rig.dns_servers import Measured, knot, measure, nsd, seamark_dns, transferred_zones
 
 SERVICES, HEADLESS, ENDPOINTS = 1000, 200, 5
 FLOOD = 300_000

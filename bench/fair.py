@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import msgspec
-from bench._load import Server, drive, request, server_of_users
+from bench.rig.load import Server, drive, request, server_of_users
 
 USERS = {"storm": "storm-token", "calm": "calm-token"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from bench._dns_servers import free_port
+from bench.rig.dns_servers import free_port
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PIECE = bytes(1 << 20)
@@ -104,7 +104,7 @@ def haproxy(text: str, directory: Path, port: int, to: int = 0) -> Iterator[Prox
 def proxies(directory: Path, backend: int) -> Iterator[dict[str, Proxy]]:
     """HAProxy and the userspace engine, both in front of the same backend."""
     theirs, ours = free_port(), free_port()
-    engine = [sys.executable, "-m", "bench._userspace", str(ours), str(backend)]
+    engine = [sys.executable, "-m", "bench.rig.userspace", str(ours), str(backend)]
     with haproxy(_PROXY, directory, theirs, backend) as peer, running(engine, ours) as engine_process:
         yield {"haproxy": peer, "seamark": engine_process}
 
@@ -168,7 +168,7 @@ def rolling(directory: Path, seconds: float, *, kept: bool) -> tuple[int, int]:
             return stack.enter_context(haproxy(_BACKEND, directory, free_port()))
 
         backends, port = [another() for _ in range(3)], free_port()
-        command = [sys.executable, "-m", "bench._userspace", str(port), str(backends[0].port)]
+        command = [sys.executable, "-m", "bench.rig.userspace", str(port), str(backends[0].port)]
         engine = stack.enter_context(running(command, port))
         engine.lead_to([each.port for each in backends])
         load = subprocess.Popen(_load(engine, seconds, kept=kept), stdout=subprocess.PIPE, text=True)

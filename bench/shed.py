@@ -18,7 +18,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import msgspec
-from bench._load import Client, Server, drive, request, resident_megabytes, server_of_users
+from bench.rig.load import Client, Server, drive, request, resident_megabytes, server_of_users
 
 USERS = {"bad": "bad-token", "good": "good-token"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

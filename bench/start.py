@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from bench._load import environment, resident_megabytes
+from bench.rig.load import environment, resident_megabytes
 
 
 def timed(run: Callable[[], object], rounds: int) -> float:

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 import uvloop
 from bench import api
-from bench._load import Result, Server, connect, cpu_seconds, drive, environment, request, resident_megabytes
-from bench._load import seamark_server as running
-from bench._report import Report
+from bench.rig.load import Result, Server, connect, cpu_seconds, drive, environment, request, resident_megabytes
+from bench.rig.load import seamark_server as running
+from bench.rig.report import Report
 
 PODS = "/api/v1/namespaces/default/pods"
 SERVICES = "/api/v1/namespaces/default/services"

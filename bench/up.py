@@ -26,7 +26,8 @@ from typing import Any
 import aiohttp
 import msgspec
 import uvloop
-from bench._load import (
+from bench.api import pod
+from bench.rig.load import (
     Server,
     cpu_of_each,
     cpu_seconds,
@@ -37,7 +38,6 @@ from bench._load import (
     resident_megabytes,
     seamark_server,
 )
-from bench.api import pod
 
 from seamark.store.opening import open_store
 from seamark.store.protocol import Write
@@ -191,10 +191,10 @@ def beside(folder: Path, count: int, env: dict[str, str]) -> Beside:
     with etcd_server(folder / "etcd") as (address, pid):
         started("etcd alone", began, pid)
         etcd = uvloop.run(put_all(address, writes))
-    with python_server("bench._floor", folder / "compiling", env=env):
+    with python_server("bench.rig.floor", folder / "compiling", env=env):
         pass  # so that its modules are compiled, as installed ones are
     began = time.perf_counter()
-    with python_server("bench._floor", folder / "floor", env=env) as server:
+    with python_server("bench.rig.floor", folder / "floor", env=env) as server:
         started("floor: HTTP, TLS and SQLite", began, *server.pids)
         floor = uvloop.run(write_all(server, writes))
     print(f"  {writes} durable writes, {IN_FLIGHT} at once    floor {floor:6.2f} s   etcd {etcd:6.2f} s", flush=True)

@@ -22,8 +22,18 @@ from typing import Any
 
 import msgspec
 import uvloop
-from bench._load import Result, Server, common_megabytes, connect, cpu_of_each, drive, measured, request, seamark_server
 from bench.api import NAMESPACE, one, pod
+from bench.rig.load import (
+    Result,
+    Server,
+    common_megabytes,
+    connect,
+    cpu_of_each,
+    drive,
+    measured,
+    request,
+    seamark_server,
+)
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 WATCHED = f"/api/v1/namespaces/{NAMESPACE}/configmaps"

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from bench import compare
-from bench._load import Server, drive
-from bench._plot import Curve, growth, plot
-from bench._report import Line, Report, Results
+from bench.rig.load import Server, drive
+from bench.rig.plot import Curve, growth, plot
+from bench.rig.report import Line, Report, Results
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"

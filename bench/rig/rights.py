@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from bench._load import Result, Server, drive, request, seamark_server
-from bench._report import Report
+from bench.rig.load import Result, Server, drive, request, seamark_server
+from bench.rig.report import Report
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"

@@ -1,4 +1,4 @@
-"""The userspace engine alone, in a process of its own: ``python -m bench._userspace NODE_PORT BACKEND_PORT``.
+"""The userspace engine alone, in a process of its own: ``python -m bench.rig.userspace NODE_PORT BACKEND_PORT``.
 
 Each line that it reads has the ports of the backends that take the place of those before.
 """

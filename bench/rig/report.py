@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import msgspec
-from bench._load import Result
+from bench.rig.load import Result
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
