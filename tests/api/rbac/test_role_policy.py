@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from seamark.api.authorization import Attributes, User
 from seamark.api.rbac.policy import Binding, Policy, Subject
-from seamark.api.rbac.rules import Rule
+from seamark.api.rbac.rules import Rule, singles, texts, uncovered
 
 Object = dict[str, Any]
 
@@ -345,3 +346,46 @@ def test_namespaces_that_come_and_go_leave_no_verdicts() -> None:
     assert len(policy._verdicts) == 3
     policy.put_binding(("n", "here"), None)
     assert not decide(policy, User("bob"), "get", "pods", namespace="n")[0]
+
+
+@given(st.lists(st.integers(), min_size=2, max_size=2))
+@settings(max_examples=200)
+def test_what_is_uncovered_is_what_the_owned_rules_do_not_allow(seeds: list[int]) -> None:
+    owned, wanted = (_random_rules(random.Random(seed)) for seed in seeds)
+    policy = policy_of({"ClusterRole": [role("r", *owned)], "ClusterRoleBinding": [binding("b", "r", user("alice"))]})
+    found = set(uncovered(map(Rule.of, owned), map(Rule.of, wanted)))
+    for single in (each for rule in wanted for each in singles(Rule.of(rule))):
+        verb, group, resource = single.verbs[0], single.api_groups[0], single.resources[0]
+        if "*" in (verb, group) or resource.startswith("*"):
+            continue  # a right to everything is no request that could be decided
+        plural, _, part = resource.partition("/")
+        named = single.resource_names[0] if single.resource_names else ""
+        asked = Attributes(verb, group, "v1", plural, part, name=named)
+        assert (single in found) != policy.decide(ALICE, asked).allowed
+
+
+def words(letter: str, number: int) -> tuple[str, ...]:
+    return tuple(f"{letter}{i}" for i in range(number))
+
+
+def test_a_short_rule_with_very_many_combinations_is_not_taken_apart() -> None:
+    billions = Rule(words("v", 1000), words("g", 1000), words("r", 1000))
+    assert uncovered([Rule(("*",), ("*",), ("*",))], [billions]) == []
+    assert uncovered([Rule(("*",), ("*",), words("r", 999))], [billions]) == [billions]
+    assert uncovered([], [Rule(("get",), ("",), ("pods",)), billions]) == [Rule(("get",), ("",), ("pods",)), billions]
+    assert len(texts([billions])) == 1
+    # The same words again are no more rights.
+    repeated = Rule(("get",) * 1000, ("",) * 1000, ("pods",) * 1000)
+    assert uncovered([Rule(("get",), ("",), ("services", "pods"))], [repeated] * 1000) == []
+
+
+def test_a_binding_of_very_many_combinations_takes_no_more_memory_than_its_words() -> None:
+    many = {"verbs": ["get"], "apiGroups": list(words("g", 1000)), "resources": list(words("r", 1000))}
+    policy = policy_of({"ClusterRole": [role("r", many)], "ClusterRoleBinding": [binding("b", "r", user("alice"))]})
+    tracemalloc.start()
+    try:
+        assert decide(policy, ALICE, "get", "r7", group="g999")[0]
+        assert not decide(policy, ALICE, "get", "r7", group="h")[0]
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

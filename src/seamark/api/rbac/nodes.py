@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from seamark.api.authorization import ALLOWED, DENIED, Attributes, Decision, User
 from seamark.api.rbac.roles import NODE_RULES
-from seamark.api.rbac.rules import Rule
+from seamark.api.rbac.rules import Held, Rule
 from seamark.api.state.cache import Cache
 from seamark.errors import Object
 from seamark.kinds.resource import PODS
@@ -20,6 +20,7 @@ PREFIX = "system:node:"
 LEASE_NAMESPACE = "kube-node-lease"
 
 _READ = ("get", "list", "watch")
+_HELD = tuple(map(Held, NODE_RULES))
 _USED_BY_PODS = ("secrets", "configmaps", "persistentvolumeclaims", "serviceaccounts")
 
 
@@ -87,7 +88,7 @@ def _refused(reason: str) -> Decision:
 def _in_role(asked: Attributes) -> bool:
     resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     single = Rule((asked.verb,), (asked.group,), (resource,))
-    return any(rule.covers(single) for rule in NODE_RULES)
+    return any(rule.covers(single) for rule in _HELD)
 
 
 def _names(spec: Object, resource: str) -> Iterator[str]:

@@ -9,7 +9,6 @@ together, so that a decision usually costs one look-up.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from typing import TypeVar
 
 import msgspec
@@ -70,6 +69,7 @@ class Grant(msgspec.Struct, frozen=True):
     """One rule of a table: the verbs, the names (empty: all of them), and the reason.  Earlier bindings come first."""
 
     order: tuple[str, str, int]
+    groups: frozenset[str]
     verbs: frozenset[str]
     names: frozenset[str]
     reason: str
@@ -77,11 +77,17 @@ class Grant(msgspec.Struct, frozen=True):
     def has(self, verb: str) -> bool:
         return verb in self.verbs or ANY in self.verbs
 
+    def is_about(self, group: str) -> bool:
+        return group in self.groups or ANY in self.groups
+
 
 class Table(msgspec.Struct):
-    """All that one subject may do in one scope: by group and resource, and by URL."""
+    """All that one subject may do in one scope: by resource, and by URL.
 
-    resources: dict[tuple[str, str], list[Grant]] = {}
+    Not by group and resource: a short rule that names a thousand of each would make a million entries.
+    """
+
+    resources: dict[str, list[Grant]] = {}
     urls: list[tuple[Rule, Grant]] = []
     absences: list[str] = []
 
@@ -171,13 +177,13 @@ class Policy:
                 grant for table in tables for rule, grant in table.urls if grant.has(verb) and rule.covers_url(path)
             ]
         else:
-            places = list(product((group, ANY), names_of(resource)))
+            names = names_of(resource)
             found = [
                 grant
                 for table in tables
-                for place in places
-                for grant in table.resources.get(place, ())
-                if grant.has(verb)
+                for name in names
+                for grant in table.resources.get(name, ())
+                if grant.has(verb) and grant.is_about(group)
             ]
         found.sort(key=lambda grant: grant.order)
         for grant in found:
@@ -208,9 +214,10 @@ class Policy:
                 continue
             reason = binding.reason(subject)
             for at, rule in enumerate(rules):
-                grant = Grant((scope, place[1], at), frozenset(rule.verbs), frozenset(rule.resource_names), reason)
-                for pair in product(rule.api_groups, rule.resources):
-                    table.resources.setdefault(pair, []).append(grant)
+                groups, verbs, names = map(frozenset, (rule.api_groups, rule.verbs, rule.resource_names))
+                grant = Grant((scope, place[1], at), groups, verbs, names, reason)
+                for resource in dict.fromkeys(rule.resources):
+                    table.resources.setdefault(resource, []).append(grant)
                 if rule.urls:
                     table.urls.append((rule, grant))
         return table

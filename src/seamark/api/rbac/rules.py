@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 import msgspec
@@ -11,6 +11,7 @@ from seamark.errors import Object
 from seamark.kinds.values.fields import show
 
 ANY = "*"
+MOST_STEPS = 500_000  # for one comparison of rights; about half a second
 
 Words = tuple[str, ...]
 
@@ -44,18 +45,6 @@ class Rule(msgspec.Struct, frozen=True, rename="camel"):
     def covers_url(self, url: str) -> bool:
         return any(url_covers(pattern, url) for pattern in self.urls)
 
-    def covers(self, single: Rule) -> bool:
-        """Whether this allows all that a rule with one verb, group, resource, name or URL allows."""
-        if not _has(self.verbs, single.verbs[0]):
-            return False
-        if single.urls:
-            return self.covers_url(single.urls[0])
-        if not single.resources or not _has(self.api_groups, single.api_groups[0]):
-            return False
-        if not any(map(self.resources.__contains__, names_of(single.resources[0]))):
-            return False
-        return not self.resource_names or any(name in self.resource_names for name in single.resource_names)
-
 
 def url_covers(pattern: str, url: str) -> bool:
     """``*`` stands for everything, at the end of a pattern for everything that begins so."""
@@ -68,8 +57,35 @@ def names_of(resource: str) -> Words:
     return (resource, f"{ANY}/{part}", ANY) if part else (resource, ANY)
 
 
-def _has(words: Words, word: str) -> bool:
-    return ANY in words or word in words
+class Held:
+    """A rule that a user has, its words as sets: however many there are, each is looked up in one step."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._verbs, self._groups = frozenset(rule.verbs), frozenset(rule.api_groups)
+        self._resources, self._names = frozenset(rule.resources), frozenset(rule.resource_names)
+        self._rule = rule
+
+    def covers(self, rule: Rule) -> bool:
+        """Whether this alone allows all that another rule does."""
+        if not _have(self._verbs, rule.verbs):
+            return False
+        if rule.urls:
+            return not rule.resources and all(map(self._rule.covers_url, rule.urls))
+        if not rule.resources or not _have(self._groups, rule.api_groups):
+            return False
+        if not all(any(map(self._resources.__contains__, names_of(resource))) for resource in rule.resources):
+            return False
+        return not self._names or (bool(rule.resource_names) and self._names.issuperset(rule.resource_names))
+
+
+def _have(words: frozenset[str], asked: Words) -> bool:
+    return ANY in words or words.issuperset(asked)
+
+
+def combinations(rule: Rule) -> int:
+    """How many :func:`singles` a rule has."""
+    resources = len(rule.api_groups) * len(rule.resources) * max(1, len(rule.resource_names))
+    return len(rule.verbs) * (resources + len(rule.urls))
 
 
 def singles(rule: Rule) -> Iterator[Rule]:
@@ -81,21 +97,39 @@ def singles(rule: Rule) -> Iterator[Rule]:
         yield Rule((verb,), urls=(url,))
 
 
-def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What is wanted and not owned, as rules with one word in each field."""
-    return [single for rule in wanted for single in singles(rule) if not any(held.covers(single) for held in owned)]
+def uncovered(owned: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """What is wanted and not owned, as rules with one word in each field.
+
+    A short rule may have billions of combinations.  What is beyond :data:`MOST_STEPS` counts as not owned, and is
+    listed as it was asked for.
+    """
+    held = [Held(rule) for rule in dict.fromkeys(owned)]
+    missing: list[Rule] = []
+    left = MOST_STEPS
+    for asked in dict.fromkeys(wanted):
+        rule = Rule(*(tuple(dict.fromkeys(words)) for words in msgspec.structs.astuple(asked)))
+        left -= len(held) * (1 + sum(map(len, msgspec.structs.astuple(rule))) // 10)
+        if left >= 0 and any(each.covers(rule) for each in held):
+            continue
+        # What is missing is put into a message, which takes time, too.
+        left -= (len(held) + 10) * combinations(rule)
+        if left < 0:
+            missing.append(rule)
+        else:
+            missing += [single for single in singles(rule) if not any(each.covers(single) for each in held)]
+    return missing
 
 
 def texts(missing: Iterable[Rule]) -> list[str]:
     """Single rules as messages list them: those that differ only in their verb together, sorted."""
-    together: dict[tuple[Words, Words, Words], list[str]] = {}
+    together: dict[tuple[Words, Words, Words], dict[str, None]] = {}
     lines: set[str] = set()
     for rule in missing:
         if rule.urls:
             lines.add(text(rule))
             continue
-        verbs = together.setdefault((rule.api_groups, rule.resources, rule.resource_names), [])
-        verbs += [verb for verb in rule.verbs if verb not in verbs]
+        verbs = together.setdefault((rule.api_groups, rule.resources, rule.resource_names), {})
+        verbs.update(dict.fromkeys(rule.verbs))
     for (groups, resources, names), verbs in together.items():
         lines.add(text(Rule(tuple(verbs), groups, resources, names)))
     return sorted(lines)
