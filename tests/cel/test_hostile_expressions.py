@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from seamark.cel import CelError, Environment
-from seamark.cel.errors import CompileError
+from seamark.cel.errors import CompileError, CostError
 from seamark.cel.types import INT, STRING, list_of
 
 _ENVIRONMENT = Environment({"s": STRING, "i": INT, "l": list_of(STRING, 100)})
@@ -66,3 +66,44 @@ def test_whatever_is_nested_is_worked_out_or_refused(shape: str) -> None:
             program = _ENVIRONMENT.compile(_NESTED[shape](levels))
             assert program.cost_estimate.most >= 0
             program.evaluate({"s": "", "i": 0, "l": ["a"]})
+
+
+_EIGHT = f"[{', '.join(['{0}'] * 8)}]"
+
+
+def _bound(start: str, step: str, last: str) -> str:
+    """An expression in which each of twelve names stands for what ``step`` makes of the one before."""
+    for level in range(12, 0, -1):
+        last = f"[{step.format(f'x{level - 1}')}].map(x{level}, {last})"
+    return f"[{start}].map(x0, {last})"
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "last"),
+    [
+        ("1", _EIGHT, "x12 == [x11, x11, x11, x11, x11, x11, x11, x11]"),
+        ("1", _EIGHT, "dyn(x12) in [dyn(x11), dyn(x12)]"),
+        ("1", _EIGHT, "sets.contains([x12], [x12])"),
+        ("1", _EIGHT, "[x12, x12].distinct() == []"),
+        ("1", _EIGHT, "[x12, x12].indexOf(x12) == 0"),
+        ("1", _EIGHT, "'%s'.format([x12]) == ''"),
+        ("[]", _EIGHT, "x12.flatten(30) == []"),
+        (
+            "1",
+            "{{1: {0}, 2: {0}, 3: {0}, 4: {0}, 5: {0}, 6: {0}, 7: {0}}}",
+            "x12 == {1: x11, 2: x11, 3: x11, 4: x11, 5: x11, 6: x11, 7: x11}",
+        ),
+        ("'abc'", "{0}.replace('', {0})", "x12 == ''"),
+        ("'abc'", f"{_EIGHT}.join({{0}})", "x12 == ''"),
+    ],
+)
+def test_what_contains_itself_many_times_over_is_not_walked_through(start: str, step: str, last: str) -> None:
+    """The names are few and short, but what they stand for has billions of parts."""
+    program = _ENVIRONMENT.compile(_bound(start, step, last))
+    with pytest.raises(CostError):
+        program.evaluate({})
+
+
+def test_the_type_of_a_map_does_not_grow_without_end() -> None:
+    program = _ENVIRONMENT.compile(_bound("1", "{{{{{0}: {0}}}: {{{0}: {0}}}}}", "x12"))
+    assert program.type.parts < 5000

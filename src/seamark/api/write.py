@@ -44,7 +44,7 @@ from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Part, Together
 from seamark.kinds.values import metadata
 from seamark.kinds.values.fields import invalid, refuse
-from seamark.kinds.values.refusals import already_exists, conflict, missing, no_unique_name, other_uid
+from seamark.kinds.values.refusals import TOO_LARGE, already_exists, conflict, missing, no_unique_name, other_uid
 from seamark.store.protocol import Mismatch, Store, Write
 
 T = TypeVar("T")
@@ -435,7 +435,7 @@ def _fitting(obj: Object) -> bytes:
     """An object as the store keeps it.  None is larger than etcd would take, whatever the store is."""
     value = stored(obj)
     if len(value) > LARGEST_OBJECT:
-        raise errors.ApiError("etcdserver: request is too large")
+        raise errors.ApiError(TOO_LARGE)
     return value
 
 

@@ -10,7 +10,7 @@ From the text to the value:
 - ``nodes``: the tree
 - ``types``: types, which of them fit which, and signatures of functions
 - ``checker``: gives every node its type, and says what does not fit
-- ``cost``: what an expression may cost, estimated from its types; what functions charge as they run
+- ``cost``: what an expression may cost, estimated from its types; ``prices``: what functions charge as they run
 - ``compiling``: the checked tree as nested Python functions that count their cost
 - ``loops``: macros that go through a list or map; ``equality``: when values of schemas are equal
 - ``library``: the functions, one module per library

@@ -12,13 +12,13 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from seamark.cel import values
-from seamark.cel.cost import RUNTIME
 from seamark.cel.equality import equality, joining
 from seamark.cel.errors import CostError, EvaluationError, no_such_key, no_such_overload
 from seamark.cel.loops import LOOPS, STEP_COSTS, Frame, Run, steps_of
 from seamark.cel.nodes import Bind, Call, Ident, Listing, Literal, Loop, Mapping, Node, Select
+from seamark.cel.prices import RUNTIME
 from seamark.cel.types import Overload, Type
-from seamark.cel.values import NONE, Optional, key_of, lookup, some
+from seamark.cel.values import NONE, Optional, key_of, lookup, some, weight
 
 _COMPARED = {"_<_": lt, "_<=_": le, "_>_": gt, "_>=_": ge}
 _PLAIN = frozenset(("bool", "int", "string", "bytes", "timestamp", "duration", "double"))
@@ -448,7 +448,11 @@ def _called(overloads: list[Overload], arguments: list[Run], price: Any) -> Run:
         given = [argument(frame) for argument in arguments]
         before, after = price
         if before is not None:
-            frame[0].charge(before(*given))
+            try:
+                cost = before(*given)
+            except (TypeError, AttributeError):
+                raise no_such_overload() from None
+            frame[0].charge(cost)
         result = invoke(given)
         if after is not None:
             frame[0].charge(after(result, *given))
@@ -476,14 +480,3 @@ def _kind(node: Node) -> str:
 
 def _tenth(value: Any) -> int:
     return -(-values.sized(value) // 10) if isinstance(value, str | bytes) else 1
-
-
-def weight(value: Any) -> int:
-    """What it costs to walk through a value."""
-    if isinstance(value, str | bytes):
-        return -(-len(value) // 10)
-    if isinstance(value, list):
-        return 1 + sum(map(weight, value))
-    if isinstance(value, dict):
-        return 1 + sum(map(weight, value.values()))
-    return 1

@@ -1,4 +1,4 @@
-"""What an expression costs: estimated from its types before it ever runs, and what functions charge as they run.
+"""What an expression costs, estimated from its types before it ever runs.
 
 One unit is the reading of a variable or field.  A list costs 10 and a map 30 to make, a text a tenth of its length to
 walk through, and a pattern a quarter of its length for each of those tenths.  Sizes that nothing bounds count as the
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from seamark.cel.types import UNKNOWN_SIZE, Type
 _TENTH = 0.1
 _QUARTER = 0.25
 _SCALARS = frozenset(("bool", "int", "uint", "double", "timestamp", "duration", "null", "object", "type", "opaque"))
+PER_CALL_LIMIT = 1_000_000  # what one evaluation may cost
 CHECK_COST = 350_000  # asking an authorizer: at most two questions fit into an expression
 
 
@@ -412,85 +412,4 @@ ESTIMATES: dict[str, Callable[[Given, Call], Answer]] = {
     "flatten": _flat,
     **dict.fromkeys(("slice", "reverse"), _kept),
     **dict.fromkeys(("distinct", "sort"), _compared),
-}
-
-
-# --- what functions charge as they run --------------------------------------------------------------------
-
-
-def _tenths(value: Any, times: int = 1) -> int:
-    return -(-values.sized(value) * times // 10) if isinstance(value, str | bytes) else 1
-
-
-def _walked(*given: Any) -> int:
-    return _tenths(given[0])
-
-
-def _walked_second(*given: Any) -> int:
-    return _tenths(given[1])
-
-
-def _walked_twice(*given: Any) -> int:
-    return _tenths(given[0], 2)
-
-
-def _built(result: Any, *given: Any) -> int:
-    return _tenths(result, 2)
-
-
-def _pattern(*given: Any) -> int:
-    return -(-(values.sized(given[0]) + 1) // 10) * -(-values.sized(given[1]) // 4)
-
-
-def _elements(*given: Any) -> int:
-    """One for each element, and more for long texts."""
-    over = given[0]
-    if isinstance(over, list):
-        return sum(_tenths(item) if isinstance(item, str) else 1 for item in over)
-    return _tenths(over)
-
-
-def _searched(*given: Any) -> int:
-    return len(given[1]) if isinstance(given[1], list) else 1
-
-
-def _product(*given: Any) -> int:
-    return 1 + values.sized(given[0]) * values.sized(given[1])
-
-
-def _square(*given: Any) -> int:
-    return 10 + values.sized(given[0]) ** 2
-
-
-def _concatenated(*given: Any) -> int:
-    if isinstance(given[0], str | bytes):
-        return _tenths(given[0]) + _tenths(given[1])
-    return 1 + values.sized(given[1]) // 10 if isinstance(given[0], list) else 1
-
-
-def _range(*given: Any) -> int:
-    return max(1, given[0]) if isinstance(given[0], int) else 1
-
-
-Price = tuple[Callable[..., int] | None, Callable[..., int] | None]
-
-# Functions whose cost depends on sizes: what they charge before they run, and after; all others cost 1.
-RUNTIME: dict[str, Price] = {
-    "_+_": (_concatenated, None),
-    "@in": (_searched, None),
-    **dict.fromkeys(("matches", "find", "findAll"), (_pattern, None)),
-    "contains": (lambda *given: _tenths(given[0]) * _tenths(given[1]), None),
-    **dict.fromkeys(("startsWith", "endsWith"), (_walked_second, None)),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), (_elements, None)),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim", "url", "isURL"), (_walked, None)),
-    **dict.fromkeys(("ip", "isIP", "cidr", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), (_walked, None)),
-    **dict.fromkeys(("replace", "split"), (_walked_twice, lambda result, *given: _elements(result))),
-    **dict.fromkeys(("join", "format"), (None, _built)),
-    **dict.fromkeys(("string", "bytes", "strings.quote"), (_walked, None)),
-    **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), (_product, None)),
-    **dict.fromkeys(("distinct", "sort"), (_square, None)),
-    **dict.fromkeys(("flatten", "slice", "reverse"), (_elements, lambda result, *given: 1 + len(result))),
-    "lists.range": (_range, None),
-    "check": (lambda *given: CHECK_COST, None),
-    "validate": (lambda *given: _tenths(given[1]) * 10, None),
 }

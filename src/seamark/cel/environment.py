@@ -8,14 +8,12 @@ from typing import Any
 
 from seamark.cel.checker import check
 from seamark.cel.compiling import Code, Meter
-from seamark.cel.cost import Range, estimate
+from seamark.cel.cost import PER_CALL_LIMIT, Range, estimate
 from seamark.cel.errors import CompileError, Mistake
 from seamark.cel.library import functions, grouped
 from seamark.cel.nodes import Ident, Node, children
 from seamark.cel.parser import DEEPEST, parse
 from seamark.cel.types import UNKNOWN_SIZE, Overload, Type, named_type
-
-PER_CALL_LIMIT = 1_000_000  # what one evaluation may cost
 
 
 class Environment:

@@ -57,10 +57,19 @@ def _alike(type: Type) -> Callable[[Any, Any], bool]:
             right = {identity(item, keys): item for item in other}
             return left.keys() == right.keys() and all(inner(item, right[key]) for key, item in left.items())
         if type.list_type == "set":
-            return all(any(inner(item, found) for found in other) for item in one)
+            return {_key(item) for item in one} <= {_key(item) for item in other}
         return all(map(inner, one, other))
 
     return same_list
+
+
+def _key(item: Any) -> Any:
+    """What is the same for items that are equal, and for no others, so that they can be looked up."""
+    if isinstance(item, dict):
+        return frozenset((key, _key(value)) for key, value in item.items())
+    if isinstance(item, list):
+        return tuple(map(_key, item))
+    return ("bool", item) if isinstance(item, bool) else item
 
 
 def joining(type: Type) -> Callable[[list[Any]], list[Any]]:

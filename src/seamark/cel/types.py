@@ -17,6 +17,7 @@ from seamark.cel import values
 
 Convert = Callable[[Any], Any]
 UNKNOWN_SIZE = (1 << 64) - 1
+_MOST_PARTS = 1000
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -38,6 +39,10 @@ class Type(msgspec.Struct, eq=False):
     convert: Convert | None = None
     list_type: str = ""  # x-kubernetes-list-type
     keys: tuple[str, ...] = ()  # x-kubernetes-list-map-keys
+    parts: int = 1  # how many types its name names, each as often as it does
+
+    def __post_init__(self) -> None:
+        self.parts = 1 + sum(inner.parts for inner in self.params)
 
     def __str__(self) -> str:
         """The name as Kubernetes prints it where a type is asked for."""
@@ -77,7 +82,9 @@ def list_of(element: Type, most: int | None = None) -> Type:
 
 
 def map_of(key: Type, value: Type, most: int | None = None) -> Type:
-    return Type("map", params=(key, value), most=most)
+    """``{x: x}`` has twice the parts of ``x``: of a type with very many, no more is known than that it is one."""
+    made = Type("map", params=(key, value), most=most)
+    return made if made.parts <= _MOST_PARTS else DYN
 
 
 def optional_of(value: Type) -> Type:

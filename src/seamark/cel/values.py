@@ -224,6 +224,24 @@ def sized(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | dict) else getattr(value, "size", 1)
 
 
+def weight(value: Any, known: dict[int, int] | None = None) -> int:
+    """What it costs to walk through a value.
+
+    A list that is in another twice is weighed once: ``[x, x]``, and twice that, and so on, is short to write, but it
+    takes years to walk through.  ``known`` are the weights of what was weighed before, by identity.
+    """
+    if isinstance(value, str | bytes):
+        return -(-len(value) // 10)
+    if not isinstance(value, list | dict):
+        return 1
+    known = {} if known is None else known
+    found = known.get(id(value))
+    if found is None:
+        items = value if isinstance(value, list) else value.values()
+        found = known[id(value)] = 1 + sum(weight(item, known) for item in items)
+    return found
+
+
 def lookup(owner: Any, key: Any) -> Any:
     """The element of a list or the value of a map."""
     if isinstance(owner, dict):

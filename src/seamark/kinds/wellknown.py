@@ -5,6 +5,8 @@ Names that only one module reads stay in that module.
 
 from __future__ import annotations
 
+KUBERNETES_MINOR = "38"  # of the version that this server is like
+
 # --- labels ----------------------------------------------------------------------------------------
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"  # on an EndpointSlice: the Service it belongs to

@@ -187,3 +187,20 @@ async def test_expressions_are_checked_when_the_policy_is_made(
     assert refused.status == 422
     assert refused.json["details"]["causes"][0]["field"] == f"spec.mutations[0].{field}.expression"
     assert sentence in refused.json["message"]
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        patched("[JSONPatch{op: 'add', path: '/metadata/annotations', value: variables.v40}]"),
+        merged("Object{metadata: Object.metadata{annotations: variables.v40}}"),
+    ],
+)
+async def test_what_is_too_large_to_be_written_out_is_not_merged(api: Served, mutation: dict[str, Any]) -> None:
+    """Each variable has the one before twice in it: the last would have a million million entries."""
+    doubled = (f"{{'a': variables.v{i}, 'b': variables.v{i}}}" for i in range(40))
+    variables = [{"name": f"v{i}", "expression": each} for i, each in enumerate(["{'a': 'b'}", *doubled])]
+    await mutating(api, "p", mutation, variables=variables)
+    answer = await api.ask("POST", SECRETS, secret("a"))
+    assert answer.status == 422
+    assert "actual cost limit exceeded" in answer.json["message"]

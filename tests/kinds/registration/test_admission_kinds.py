@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from refusing import made, patched, refusals
 
+from seamark.cel import Environment
+from seamark.cel.types import Type
 from seamark.errors import Object
 from seamark.kinds.registration.policies import (
     MUTATING_POLICY,
@@ -286,3 +289,21 @@ def test_bindings_in_tables() -> None:
     assert MUTATING_POLICY_BINDING.row(obj, 0.0)[1:3] == ["p", "*/n"]
     bare = made(MUTATING_POLICY_BINDING, spec={"policyName": "p"})
     assert MUTATING_POLICY_BINDING.row(bare, 0.0)[2] == "<unset>"
+
+
+def test_thousands_of_variables_share_one_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sees those before it; to copy them for each would take minutes."""
+    variables = [{"name": f"v{i}", "expression": f"variables.v{i - 1} + 1" if i else "1"} for i in range(50)]
+    spec = {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": "variables.v49 == 50"}]}
+    environments: list[object] = []
+    original = Environment.with_variables
+
+    def counted(self: Environment, more: Mapping[str, Type]) -> Environment:
+        environments.append(more)
+        return original(self, more)
+
+    monkeypatch.setattr(Environment, "with_variables", counted)
+    made(VALIDATING_POLICY, spec={**spec, "variables": variables})
+    assert len(environments) < 10
+    wrong = refusals(VALIDATING_POLICY, spec={**spec, "variables": variables[::-1]})
+    assert "undefined field 'v48'" in wrong[0]

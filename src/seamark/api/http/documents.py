@@ -15,6 +15,7 @@ from seamark.api.call import not_allowed, not_found
 from seamark.api.http.messages import Request, Response
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
+from seamark.kinds.wellknown import KUBERNETES_MINOR
 from seamark.metrics import Registry
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 HEALTH = ("/healthz", "/livez", "/readyz")
-KUBERNETES_MINOR = "38"
 
 # A health check: None if all is well, else one line about what is wrong.
 Check = Callable[[], str | None]

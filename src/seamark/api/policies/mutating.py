@@ -21,8 +21,10 @@ from seamark.api.state.cache import Cache
 from seamark.api.webhooks.patching import take
 from seamark.api.webhooks.reinvoking import Rounds
 from seamark.api.webhooks.review import Document, headed
-from seamark.cel import CelError
+from seamark.cel import CelError, CostError
 from seamark.cel.compiling import Meter
+from seamark.cel.cost import PER_CALL_LIMIT
+from seamark.cel.values import weight
 from seamark.errors import Object
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
@@ -125,6 +127,8 @@ class _Unmergeable(Exception):
 
 def _edited(kind: Kind, current: Object, result: Any) -> Object:
     """The object as one mutation leaves it: a list is a JSON patch, everything else is merged as by apply."""
+    if _too_large(result):
+        raise CostError
     if isinstance(result, list):
         new = edited([each for each in result if isinstance(each, dict)], current)
         if not isinstance(new, dict):
@@ -135,6 +139,14 @@ def _edited(kind: Kind, current: Object, result: Any) -> Object:
         new = _applied(kind, current, headed(kind.resource, result))
     obj, _ = kind.conform(headed(kind.resource, new))
     return obj
+
+
+def _too_large(result: Any) -> bool:
+    """Whether it cannot be written out: a list that contains another many times over takes up little room itself."""
+    try:
+        return weight(result) > PER_CALL_LIMIT
+    except RecursionError:
+        return True
 
 
 def _applied(kind: Kind, current: Object, config: Object) -> Object:

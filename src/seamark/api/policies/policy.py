@@ -9,10 +9,9 @@ import msgspec
 
 from seamark.cel import CelError, CostError, Program
 from seamark.cel.compiling import Meter
-from seamark.cel.types import Type
 from seamark.errors import Object
 from seamark.kinds.admission import Operation, Request
-from seamark.kinds.registration.expressions import compiled, environment, mutation_program, with_variables
+from seamark.kinds.registration.expressions import Variables, compiled, environment, mutation_program
 from seamark.kinds.registration.selecting import matched, namespace_selected, object_selected
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.selectors import LabelSelector, from_label_selector
@@ -124,12 +123,11 @@ class Policy:
         base = environment(params=self.param_kind is not None)
         self._conditions = [compiled(base, each["expression"]) for each in spec.get("matchConditions") or ()]
         self._variables: dict[str, Program] = {}
-        types: dict[str, Type] = {}
-        self._env = with_variables(base, types)
+        variables = Variables(base)
+        self._env = variables.env
         for each in spec.get("variables") or ():
             program = self._variables[each["name"]] = compiled(self._env, each["expression"])
-            types = {**types, each["name"]: program.type}
-            self._env = with_variables(base, types)
+            variables.declare(each["name"], program.type)
 
     def failed(self, message: str, *, index: int = 0, certain: bool = False) -> list[Failure]:
         """What follows from something that went wrong."""

@@ -75,9 +75,19 @@ def environment(*, params: bool = False) -> Environment:
     return environments.environment(VARIABLES | ({"params": DYN} if params else {}), _ESCAPE)
 
 
-def with_variables(base: Environment, types: Mapping[str, Type]) -> Environment:
-    """An environment in which ``variables`` has these."""
-    return base.with_variables({"variables": object_of("kubernetes.variables", types)})
+class Variables:
+    """The environment of a policy's expressions, in which ``variables`` has those that were declared so far.
+
+    It is one environment that grows: a new one for each of thousands of variables would copy all earlier ones.
+    """
+
+    def __init__(self, base: Environment) -> None:
+        self._fields: dict[str, Field] = {}
+        self.env = base.with_variables({"variables": Type("object", "kubernetes.variables", fields=self._fields)})
+
+    def declare(self, name: str, type: Type) -> None:
+        """Expressions that are compiled from now on can name this variable."""
+        self._fields[name] = Field(name, type)
 
 
 def compiled(base: Environment, text: str, wanted: Sequence[Type] = ()) -> Program:

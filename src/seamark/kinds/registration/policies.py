@@ -19,7 +19,7 @@ from seamark.kinds.resource import (
     VALIDATING_POLICY_BINDINGS,
 )
 from seamark.kinds.subresource import status_of
-from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, required
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, repeated, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.times import age
@@ -102,10 +102,11 @@ class ValidatingPolicyKind(_PolicyKind):
             errors += [required(f"spec.{field}", sentence) for field in ("validations", "auditAnnotations")]
         for i, validation in enumerate(validations):
             errors += _validation_mistakes(validation, f"spec.validations[{i}]")
+        again = set(repeated(note.get("key") for note in notes))
         for i, note in enumerate(notes):
             at = f"spec.auditAnnotations[{i}]"
             errors += [required(f"{at}.{field}") for field in ("key", "valueExpression") if not note.get(field)]
-            if any(note.get("key") == other.get("key") for other in notes[:i]):
+            if i in again:
                 errors.append(duplicate(f"{at}.key", note.get("key", "")))
         return errors
 
@@ -177,10 +178,11 @@ class ValidatingPolicyBindingKind(_BindingKind):
         errors, at = super().validate(obj), "spec.validationActions"
         if not actions:
             return [*errors, required(at)]
+        again = set(repeated(actions))
         for i, action in enumerate(actions):
             if action not in _ACTIONS:
                 errors.append(not_supported(f"{at}[{i}]", action, _ACTIONS))
-            if action in actions[:i]:
+            if i in again:
                 errors.append(duplicate(f"{at}[{i}]", action))
         return [*errors, invalid(at, actions, _BOTH)] if {"Deny", "Warn"} <= set(actions) else errors
 
@@ -211,20 +213,20 @@ def match_mistakes(match: Object, at: str) -> Errors:
         for i, rule in enumerate(match.get(field) or ()):
             errors += rule_mistakes(rule, f"{at}.{field}[{i}]")
             names = rule.get("resourceNames") or []
-            repeated = [j for j, name in enumerate(names) if name in names[:j]]
-            errors += [duplicate(f"{at}.{field}[{i}].resourceNames[{j}]", names[j]) for j in repeated]
+            errors += [duplicate(f"{at}.{field}[{i}].resourceNames[{j}]", names[j]) for j in repeated(names)]
     return errors
 
 
 def _variable_mistakes(variables: list[Object], at: str) -> Errors:
     errors: Errors = []
+    again = set(repeated(variable.get("name") for variable in variables))
     for i, variable in enumerate(variables):
         name = variable.get("name", "")
         if not name:
             errors.append(required(f"{at}[{i}].name"))
         elif not name.isidentifier():
             errors.append(invalid(f"{at}[{i}].name", name, "must be a valid CEL identifier"))
-        elif any(name == other.get("name") for other in variables[:i]):
+        elif i in again:
             errors.append(duplicate(f"{at}[{i}].name", name))
         if not (variable.get("expression") or "").strip():
             errors.append(required(f"{at}[{i}].expression", "expression is not specified"))
@@ -247,16 +249,15 @@ def _expression_mistakes(spec: Object) -> Errors:
             errors.append(invalid(at, text, str(error)))
             return DYN
 
-    base = env = expressions.environment(params=spec.get("paramKind") is not None)
+    base = expressions.environment(params=spec.get("paramKind") is not None)
     for i, condition in enumerate(spec.get("matchConditions") or ()):
         at = f"spec.matchConditions[{i}].expression"
         judge(base, condition.get("expression", ""), at, expressions.BOOLEAN)
-    types: dict[str, Type] = {}
-    env = expressions.with_variables(base, types)
+    variables = expressions.Variables(base)
+    env = variables.env
     for i, variable in enumerate(spec.get("variables") or ()):
         found = judge(env, variable.get("expression", ""), f"spec.variables[{i}].expression")
-        types = {**types, variable.get("name", ""): found}
-        env = expressions.with_variables(base, types)
+        variables.declare(variable.get("name", ""), found)
     for i, validation in enumerate(spec.get("validations") or ()):
         at = f"spec.validations[{i}]"
         judge(env, validation.get("expression", ""), f"{at}.expression", expressions.BOOLEAN)

@@ -15,7 +15,7 @@ from seamark.errors import Object
 from seamark.kinds.expressions.schema_types import type_of_schema
 from seamark.kinds.expressions.shape_types import type_of_shape
 from seamark.kinds.kind import Kind
-from seamark.kinds.registration.expressions import environment, with_variables
+from seamark.kinds.registration.expressions import Variables, environment
 from seamark.kinds.table import Kinds
 
 MOST_TYPES = 10  # of one rule
@@ -82,15 +82,14 @@ def _type_of_params(wanted: Object | None, kinds: Kinds) -> Type | None:
 def _environment(spec: Object, type: Type, params: Type | None) -> Environment:
     types = {"object": type, "oldObject": type} | ({} if params is None else {"params": params})
     base = environment(params=params is not None).with_variables(types)
-    variables: dict[str, Type] = {}
-    made = with_variables(base, variables)
+    variables = Variables(base)
     for each in spec.get("variables") or ():
         try:
-            variables[each["name"]] = made.compile(each["expression"]).type
+            found = variables.env.compile(each["expression"]).type
         except CompileError:
-            variables[each["name"]] = DYN
-        made = with_variables(base, variables)
-    return made
+            found = DYN
+        variables.declare(each["name"], found)
+    return variables.env
 
 
 def _mistakes(env: Environment, text: str) -> str:

@@ -11,7 +11,7 @@ from seamark.kinds.kind import Column
 from seamark.kinds.registration.matching_rules import condition_mistakes, default_rule, rule_mistakes
 from seamark.kinds.registration.webhook_client import client_mistakes, default_client
 from seamark.kinds.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, required
+from seamark.kinds.values.fields import Errors, duplicate, invalid, not_supported, repeated, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_1035_label, dns_subdomain
 from seamark.kinds.values.times import age
@@ -110,8 +110,9 @@ def _version_mistakes(versions: list[str], at: str) -> Errors:
     if not versions:
         return [required(at, f"must specify one of {', '.join(_VERSIONS)}")]
     errors: Errors = []
+    again = set(repeated(versions))
     for i, version in enumerate(versions):
-        if version in versions[:i]:
+        if i in again:
             errors.append(invalid(f"{at}[{i}]", version, "duplicate version"))
         else:
             errors += [invalid(f"{at}[{i}]", version, sentence) for sentence in dns_1035_label(version)]

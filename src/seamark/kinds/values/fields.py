@@ -6,7 +6,7 @@ strings (``spec.ports[0].port``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -74,6 +74,25 @@ def immutable(field: str, value: Any) -> FieldError:
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
+
+
+def repeated(values: Iterable[Hashable]) -> list[int]:
+    """Where a value comes that was there before.
+
+    Each is looked up among the earlier ones.  Comparing it with each of them would take minutes for a long list.
+    """
+    seen: set[Hashable] = set()
+    again = []
+    for i, value in enumerate(values):
+        if value in seen:
+            again.append(i)
+        seen.add(value)
+    return again
+
+
+def alike(value: Any) -> bytes:
+    """A text that equal values have in common, for looking up lists and maps."""
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def one_message(sentences: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from seamark.errors import Object
-from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, required, too_long
+from seamark.kinds.values.fields import Errors, alike, forbidden, immutable, invalid, repeated, required, too_long
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -156,22 +156,17 @@ def _in_order(owner: Object) -> Object:
 def drop_repeated_owners(meta: Object, *, patched: bool = False) -> list[str]:
     """Remove repeated owner references; returns a warning about them, if there were any."""
     owners = meta.get("ownerReferences") or ()
-    kept: list[Object] = []
-    repeated = []
-    for owner in owners:
-        if owner in kept:
-            repeated.append(owner.get("uid", ""))
-        else:
-            kept.append(owner)
-    if not repeated:
+    again = repeated(map(alike, owners)) if len(owners) > 1 else ()
+    if not again:
         return []
-    meta["ownerReferences"] = kept
+    left_out, uids = set(again), [owners[i].get("uid", "") for i in again]
+    meta["ownerReferences"] = [owner for i, owner in enumerate(owners) if i not in left_out]
     # Kubernetes checks a patch only after mutating admission, and its message says so.
     moment = " after mutating admission happens" if patched else ""
     return [
         f".metadata.ownerReferences contains duplicate entries{moment}; API server dedups owner references in 1.20+, "
         "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-        f"{', '.join(repeated)}"
+        f"{', '.join(uids)}"
     ]
 
 

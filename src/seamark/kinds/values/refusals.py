@@ -6,6 +6,7 @@ from seamark.errors import AlreadyExists, Conflict, Forbidden, NotFound, Object
 from seamark.kinds.resource import Resource
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+TOO_LARGE = "etcdserver: request is too large"  # in etcd's words, whatever the store is
 
 
 def named(resource: Resource, name: str) -> Object:
