@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.kinds.extensions.filling import Unknown, filler, pruner
+from seamark.errors import ApiError, Object
+from seamark.kinds.extensions.filling import Unknown, fill_new, filler, pruner
 
 SCHEMA: Any = {
     "type": "object",
@@ -75,3 +77,14 @@ def test_both_settle_at_once_whatever_they_are_given(value: Any) -> None:
     again, unknown = pruned(once)
     fill(again)
     assert (again, unknown) == (once, [])
+
+
+def test_defaults_that_multiply_are_refused_before_they_are_encoded() -> None:
+    entry = {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 100_000}}}
+    fill = filler({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": entry}}})
+    assert fill is not None
+    few: Object = {"spec": {f"k{i}": {} for i in range(10)}}
+    fill_new(fill, few)
+    assert len(few["spec"]["k9"]["a"]) == 100_000
+    with pytest.raises(ApiError, match="request is too large"):
+        fill_new(fill, {"spec": {f"k{i}": {} for i in range(100)}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench._schemas import DEPLOYMENT, deployment, like
+from bench.rig.schemas import DEPLOYMENT, deployment, like
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ Paths are linked tuples until a mistake needs the text.  ``quick`` says faster w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from seamark.errors import Object
@@ -191,12 +191,22 @@ def _enum_check(schema: Object) -> Check | None:
     if not choices:
         return None
     texts = [choice if isinstance(choice, str) else show(choice) for choice in choices]
+    allowed = {_comparable(choice) for choice in choices}
 
     def check(value: Any, old: Any, at: At, errors: Errors) -> None:
-        if not any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in choices):
+        if _comparable(value) not in allowed:
             errors.append(not_supported(path_text(at), value, texts))
 
     return check
+
+
+def _comparable(value: Any) -> Hashable:
+    """What equal values have in common, for looking them up; 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, _comparable(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(_comparable, value))
+    return ("boolean", value) if isinstance(value, bool) else value
 
 
 # --- lists and objects ------------------------------------------------------------------------------

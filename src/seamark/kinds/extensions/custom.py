@@ -214,7 +214,7 @@ class CustomKind(DynamicKind):
     # --- writes --------------------------------------------------------------------------------------
 
     def default(self, obj: Object) -> None:
-        self._fill(obj)
+        filling.fill_new(self._fill, obj)
 
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
@@ -228,7 +228,7 @@ class CustomKind(DynamicKind):
 
     @property
     def costly(self) -> bool:
-        return self._rules is not None
+        return True  # rules may cost much, and so may patterns
 
     def validate(self, obj: Object) -> Errors:
         errors = self._schema_mistakes(obj)

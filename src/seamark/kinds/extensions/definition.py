@@ -81,6 +81,10 @@ class DefinitionKind(CountedKind):
         if storage and storage not in known:
             obj["status"] = {**obj["status"], "storedVersions": [*known, storage]}
 
+    @property
+    def costly(self) -> bool:
+        return True  # schemas may be large, and their patterns costly to compile
+
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]
         errors: Errors = []

@@ -7,14 +7,18 @@ a value has, not all that a schema knows.  A part of the schema that has nothing
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any
 
-from seamark.errors import Object
+import msgspec
+
+from seamark.errors import ApiError, Object
 from seamark.kinds.extensions.checking import At, path_text
 from seamark.kinds.extensions.schemas import EMBEDDED, PRESERVE, Made, extra, items
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
+from seamark.kinds.values.refusals import TOO_LARGE
 
 # Paths of unknown fields, and whether they are in the metadata of an embedded object: those are told last.
 Unknown = list[tuple[bool, str]]
@@ -22,6 +26,10 @@ Unknown = list[tuple[bool, str]]
 Prune = Callable[[Any, At, Unknown], Any]
 # Fills in defaults and drops nulls, in place.
 Fill = Callable[[Any], None]
+
+# How many bytes of defaults may still be filled into an object that is written; None for one that is read.
+_room: ContextVar[list[int] | None] = ContextVar("room", default=None)
+_MOST_DEFAULTS = 4 << 20  # more than an object can have that is stored
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _WHOLE = frozenset({"apiVersion", "kind", "metadata"})
@@ -93,6 +101,27 @@ def _embedded_pruner(schema: Object) -> Prune:
     return prune_embedded
 
 
+def fill_new(fill: Fill, obj: Object) -> None:
+    """Fill in the defaults of an object that is to be written.
+
+    A long default in each of a hundred thousand entries takes little room until the object is encoded, and then more
+    than there is: that it is too large for the store is said before.
+    """
+    before = _room.set([_MOST_DEFAULTS])
+    try:
+        fill(obj)
+    finally:
+        _room.reset(before)
+
+
+def _take_room(size: int) -> None:
+    room = _room.get()
+    if room is not None:
+        room[0] -= size
+        if room[0] < 0:
+            raise ApiError(TOO_LARGE)
+
+
 def filler(schema: Object) -> Fill | None:
     """The function that fills in the defaults of a schema and drops nulls where the schema allows none."""
     properties, others, elements = schema.get("properties") or {}, extra(schema), items(schema)
@@ -100,7 +129,11 @@ def filler(schema: Object) -> Fill | None:
         return _list_filler(elements)
     if not properties and others is None:
         return None
-    defaults = [(name, inner["default"]) for name, inner in properties.items() if "default" in inner]
+    defaults = [
+        (name, inner["default"], len(msgspec.json.encode(inner["default"])))
+        for name, inner in properties.items()
+        if "default" in inner
+    ]
     not_null = frozenset(name for name, inner in properties.items() if not _nullable(inner))
     others_not_null = others is not None and not _nullable(others)
     fills = Made(properties, filler, None if others is None else filler(others))
@@ -112,8 +145,9 @@ def filler(schema: Object) -> Fill | None:
             for name in [name for name, item in value.items() if item is None]:
                 if name in not_null or (others_not_null and name not in properties):
                     del value[name]
-        for name, default in defaults:
+        for name, default, size in defaults:
             if name not in value:
+                _take_room(size)
                 value[name] = deepcopy(default)
         for name, item in value.items():
             if item.__class__ is dict or item.__class__ is list:

@@ -18,9 +18,11 @@ from seamark.kinds.extensions.schemas import (
     has_rules,
     items,
 )
+from seamark.kinds.haste import spend
 from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.values.fields import Errors, FieldError, forbidden, invalid, not_supported, required
 
+_STEPS = 500  # how many steps it takes to check one part of a schema
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("definitions", "dependencies", "patternProperties", "additionalItems", "id")
 _JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
@@ -128,6 +130,7 @@ def _type_mistakes(schema: Object, at: str) -> Errors:
 
 
 def _keyword_mistakes(schema: Object, at: str) -> Errors:
+    spend(_STEPS)
     errors = [forbidden(f"{at}.{word}", f"{word} is not supported") for word in _UNSUPPORTED if schema.get(word)]
     if schema.get("$ref") is not None:
         errors.append(forbidden(f"{at}.$ref", "$ref is not supported"))
