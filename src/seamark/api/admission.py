@@ -40,6 +40,7 @@ from seamark.kinds.core.runtimeclass import RuntimeClasses
 from seamark.kinds.kind import Kind
 from seamark.kinds.networking.ingressclass import DefaultIngressClass
 from seamark.kinds.pod.admission import PodTopologyLabels, Tolerations
+from seamark.kinds.podsecurity.admission import PodSecurity
 from seamark.kinds.policy.charging import ResourceQuotas
 from seamark.kinds.policy.limits import LimitRanges
 from seamark.kinds.policy.priority import Priorities
@@ -51,6 +52,7 @@ from seamark.kinds.values.refusals import missing, named
 PLUGINS: tuple[Plugin, ...] = (
     LimitRanges(),
     ServiceAccounts(),
+    PodSecurity(),
     Priorities(),
     Tolerations(),
     DefaultStorageClass(),
@@ -77,6 +79,7 @@ _NAMES: dict[str, type[Plugin]] = {
     "DefaultTolerationSeconds": Tolerations,
     "LimitRanger": LimitRanges,
     "PersistentVolumeClaimResize": ClaimResize,
+    "PodSecurity": PodSecurity,
     "PodTopologyLabels": PodTopologyLabels,
     "Priority": Priorities,
     "ResourceQuota": ResourceQuotas,
@@ -129,6 +132,10 @@ class Others:
             return iter(())
         entries = collection.of_namespace(namespace) if namespace else collection.entries.values()
         return (entry.decode() for entry in entries if containing in entry.tail)
+
+    def count(self, resource: Resource, namespace: str) -> int:
+        collection = self._collection(resource)
+        return collection.count(namespace) if collection is not None else 0
 
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
         collection = self._collection(resource)

@@ -194,7 +194,7 @@ class ApiServer:
         authorizer = self._authorizer
         rights = [] if self._rbac is None else [NoEscalation(self._rbac)]
         return before_quotas(
-            (*plugins, *rights, SignerRights(authorizer)),
+            (*(plugin.measured(self._metrics) for plugin in plugins), *rights, SignerRights(authorizer)),
             MutatingPolicies(self.cache, self.kinds, authorizer),
             ValidatingPolicies(self.cache, self.kinds, authorizer),
             Webhooks(self.cache, self.kinds, Asking(self.outgoing, self._metrics), authorizer),

@@ -25,6 +25,7 @@
 - ``flowcontrol``: FlowSchema, PriorityLevelConfiguration
 - ``devices``: DeviceClass, ResourceClaim and the like
 - ``pod``: Pod, and the PodSpec that workloads share with it
+- ``podsecurity``: what the labels of a Namespace demand of its Pods
 - ``batch``: Job, CronJob
 - ``policy``: ResourceQuota, LimitRange, PodDisruptionBudget, PriorityClass
 - ``rbac``: Role, ClusterRole, RoleBinding, ClusterRoleBinding

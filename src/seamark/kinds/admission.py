@@ -16,6 +16,7 @@ import msgspec
 from seamark.errors import Forbidden, Object
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.refusals import forbidden
+from seamark.metrics import Registry
 
 if TYPE_CHECKING:
     from seamark.kinds.kind import Kind
@@ -52,6 +53,10 @@ class Others(Protocol):
 
         ``containing`` is part of the JSON of all that matter, to decode fewer; others may be among the result.
         """
+        ...
+
+    def count(self, resource: Resource, namespace: str) -> int:
+        """How many objects of the kind a namespace has, without decoding them."""
         ...
 
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
@@ -153,6 +158,10 @@ class Plugin:
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         """Whether it looks at such writes; by default at the listed kinds and operations, not at subresources."""
         return not part and operation in self.operations and kind.resource in self.resources
+
+    def measured(self, metrics: Registry) -> Plugin:
+        """The plug-in for one server, which counts there what it does; most have nothing to count."""
+        return self
 
     def awaits(self, request: Request) -> Awaited | None:
         """The object that ``mutate`` will need; asked for creations only."""
