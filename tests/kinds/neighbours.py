@@ -28,6 +28,9 @@ class Neighbours:
             if obj["metadata"].get("namespace", "") == namespace:
                 yield obj
 
+    def count(self, resource: Resource, namespace: str) -> int:
+        return len(list(self.all(resource, namespace)))
+
     def labels_of(self, resource: Resource, name: str) -> Mapping[str, str] | None:
         obj = self.get(resource, name)
         return None if obj is None else obj["metadata"].get("labels") or {}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import msgspec
 import pytest
 from kind_rules import Recorded, check, recorded_creations
 from refusing import made, patched, refusals
 
+from seamark.errors import Object
+from seamark.kinds.core import runtimeclass
 from seamark.kinds.core.componentstatus import COMPONENT_STATUS
 from seamark.kinds.core.runtimeclass import RUNTIME_CLASS
 from seamark.kinds.workloads.podtemplate import POD_TEMPLATE
@@ -22,6 +27,48 @@ def test_tolerations_of_a_class() -> None:
     wrong = refusals(RUNTIME_CLASS, handler="h", scheduling={"tolerations": [twice, twice, odd]})
     assert wrong[-1] == 'scheduling.tolerations[1]: Duplicate value: {"key":"k","operator":"Exists"}'
     assert wrong[0].startswith("scheduling.tolerations.tolerations[2].operator: Unsupported value")
+
+
+class _Counted(str):
+    """A text that counts how often one is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_tolerations_are_merged_without_comparing_each_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(msgspec.json, "encode", partial(msgspec.json.encode, enc_hook=str))
+    many = [{"key": _Counted(f"k{i}"), "operator": "Equal", "value": "v"} for i in range(300)]
+    assert runtimeclass._merged(many) == many
+    assert _Counted.comparisons < 10 * len(many)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "covered"),
+    [
+        ({"key": "k", "value": "v"}, {"key": "k", "operator": "Exists"}, True),
+        ({"key": "k", "value": "v"}, {"operator": "Exists"}, True),
+        ({"key": "k", "value": "v"}, {"key": "other", "operator": "Exists"}, False),
+        ({"key": "k", "value": "v"}, {"key": "k", "operator": "Exists", "effect": "NoSchedule"}, False),
+        ({"key": "k", "value": "v", "effect": "NoSchedule"}, {"key": "k", "value": "v"}, True),
+        ({"key": "k", "operator": "Exists"}, {"key": "k", "value": "v"}, False),
+        ({"key": "k", "operator": "Lt", "value": "1"}, {"key": "k", "operator": "Lt", "value": "1"}, True),
+        (
+            {"key": "k", "effect": "NoExecute", "tolerationSeconds": 5},
+            {"key": "k", "effect": "NoExecute", "tolerationSeconds": 4},
+            False,
+        ),
+        ({"key": "k", "effect": "NoExecute", "tolerationSeconds": 5}, {"key": "k", "effect": "NoExecute"}, True),
+        ({"key": "k", "effect": "NoExecute"}, {"key": "k", "effect": "NoExecute", "tolerationSeconds": 4}, False),
+    ],
+)
+def test_a_toleration_that_a_later_one_covers_is_left_out(narrow: Object, wide: Object, covered: bool) -> None:
+    assert runtimeclass._merged([narrow, wide]) == ([wide] if covered else [narrow, wide])
 
 
 def test_warnings_about_a_template_come_with_its_changes() -> None:

@@ -207,7 +207,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "view"), CASES)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_what_the_api_stores_can_be_decoded(kind, view, data):
     obj = data.draw(values(kind.shape, view))

@@ -154,8 +154,10 @@ def _capped(entries: Entries) -> Entries:
         who = identity(ANCIENT, "Update", version, "")
         buckets[version] = first[version] = entry_of(who, fields, entry.get("time"))
         surplus -= 1
-    left = [entry for entry in entries if not any(entry is other for other in gone)]
-    return left + [bucket for bucket in buckets.values() if not any(bucket is other for other in left + gone)]
+    without = set(map(id, gone))
+    left = [entry for entry in entries if id(entry) not in without]
+    without.update(map(id, left))
+    return left + [bucket for bucket in buckets.values() if id(bucket) not in without]
 
 
 def keep_times(new: Object, old: Object) -> None:

@@ -21,6 +21,7 @@ from seamark.kinds.values.fields import (
     forbidden,
     invalid,
     not_supported,
+    repeated,
     required,
     too_long,
 )
@@ -168,7 +169,7 @@ def mistakes(obj: Object, *, new: bool = False) -> Errors:
     errors += [
         not_supported(path, usage, USAGES) for path, usage in zip(paths, usages, strict=True) if usage not in USAGES
     ]
-    errors += [duplicate(path, usages[i]) for i, path in enumerate(paths) if usages[i] in usages[:i]]
+    errors += [duplicate(paths[i], usages[i]) for i in repeated(usages)]
     signer = spec.get("signerName", "")
     if new and signer == signers.LEGACY:
         sentence = "the legacy signerName is not allowed via this API version"

@@ -14,7 +14,16 @@ from seamark.kinds.resource import NODES
 from seamark.kinds.subresource import proxy, status_of
 from seamark.kinds.values import metadata
 from seamark.kinds.values.addresses import both_families, cidr_mistakes, cidr_warnings
-from seamark.kinds.values.fields import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
+from seamark.kinds.values.fields import (
+    Errors,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    repeated,
+    required,
+)
 from seamark.kinds.values.times import age
 from seamark.kinds.wellknown import NOT_READY_TAINT
 
@@ -154,7 +163,7 @@ def _pod_range_mistakes(ranges: list[str]) -> Errors:
     if len(ranges) > 1:
         if len(ranges) > 2 or not both_families(ranges):
             errors.append(invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
-        errors += [duplicate(f"{path}[{i}]", text) for i, text in enumerate(ranges) if text in ranges[:i]]
+        errors += [duplicate(f"{path}[{i}]", ranges[i]) for i in repeated(ranges)]
     return errors
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.resources import container_mistakes, round_up
 from seamark.kinds.pod.scheduling import toleration_mistakes
 from seamark.kinds.resource import PODS, RUNTIME_CLASSES
-from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required
+from seamark.kinds.values.fields import Errors, alike, duplicate, immutable, invalid, repeated, required
 from seamark.kinds.values.metadata import dns_label, validate_labels
 from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.times import age
@@ -56,10 +57,8 @@ class RuntimeClassKind(Kind):
 
 def _toleration_mistakes(tolerations: list[Object], path: str) -> Errors:
     errors = toleration_mistakes(tolerations, f"{path}.tolerations")  # Kubernetes' own path
-    seen = [tuple(toleration.get(key, "") for key in _KEYS) for toleration in tolerations]
-    return errors + [
-        duplicate(f"{path}[{i}]", toleration) for i, toleration in enumerate(tolerations) if seen[i] in seen[:i]
-    ]
+    again = repeated(tuple(toleration.get(key, "") for key in _KEYS) for toleration in tolerations)
+    return errors + [duplicate(f"{path}[{i}]", tolerations[i]) for i in again]
 
 
 class RuntimeClasses(Plugin):
@@ -117,26 +116,38 @@ def _equal(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _merged(tolerations: list[Object]) -> list[Object]:
-    """Without those that a later one covers."""
-    return [
-        each for i, each in enumerate(tolerations) if not any(_covers(later, each) for later in tolerations[i + 1 :])
-    ]
+    """Without those that a later one covers, which is looked up: there may be thousands in a Pod and in its class."""
+    kept: list[Object] = []
+    seen: set[bytes] = set()
+    longest: dict[tuple[str, str, str | None], float] = {}  # by key, effect and value; None if any value is tolerated
+    for each in reversed(tolerations):
+        itself = alike(each)
+        if itself not in seen and not _covered(each, longest):
+            kept.append(each)
+        seen.add(itself)
+        value = None if each.get("operator") == "Exists" else each.get("value", "")
+        place = each.get("key", ""), each.get("effect", ""), value
+        seconds = _seconds(each) if each.get("effect") == "NoExecute" else math.inf
+        longest[place] = max(seconds, longest.get(place, seconds))
+    return kept[::-1]
 
 
-def _covers(wide: Object, narrow: Object) -> bool:
-    """Whether the one tolerates all that the other does."""
-    if wide == narrow:
-        return True
-    exists = wide.get("operator") == "Exists"
-    if wide.get("key", "") != narrow.get("key", "") and (wide.get("key") or not exists):
-        return False
-    if wide.get("effect") and wide["effect"] != narrow.get("effect"):
-        return False
-    if wide.get("effect") == "NoExecute" and (seconds := wide.get("tolerationSeconds")) is not None:
-        enough = narrow.get("tolerationSeconds")
-        if enough is None or seconds < enough:
-            return False
-    return exists or (narrow.get("operator", "Equal") == "Equal" and wide.get("value", "") == narrow.get("value", ""))
+def _covered(narrow: Object, longest: dict[tuple[str, str, str | None], float]) -> bool:
+    """Whether one of these tolerates all that this one does."""
+    key, enough = narrow.get("key", ""), _seconds(narrow)
+    for effect in ("", narrow.get("effect", "")):
+        places: list[tuple[str, str, str | None]] = [(key, effect, None), ("", effect, None)]
+        if narrow.get("operator", "Equal") == "Equal":
+            places.append((key, effect, narrow.get("value", "")))
+        if any(place in longest and longest[place] >= enough for place in places):
+            return True
+    return False
+
+
+def _seconds(toleration: Object) -> float:
+    """How long it tolerates: for ever if it does not say."""
+    seconds = toleration.get("tolerationSeconds")
+    return math.inf if seconds is None else float(seconds)
 
 
 RUNTIME_CLASS = RuntimeClassKind()

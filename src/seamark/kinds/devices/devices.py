@@ -17,7 +17,7 @@ from seamark.kinds.resource import (
 )
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.subresource import status_of
-from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required, too_many
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, repeated, required, too_many
 from seamark.kinds.values.metadata import dns_label, dns_subdomain
 from seamark.kinds.values.times import age
 
@@ -166,12 +166,13 @@ def _request_mistakes(spec: Object, at: str) -> Errors:
 
 def _name_mistakes(entries: list[Object], at: str) -> Errors:
     errors: Errors = []
+    again = set(repeated(entry.get("name", "") for entry in entries))
     for i, entry in enumerate(entries):
         name = entry.get("name", "")
         errors += (
             [invalid(f"{at}[{i}].name", name, s) for s in dns_label(name)] if name else [required(f"{at}[{i}].name")]
         )
-        if name and any(name == other.get("name") for other in entries[:i]):
+        if name and i in again:
             errors.append(duplicate(f"{at}[{i}].name", name))
     return errors
 

@@ -10,6 +10,7 @@ from seamark.kinds.values.fields import Errors, forbidden, invalid, not_found, n
 def mount_mistakes(container: Object, volumes: dict[str, Object], path: str) -> Errors:
     errors: Errors = []
     devices = {d.get("name", ""): d.get("devicePath", "") for d in container.get("volumeDevices") or ()}
+    device_paths = set(devices.values())
     taken = set()
     for i, mount in enumerate(container["volumeMounts"]):
         at, name, target = f"{path}[{i}]", mount.get("name", ""), mount.get("mountPath", "")
@@ -24,7 +25,7 @@ def mount_mistakes(container: Object, volumes: dict[str, Object], path: str) -> 
         taken.add(target)
         if name in devices:
             errors.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
-        if target in devices.values():
+        if target in device_paths:
             errors.append(invalid(f"{at}.mountPath", target, "must not already exist as a path in volumeDevices"))
         errors += _sub_path_mistakes(mount, at, path)
         errors += _propagation_mistakes(mount, container, path)
@@ -70,6 +71,7 @@ def _propagation_mistakes(mount: Object, container: Object, path: str) -> Errors
 def device_mistakes(container: Object, volumes: dict[str, Object], path: str) -> Errors:
     errors: Errors = []
     mounts = {m.get("name", ""): m.get("mountPath", "") for m in container.get("volumeMounts") or ()}
+    mount_paths = set(mounts.values())
     names, paths = set(), set()
     for i, device in enumerate(container["volumeDevices"]):
         at, name, target = f"{path}[{i}]", device.get("name", ""), device.get("devicePath", "")
@@ -92,7 +94,7 @@ def device_mistakes(container: Object, volumes: dict[str, Object], path: str) ->
             paths.add(target)
         if name in mounts:
             errors.append(invalid(f"{at}.name", name, "must not already exist in volumeMounts"))
-        if target in mounts.values():
+        if target in mount_paths:
             errors.append(invalid(f"{at}.devicePath", target, "must not already exist as a path in volumeMounts"))
         if name:
             names.add(name)

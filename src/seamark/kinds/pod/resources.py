@@ -19,6 +19,7 @@ from seamark.kinds.values.fields import (
 from seamark.kinds.values.metadata import dns_label, qualified_name
 from seamark.kinds.values.quantity import amount, canonical, measure
 
+MOST_SHOWN = 100  # names of claims in one message
 _COMPUTE = ("cpu", "memory")
 _HUGE = "hugepages-"
 _CONTAINER_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
@@ -165,6 +166,10 @@ def _divides(name: str, quantity: str) -> bool:
 def _claim_mistakes(listed: list[Object], path: str, claims: set[str]) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
+    # Not all of very many: each claim that is wrong would be answered with all of them.
+    some = sorted(claims)[:MOST_SHOWN] + ["…"] * (len(claims) > MOST_SHOWN)
+    known = f": {', '.join(some)}" if claims else " which is empty"
+    requested: set[str] = set()  # the claims of which single requests were seen
     for i, claim in enumerate(listed):
         at, name, request = f"{path}[{i}]", claim.get("name", ""), claim.get("request", "")
         if not name:
@@ -173,15 +178,15 @@ def _claim_mistakes(listed: list[Object], path: str, claims: set[str]) -> Errors
         if request:
             errors += [invalid(f"{at}.request", request, sentence) for sentence in dns_label(request)]
         key = f"{name}/{request}" if request else name
-        overlaps = not request and any(other.startswith(f"{name}/") for other in seen)
-        if name in seen or overlaps:
+        if name in seen or (not request and name in requested):
             errors.append(duplicate(at, name))
         elif key in seen:
             errors.append(duplicate(at, key))
         seen.add(key)
+        if request:
+            requested.add(name)
         if name not in claims:
             missing = not_found(at, name)
-            known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
             sentence = f"{missing.message}: must be one of the names in pod.spec.resourceClaims{known}"
             errors.append(FieldError(at, missing.reason, sentence))
     return errors

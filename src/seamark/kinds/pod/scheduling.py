@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seamark.errors import Object
-from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, required
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, repeated, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_label, dns_subdomain, label_value, qualified_name
 
@@ -178,14 +178,16 @@ def _label_key_mistakes(term: Object, selector: Object | None, path: str) -> Err
         for i, key in enumerate(keys):
             errors += [invalid(f"{path}.{field}[{i}]", key, sentence) for sentence in qualified_name(key)]
     seen = set((selector or {}).get("matchLabels") or ())
+    places = {key: i for i, key in reversed(list(enumerate(matched)))}
     for expression in (selector or {}).get("matchExpressions") or ():
         key = expression.get("key", "")
-        if key in matched and key in seen:
+        if key in places and key in seen:
             sentence = "exists in both matchLabelKeys and labelSelector"
-            errors.append(invalid(f"{path}[{matched.index(key)}]", key, sentence))
+            errors.append(invalid(f"{path}[{places[key]}]", key, sentence))
         seen.add(key)
+    both = set(matched) & set(mismatched)
     for i, key in enumerate(matched):
-        if key in mismatched:
+        if key in both:
             sentence = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(f"{path}.matchLabelKeys[{i}]", key, sentence))
     return errors
@@ -196,6 +198,9 @@ def _label_key_mistakes(term: Object, selector: Object | None, path: str) -> Err
 
 def spread_mistakes(constraints: list[Object], path: str) -> Errors:
     errors: Errors = []
+    # Kubernetes reports the earlier ones of those that are alike.
+    pairs = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
+    later = {len(pairs) - 1 - i for i in repeated(reversed(pairs))}
     for i, constraint in enumerate(constraints):
         at, get = f"{path}[{i}]", constraint.get
         action, topology = get("whenUnsatisfiable", ""), get("topologyKey", "")
@@ -205,8 +210,7 @@ def spread_mistakes(constraints: list[Object], path: str) -> Errors:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             errors.append(not_supported(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
-        rest = [(other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) for other in constraints[i + 1 :]]
-        if (topology, action) in rest:
+        if i in later:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{topology}, {action}}}"))
         if (domains := get("minDomains")) is not None:
             if domains <= 0:

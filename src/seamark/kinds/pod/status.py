@@ -5,7 +5,7 @@ from __future__ import annotations
 from seamark.errors import Object
 from seamark.kinds.language import go_names
 from seamark.kinds.values.addresses import both_families, plain, refuse_ip
-from seamark.kinds.values.fields import Errors, duplicate, forbidden, immutable, invalid
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, immutable, invalid, repeated
 from seamark.kinds.values.metadata import dns_subdomain, qualified_name
 
 _OWN_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
@@ -108,7 +108,7 @@ def _address_mistakes(status: Object, before: Object, field: str) -> Errors:
         shown = [go_names.POD_IP(entry) for entry in listed]
         if len(addresses) > 2 or not both_families(addresses):
             errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
-        errors += [duplicate(f"{path}[{i}]", shown[i]) for i, a in enumerate(addresses) if a in addresses[:i]]
+        errors += [duplicate(f"{path}[{i}]", shown[i]) for i in repeated(addresses)]
     return errors
 
 

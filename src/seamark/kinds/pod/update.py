@@ -12,7 +12,7 @@ from seamark.kinds.pod.resources import quality_of_service
 from seamark.kinds.pod.scheduling import toleration_mistakes
 from seamark.kinds.pod.validation import pod_spec_mistakes
 from seamark.kinds.values.differences import difference
-from seamark.kinds.values.fields import Errors, forbidden, invalid, required
+from seamark.kinds.values.fields import Errors, alike, forbidden, invalid, required
 
 _CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
@@ -74,12 +74,12 @@ def _deadline_mistakes(after: int | None, before: int | None) -> Errors:
 
 
 def _toleration_changes(after: list[Object], before: list[Object]) -> Errors:
-    def bare(toleration: Object) -> Object:
-        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+    def bare(toleration: Object) -> bytes:
+        return alike({key: value for key, value in toleration.items() if key != "tolerationSeconds"})
 
     if after == before:
         return []
-    have = [bare(toleration) for toleration in after]
+    have = {bare(toleration) for toleration in after}
     if any(bare(toleration) not in have for toleration in before):
         sentence = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden("spec.tolerations", sentence)]

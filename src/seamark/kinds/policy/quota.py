@@ -114,23 +114,31 @@ def _misapplied(scope: str, hard: dict[str, str]) -> list[str]:
 
 
 def _scope_mistakes(scopes: list[str], hard: dict[str, str]) -> Errors:
-    path, errors = "spec.scopes", Errors()
-    for scope in scopes:
+    wrong: dict[str, None] = {}  # once each: the message shows all scopes
+    for scope in dict.fromkeys(scopes):
         if scope not in SCOPES:
-            errors.append(invalid(path, scopes, "unsupported scope"))
-        errors += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
-    return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTING if pair <= set(scopes)]
+            wrong["unsupported scope"] = None
+        elif _misapplied(scope, hard):
+            wrong["unsupported scope applied to resource"] = None
+    if any(pair <= set(scopes) for pair in _CONFLICTING):
+        wrong["conflicting scopes"] = None
+    return [invalid("spec.scopes", scopes, sentence) for sentence in wrong]
 
 
 def _selector_mistakes(selector: Object, hard: dict[str, str]) -> Errors:
     path, errors = "spec.scopeSelector.matchExpressions", Errors()
     listed = selector.get("matchExpressions") or ()
+    seen: set[str] = set()
+    misapplied = False
     for expression in listed:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         values = expression.get("values") or []
         if scope not in SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        errors += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+        if scope not in seen and not misapplied and _misapplied(scope, hard):
+            misapplied = True  # once: the message shows the whole selector
+            errors.append(invalid(path, selector, "unsupported scope applied to resource"))
+        seen.add(scope)
         if scope in _ONLY_EXISTS and operator != "Exists":
             errors.append(invalid(f"{path}.operator", operator, _EXISTS))
         if operator in ("In", "NotIn"):

@@ -22,7 +22,16 @@ from seamark.kinds.values.addresses import (
     ip_warnings,
     refuse_endpoint_ip,
 )
-from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, not_supported, required, too_many
+from seamark.kinds.values.fields import (
+    Errors,
+    duplicate,
+    immutable,
+    invalid,
+    not_supported,
+    repeated,
+    required,
+    too_many,
+)
 from seamark.kinds.values.ports import app_protocol_mistakes, protocol_mistakes
 from seamark.kinds.values.times import age
 from seamark.kinds.wellknown import MIRROR_CONTROLLER, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
@@ -208,9 +217,10 @@ def _hint_mistakes(hints: Object, path: str) -> Errors:
         names = [hint.get("name", "") for hint in hints.get(key) or ()]
         if len(names) > MOST_HINTS:
             return [*errors, too_many(f"{path}.{key}", len(names), MOST_HINTS)]
+        again = set(repeated(names))
         for i, name in enumerate(names):
             at = f"{path}.{key}[{i}].name"
-            if name in names[:i]:
+            if i in again:
                 errors.append(duplicate(at, name))
             errors += [invalid(at, name, sentence) for sentence in check(name)]
     return errors

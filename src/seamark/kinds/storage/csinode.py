@@ -10,7 +10,7 @@ from seamark.kinds.counted import keep_status, reset_status
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import CSI_NODES
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
-from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, required
+from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, repeated, required
 from seamark.kinds.values.metadata import qualified_name
 from seamark.kinds.values.times import age
 
@@ -71,13 +71,15 @@ def _drivers(obj: Object) -> list[Object]:
 
 def _topology_mistakes(keys: list[str], at: str) -> Errors:
     errors: Errors = []
+    wrong: dict[str, None] = {}  # once each: the message shows all keys
+    again = set(repeated(keys))
     for i, key in enumerate(keys):
         if not key:
             errors.append(required(at))
-        if key in keys[:i]:
+        if i in again:
             errors.append(duplicate(at, key))
-        errors += [invalid(at, keys, sentence) for sentence in qualified_name(key)]
-    return errors
+        wrong.update(dict.fromkeys(qualified_name(key)))
+    return errors + [invalid(at, keys, sentence) for sentence in wrong]
 
 
 CSI_NODE = CSINodeKind()

@@ -9,7 +9,16 @@ from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.warnings import DEPRECATED_LABELS
 from seamark.kinds.resource import STORAGE_CLASSES
-from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, not_supported, required, too_long
+from seamark.kinds.values.fields import (
+    Errors,
+    duplicate,
+    immutable,
+    invalid,
+    not_supported,
+    repeated,
+    required,
+    too_long,
+)
 from seamark.kinds.values.metadata import qualified_name
 from seamark.kinds.values.times import age
 
@@ -98,23 +107,23 @@ def parameter_mistakes(parameters: dict[str, str], path: str) -> Errors:
 
 def _topology_mistakes(terms: list[Object]) -> Errors:
     errors: Errors = []
-    seen: list[dict[str, set[str]]] = []
+    seen: set[frozenset[tuple[str, frozenset[str]]]] = set()
     for i, term in enumerate(terms):
-        found: dict[str, set[str]] = {}
+        found: dict[str, frozenset[str]] = {}
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
             at = f"allowedTopologies[{i}].matchLabelExpressions[{j}]"
             key, values = expression.get("key", ""), expression.get("values") or []
             if not values:
                 errors.append(required(f"{at}.values"))
-            repeated = [k for k, value in enumerate(values) if value in values[:k]]
-            errors += [duplicate(f"{at}.values[{k}]", values[k]) for k in repeated]
+            errors += [duplicate(f"{at}.values[{k}]", values[k]) for k in repeated(values)]
             errors += [invalid(f"{at}.key", key, sentence) for sentence in qualified_name(key)]
             if key in found:
                 errors.append(duplicate(f"{at}.key", key))
-            found[key] = set(values)
-        if found in seen:
+            found[key] = frozenset(values)
+        term_of = frozenset(found.items())
+        if term_of in seen:
             errors.append(duplicate(f"allowedTopologies[{i}].matchLabelExpressions", ""))
-        seen.append(found)
+        seen.add(term_of)
     return errors
 
 
