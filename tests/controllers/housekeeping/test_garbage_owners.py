@@ -1,9 +1,11 @@
-"""Objects with several owners, one of which is deleted in the foreground."""
+"""Owners: several, of which one is deleted in the foreground; and owners that cannot be one, being in another place."""
 
 import pytest
 from own_cluster import own_cluster
 
-from seamark.kinds.resource import CONFIGMAPS
+from seamark.controllers.housekeeping.garbage import lost
+from seamark.kinds.resource import CONFIGMAPS, EVENTS, NAMESPACES, STORAGE_CLASSES
+from seamark.rules.objects.metadata import OwnerReference
 
 
 async def made(own, name, *owners):
@@ -72,3 +74,50 @@ async def test_what_has_its_owner_is_not_looked_at_until_that_changes():
         await own.cluster.delete(CONFIGMAPS, "owner", namespace="default", propagation="Background")
         await own.quiet()
         assert await owners_by_name(own) == {}
+
+
+async def test_what_is_in_no_namespace_never_goes_for_an_owner_in_one():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        owner = await made(own, "owner")
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+        meta = {"name": "kept", "ownerReferences": [reference]}
+        await own.cluster.create(STORAGE_CLASSES, {"metadata": meta, "provisioner": "example.com/none"})
+        await own.quiet()
+        assert await own.reasons("kept") == ["OwnerRefInvalidNamespace"]
+        await own.cluster.delete(CONFIGMAPS, "owner", namespace="default")
+        await own.quiet()
+        kept = await own.cluster.get(STORAGE_CLASSES, "kept")
+        assert kept["metadata"]["ownerReferences"] == [reference]
+
+
+async def test_an_owner_in_another_namespace_is_none():
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        uid = (await made(own, "owner"))["metadata"]["uid"]
+        await own.cluster.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+        meta = {"name": "lost", "ownerReferences": [reference]}
+        await own.cluster.create(CONFIGMAPS, {"metadata": meta}, namespace="elsewhere")
+        await own.quiet()
+        assert not (await own.cluster.list(CONFIGMAPS, namespace="elsewhere")).items
+        (event,) = (await own.cluster.list(EVENTS, namespace="elsewhere")).items
+        assert (event["type"], event["reason"]) == ("Warning", "OwnerRefInvalidNamespace")
+        where = f"[v1/ConfigMap, namespace: elsewhere, name: owner, uid: {uid}]"
+        assert event["message"] == f'ownerRef {where} does not exist in namespace "elsewhere"'
+
+
+class Counted(str):
+    """A text that counts how often one is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_references_that_are_replaced_are_not_compared_one_by_one():
+    old, new = ([OwnerReference(uid=Counted(f"{letter}{i}")) for i in range(300)] for letter in "ab")
+    assert lost(old, [*new, *old[:299]]) == old[299:]
+    assert Counted.comparisons < 3000

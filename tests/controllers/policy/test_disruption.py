@@ -10,6 +10,7 @@ from seamark.controllers.policy.budgets import DisruptionController
 from seamark.controllers.policy.disruption import recheck_after, status, still_going, wanted
 from seamark.controllers.policy.stale_targets import StaleTargets
 from seamark.errors import TooManyRequests
+from seamark.kinds.extensions.custom import kinds_of
 from seamark.kinds.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from seamark.rules.objects.budget import Budget, BudgetSpec
 from seamark.rules.objects.metadata import Metadata
@@ -64,7 +65,7 @@ async def watched():
     async with own_cluster() as own:
         manager = Manager(Informers(own.api.cluster("controllers")), clock=own.clock)
         cluster = own.api.cluster("disruption-controller")
-        manager.add(DisruptionController(manager, cluster), StaleTargets(manager, cluster))
+        manager.add(DisruptionController(manager, cluster, own.api.kinds), StaleTargets(manager, cluster))
         async with own.managed(manager):
             yield own
 
@@ -140,6 +141,33 @@ async def test_percentages_are_of_what_the_owners_want(deployment, expected):
         await budget(own, minAvailable="50%")
         await own.quiet()
         assert await counts(own) == expected
+        assert await own.reasons("b") == []
+
+
+def fleets():
+    """A custom kind that has a Scale."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"scale": scale}}
+    names = {"plural": "fleets", "singular": "fleet", "kind": "Fleet", "listKind": "FleetList"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names}
+    spec["versions"] = [{**version, "schema": {"openAPIV3Schema": schema}}]
+    (kind,) = kinds_of({"metadata": {"name": "fleets.example.com"}, "spec": spec, "status": {"acceptedNames": names}})
+    return kind
+
+
+async def test_an_owner_of_any_kind_that_has_a_scale_is_counted():
+    async with watched() as own:
+        kind = fleets()
+        await own.api.add_kind(kind)
+        fleet = {"apiVersion": "example.com/v1", "kind": "Fleet", "metadata": {"name": "f"}, "spec": {"size": 4}}
+        made = await own.cluster.create(kind.resource, fleet, namespace="default")
+        owned = {**reference(made, "Fleet"), "apiVersion": "example.com/v1"}
+        for name in ("p", "q", "r"):
+            await make(own, name, ownerReferences=[owned])
+        await budget(own, maxUnavailable="50%")
+        await own.quiet()
+        assert await counts(own) == (3, 2, 1, 4)
         assert await own.reasons("b") == []
 
 

@@ -8,6 +8,9 @@ it is deleted or drops or changes its reference.  ``reconcile`` then checks, in 
   finalizer.  A dependant that waits for this object itself, in a circle of owners, does not block
 - it has owners: if all are gone, delete it; if only some are gone, remove the references to these
 
+An owner is in the namespace of its dependant, or in none.  One in another namespace counts as gone.  What is in no
+namespace cannot have an owner in one: such a reference says nothing, and its object is never deleted for it.
+
 Objects of aggregated servers are not followed.  Where one is an owner, its server is asked, and again after a while.
 """
 
@@ -20,7 +23,9 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster, Propagation
+from seamark.access.correlation import Reference
 from seamark.access.informer import key_of as path_of
+from seamark.access.informer import split_key
 from seamark.controllers.housekeeping.everything import AnyMetadata, AnyObject, Bare, Everything, Foreign
 from seamark.errors import Object
 from seamark.kinds.resource import Resource
@@ -62,6 +67,12 @@ def duty(owners: Sequence[tuple[OwnerReference, Standing]], *, has_dependants: b
     return Duty(delete="Background") if gone else Duty()
 
 
+def lost(old: Sequence[OwnerReference], new: Sequence[OwnerReference]) -> list[OwnerReference]:
+    """The references that an object had and has no more; there may be ten thousand, so they are looked up."""
+    kept = frozenset(new)
+    return [owner for owner in old if owner not in kept]
+
+
 class GarbageCollector(Controller):
     """Deletes objects when all their owners are gone.  A key is a kind and the key of an object."""
 
@@ -72,6 +83,7 @@ class GarbageCollector(Controller):
         self._cluster = cluster
         self._everything = everything
         self._foreign = foreign
+        self._recorder = manager.recorder(cluster, "garbage-collector-controller")
         self._dependants: dict[str, set[Key]] = {}  # by the owner's uid
         self._keys: dict[str, Key] = {}  # by uid
         everything.follow(self._changed)
@@ -88,10 +100,10 @@ class GarbageCollector(Controller):
             return
         key = f"{resource.qualified}|{path}"
         if old is not None:
-            kept = () if new is None else new.metadata.owner_references
             for owner in old.metadata.owner_references:
                 self._disown(owner.uid, key)
-                if owner not in kept and (waiting := self._keys.get(owner.uid)):
+            for owner in lost(old.metadata.owner_references, () if new is None else new.metadata.owner_references):
+                if waiting := self._keys.get(owner.uid):
                     self.queue.add(waiting)
         if new is not None:
             self._keys[new.metadata.uid] = key
@@ -162,6 +174,7 @@ class GarbageCollector(Controller):
 
     async def _judge(self, resource: Resource, thing: AnyObject) -> None:
         meta = thing.metadata
+        self._tell_of_misplaced_owners(resource, meta)
         standings = [(owner, await self._standing(owner, meta.namespace)) for owner in meta.owner_references]
         decided = duty(standings, has_dependants=bool(self._dependants.get(meta.uid)))
         if decided.delete:
@@ -177,6 +190,17 @@ class GarbageCollector(Controller):
             await self._forget_owners(resource, thing, decided.forget)
         elif any(self._elsewhere(owner) for owner in meta.owner_references):
             raise Again(ASK_AGAIN_SECONDS, f"the owner of {meta.name} is of an aggregated server")
+
+    def _tell_of_misplaced_owners(self, resource: Resource, meta: AnyMetadata) -> None:
+        """An owner that exists, but in another namespace, is likely a mistake of the author."""
+        here = meta.namespace
+        for owner in meta.owner_references:
+            _, _, path = self._keys.get(owner.uid, "").partition("|")
+            if (there := split_key(path)[0]) and there != here:
+                name = f"[{owner.api_version}/{owner.kind}, namespace: {here}, name: {owner.name}, uid: {owner.uid}]"
+                message = f'ownerRef {name} does not exist in namespace "{here}"'
+                about = Reference(resource.kind, meta.name, here, meta.uid, resource.api_version)
+                self._recorder.record(about, "Warning", reason="OwnerRefInvalidNamespace", message=message)
 
     def _elsewhere(self, owner: OwnerReference) -> Resource | None:
         """The resource of an owner that an aggregated server has."""
@@ -202,6 +226,8 @@ class GarbageCollector(Controller):
             resource = self._everything.by_kind(owner.api_version, owner.kind) or self._elsewhere(owner)
             if resource is None:
                 # A kind that is not served now may be served again, so the owner may still exist.
+                return Standing.ALIVE
+            if resource.namespaced and not namespace:
                 return Standing.ALIVE
             place = namespace if resource.namespaced else ""
             try:
@@ -262,8 +288,10 @@ class GarbageCollector(Controller):
         await self._drop_finalizer(resource, thing, ORPHAN)
 
     async def _forget_owners(self, resource: Resource, thing: AnyObject, uids: tuple[str, ...]) -> None:
+        gone = frozenset(uids)
+
         def without(meta: Object) -> Object:
-            return {"ownerReferences": [o for o in meta.get("ownerReferences") or () if o["uid"] not in uids]}
+            return {"ownerReferences": [o for o in meta.get("ownerReferences") or () if o["uid"] not in gone]}
 
         removal = {"ownerReferences": [{"$patch": "delete", "uid": uid} for uid in uids]}
         try:

@@ -40,11 +40,9 @@ from seamark.runtime.manager import Manager
 def add_housekeeping(
     manager: Manager, cluster_for: Callable[[str], Cluster], settings: SurroundingsSettings, *, authority: str = ""
 ) -> None:
-    """Add the controllers of workloads, budgets and the surroundings; ``authority`` is the API server's CA (PEM)."""
+    """Add the controllers of workloads and the surroundings; ``authority`` is the API server's CA (PEM)."""
     add_workloads(manager, cluster_for)
     add_surroundings(manager, cluster_for, settings, authority=authority)
-    disruption = cluster_for(budgets.NAME)
-    manager.add(DisruptionController(manager, disruption), StaleTargets(manager, disruption))
     manager.add(BindingController(manager, cluster_for(binding_controller.NAME)))
     manager.add(EphemeralController(manager, cluster_for(ephemeral_controller.NAME)))
     manager.add(ExpansionController(manager, cluster_for(expansion_controller.NAME)))
@@ -59,10 +57,12 @@ def add_cleaning(
     namespace_grace: float = GRACE_SECONDS,
     foreign: Foreign | None = None,
 ) -> None:
-    """Add what deals with objects of all kinds, after all other controllers: cleaning, quotas, autoscaling, policies.
+    """Add what deals with objects of all kinds, after all others: cleaning, quotas, scaling, policies, budgets.
 
     ``kinds`` are those of the server, which may change; ``foreign`` has those of aggregated servers.
     """
+    disruption = cluster_for(budgets.NAME)
+    manager.add(DisruptionController(manager, disruption, kinds), StaleTargets(manager, disruption))
     manager.add(AutoscalerController(manager, cluster_for(autoscaler_controller.NAME), kinds))
     manager.add(PolicyTypesController(manager, cluster_for(policy_types.NAME), kinds))
     manager.informers.of(RESOURCE_QUOTAS, as_=Quota)  # now, so that the next line takes this view of them

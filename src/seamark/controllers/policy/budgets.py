@@ -13,14 +13,8 @@ from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
 from seamark.controllers.policy.disruption import failed, recheck_after, status
 from seamark.errors import Object
-from seamark.kinds.resource import (
-    DEPLOYMENTS,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-)
+from seamark.kinds.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
+from seamark.kinds.table import Kinds
 from seamark.rules.objects.budget import Budget
 from seamark.rules.objects.metadata import ObjectView, OwnerReference, View, namespace_of
 from seamark.rules.objects.pod import Pod
@@ -30,15 +24,13 @@ from seamark.runtime.queue import Key
 
 NAME = "disruption-controller"
 
-_SCALED = {(r.api_version, r.kind): r for r in (REPLICATION_CONTROLLERS, REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS)}
-
 
 class ReplicasWanted(View, frozen=True):
-    replicas: int = 1
+    replicas: int = 0
 
 
 class Scaled(ObjectView, frozen=True):
-    """A workload that says how many Pods there should be."""
+    """How many Pods there should be: the Scale of a workload, or a ReplicaSet itself."""
 
     spec: ReplicasWanted = ReplicasWanted()
 
@@ -48,11 +40,12 @@ class NoScale(Expected):
 
 
 class DisruptionController(Controller):
-    """One key is one budget."""
+    """One key is one budget.  ``kinds`` has all that may own Pods; those with a Scale are counted."""
 
-    def __init__(self, manager: Manager, cluster: Cluster) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, kinds: Kinds) -> None:
         super().__init__(NAME, manager)
         self._cluster = cluster
+        self._kinds = kinds
         self._clock = manager.clock
         self._recorder = manager.recorder(cluster, "controllermanager")
         informers = manager.informers
@@ -138,18 +131,23 @@ class DisruptionController(Controller):
 
     async def _scaled(self, owner: OwnerReference, namespace: str, pod: str) -> Scaled:
         """The workload at the top: the Deployment of a ReplicaSet that has one."""
-        resource = _SCALED.get((owner.api_version, owner.kind))
-        if resource is None:
+        kind = self._kinds.by_kind(owner.api_version, owner.kind)
+        if kind is None or kind.subresource("scale") is None:
             group = owner.api_version.rpartition("/")[0]
-            plural = f"{owner.kind.lower()}s"
-            raise NoScale(f"{plural}.{group} does not implement the scale subresource")
+            name = f"{owner.kind.lower()}s.{group}" if kind is None else kind.resource.qualified
+            raise NoScale(f"{name} does not implement the scale subresource")
+        # A Scale does not say who owns its workload, so a ReplicaSet is read itself.
+        bare = kind.resource == REPLICA_SETS
+        part = "" if bare else "scale"
         try:
-            found = await self._cluster.get(resource, owner.name, namespace=namespace, as_=Scaled)
+            found = await self._cluster.get(
+                kind.resource, owner.name, namespace=namespace, subresource=part, as_=Scaled
+            )
         except errors.NotFound:
             raise NoScale(f'found no controllers for pod "{pod}"') from None
         if found.metadata.uid != owner.uid:
             raise NoScale(f'found no controllers for pod "{pod}"')
-        above = found.metadata.controller if resource is REPLICA_SETS else None
+        above = found.metadata.controller if bare else None
         if above is not None and (above.api_version, above.kind) == (DEPLOYMENTS.api_version, DEPLOYMENTS.kind):
             return await self._scaled(above, namespace, pod)
         return found
