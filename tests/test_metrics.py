@@ -38,7 +38,7 @@ def test_every_observation_is_in_its_bucket(values, bounds):
     distribution = Distribution(bounds)
     for value in values:
         distribution.observe(value)
-    lines = list(distribution.lines("x", (), ()))
+    lines = list(distribution.lines("x", ""))
     for bound, line in zip(bounds, lines, strict=False):
         assert int(line.rpartition(" ")[2]) == sum(value <= bound for value in values)
     assert lines[-1] == f"x_count {len(values)}"

@@ -10,6 +10,7 @@ import asyncio
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import isfinite, isnan
 
 LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -21,16 +22,20 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _labels(names: Sequence[str], values: Sequence[str], more: str = "") -> str:
-    pairs = [
-        f'{name}="{value}"'
-        for name, value in zip(
-            names, (v.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for v in values), strict=True
-        )
-    ]
-    if more:
-        pairs.append(more)
-    return f"{{{','.join(pairs)}}}" if pairs else ""
+def _pairs(names: Sequence[str], values: Sequence[str]) -> str:
+    """Labels as they stand between braces."""
+    escaped = (value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for value in values)
+    return ",".join(f'{name}="{value}"' for name, value in zip(names, escaped, strict=True))
+
+
+def _braced(pairs: str) -> str:
+    return f"{{{pairs}}}" if pairs else ""
+
+
+@cache
+def _edges(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    """The labels of a histogram's buckets; there are few kinds of histograms, and each is shown at every scrape."""
+    return (*(f'le="{_number(bound)}"' for bound in bounds), 'le="+Inf"')
 
 
 class Value:
@@ -47,8 +52,8 @@ class Value:
     def set(self, value: float) -> None:
         self.value = value
 
-    def lines(self, name: str, names: Sequence[str], values: Sequence[str]) -> Iterator[str]:
-        yield f"{name}{_labels(names, values)} {_number(self.value)}"
+    def lines(self, name: str, pairs: str) -> Iterator[str]:
+        yield f"{name}{_braced(pairs)} {_number(self.value)}"
 
 
 class Measured:
@@ -59,8 +64,8 @@ class Measured:
     def __init__(self, read: Callable[[], float]) -> None:
         self.read = read
 
-    def lines(self, name: str, names: Sequence[str], values: Sequence[str]) -> Iterator[str]:
-        yield f"{name}{_labels(names, values)} {_number(self.read())}"
+    def lines(self, name: str, pairs: str) -> Iterator[str]:
+        yield f"{name}{_braced(pairs)} {_number(self.read())}"
 
 
 class Distribution:
@@ -77,14 +82,14 @@ class Distribution:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    def lines(self, name: str, names: Sequence[str], values: Sequence[str]) -> Iterator[str]:
+    def lines(self, name: str, pairs: str) -> Iterator[str]:
         seen = 0
-        for bound, count in zip((*self.bounds, None), self.counts, strict=True):
+        before = f"{name}_bucket{{{pairs}," if pairs else f"{name}_bucket{{"
+        for edge, count in zip(_edges(self.bounds), self.counts, strict=True):
             seen += count
-            edge = 'le="+Inf"' if bound is None else f'le="{_number(bound)}"'
-            yield f"{name}_bucket{_labels(names, values, edge)} {seen}"
-        yield f"{name}_sum{_labels(names, values)} {_number(self.total)}"
-        yield f"{name}_count{_labels(names, values)} {seen}"
+            yield f"{before}{edge}}} {seen}"
+        yield f"{name}_sum{_braced(pairs)} {_number(self.total)}"
+        yield f"{name}_count{_braced(pairs)} {seen}"
 
 
 Child = Value | Measured | Distribution
@@ -166,7 +171,7 @@ class Registry:
                 [
                     line
                     for own, child in family.children.items()
-                    for line in child.lines(name, (*family.labels, *names), (*own, *values))
+                    for line in child.lines(name, _pairs((*family.labels, *names), (*own, *values)))
                 ],
             )
             for name, family in self._families.items()
