@@ -651,7 +651,19 @@ def comparable(outcome: Any, ns: str) -> Any:
     text = msgspec.json.encode(outcome).decode().replace(ns, "NS")
     for pattern, word in ((_uid, "<uid>"), (_time, "<time>"), (_version, "<version>"), (_address, "<ip>")):
         text = pattern.sub(word, text)
-    return msgspec.json.decode(text)
+    return _sorted_by_manager(msgspec.json.decode(text))
+
+
+def _sorted_by_manager(value: Any) -> Any:
+    """With the entries of field managers in one order: a server sorts them by the second in which each wrote."""
+    if isinstance(value, list):
+        return [_sorted_by_manager(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _sorted_by_manager(each) for key, each in value.items()}
+    if isinstance(entries := found.get("managedFields"), list):
+        entries.sort(key=lambda each: (each["manager"], each["operation"], each.get("subresource", "")))
+    return found
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from seamark import cli
 from seamark.cli import VERBS, main
+from seamark.cli.asking.why import options_line
 from seamark.cli.failure import Failure
 from seamark.cli.logging_setup import JsonFormatter, set_up
 from seamark.cli.running.up import announce, in_front, own_command
@@ -59,6 +62,10 @@ def test_help_may_be_cut_off_by_its_reader() -> None:
 def test_unknown_words_are_pointed_at(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stauts"]) == 2
     assert capsys.readouterr().err == "seamark: there is no command stauts, but status; see `seamark --help`\n"
+    assert main(["bogus"]) == 2
+    assert capsys.readouterr().err == "seamark: there is no command bogus; see `seamark --help`\n"
+    assert main(["stop"]) == 2
+    assert capsys.readouterr().err == "seamark: there is no command stop, but down; see `seamark --help`\n"
     assert main(["--nope"]) == 2
     assert "no option --nope" in capsys.readouterr().err
     assert main(["--version"]) == 0
@@ -77,8 +84,9 @@ def test_commands_to_try_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_what_to_try_depends_on_what_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    presence = Presence(1, api="https://a", kubeconfig="/k", dns=("[::1]:53",), cluster_domain="c.local")
+    presence = Presence(1, api="https://a", kubeconfig="/k/c", dns=("[::1]:53",), cluster_domain="c.local")
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SEAMARK_DATA_DIR", "/k")
     monkeypatch.setattr("sys.argv", [".venv/bin/seamark"])
     announce(presence, None)
     said = capsys.readouterr().out.splitlines()
@@ -93,7 +101,55 @@ def test_what_to_try_depends_on_what_there_is(
     said = capsys.readouterr().out.splitlines()
     assert "  kubectl get svc,endpoints --context mine" in said
     assert "  dig @::1 -p 53 kubernetes.default.svc.c.local" in said
+    assert "  .venv/bin/seamark why -A --context mine" in said
     assert said[-2:] == ["stop it with `.venv/bin/seamark down`", "ready"]
+
+
+def test_what_to_try_means_the_seamark_that_was_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SEAMARK_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["seamark"])
+    announce(Presence(1, api="https://a", kubeconfig="/my data/kubeconfig"), None, detached=True)
+    said = capsys.readouterr().out.splitlines()
+    assert "  export KUBECONFIG='/my data/kubeconfig'" in said
+    assert "  seamark demo --data-dir '/my data'" in said
+    assert said[-2:] == ["stop it with `seamark down --data-dir '/my data'`", "ready"]
+
+
+def test_the_log_of_the_background_says_nothing_about_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "seamark.log"
+    with log.open("w") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        announce(Presence(1, api="https://a", kubeconfig="/k/c", log=str(log)), None)
+    assert log.read_text().splitlines() == [
+        "API server   https://a",
+        "kubeconfig   /k/c",
+        f"log          {log}",
+        "ready",
+    ]
+
+
+def test_the_next_command_of_why_can_be_typed() -> None:
+    options = argparse.Namespace(context="my own", kubeconfig="/my data/kubeconfig")
+    assert options_line(options) == "seamark why '--context=my own' '--kubeconfig=/my data/kubeconfig'"
+
+
+def test_a_missing_word_is_named_by_its_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb, choices in (("node", "{list,stop,start}"), ("rotate", "{signing-key,admin-token,ca}")):
+        with pytest.raises(SystemExit):
+            main([verb])
+        assert f"required: {choices};" in capsys.readouterr().err
+
+
+def test_no_help_shows_our_own_names_of_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in cli.VERBS:
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        assert not re.search(r"--\S+ [A-Z]+\.[A-Z_]+", capsys.readouterr().out), verb
 
 
 def test_failures_are_a_line_and_a_code(capsys: pytest.CaptureFixture[str]) -> None:

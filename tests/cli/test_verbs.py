@@ -10,7 +10,9 @@ import pytest
 import yaml
 from seamark_process import Seamark
 
+from free_ports import free_port
 from seamark.cli import main
+from seamark.dns.resolve import SILENT, Told
 
 SERVICE = """
 apiVersion: v1
@@ -102,6 +104,35 @@ def test_mistakes_are_one_line_and_a_code(run: Run, arguments: list[str], code: 
     found, out, err = run(*arguments)
     assert (found, words in out + err) == (code, True), (found, out, err)
     assert "Traceback" not in err
+
+
+def test_resolve_does_not_wait_for_a_cluster_that_cannot_be_read(run: Run, server: Seamark, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    known = server.kubeconfig.read_text()
+    kubeconfig.write_text(known.replace(server.url, f"https://127.0.0.1:{free_port()}"))
+    code, out, err = run("resolve", "web", "--kubeconfig", str(kubeconfig))
+    assert (code, out) == (1, "")
+    assert err.startswith("seamark: cannot reach https://127.0.0.1:")
+    token = yaml.safe_load(known)["users"][0]["user"]["token"]
+    kubeconfig.write_text(known.replace(token, "wrong"))
+    assert run("resolve", "web", "--kubeconfig", str(kubeconfig)) == (
+        1,
+        "",
+        "Error from server (Unauthorized): Unauthorized\n",
+    )
+
+
+def test_resolve_asks_a_silent_server_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def silence(address: tuple[str, int], name: str, kind: str) -> Told:
+        asked.append(name)
+        return Told(SILENT, (), "192.0.2.1:53 does not answer: it timed out")
+
+    monkeypatch.setattr("seamark.dns.resolve.ask_server", silence)
+    code, out, err = run("resolve", "none", "--server", "192.0.2.1")
+    assert (code, out, err) == (1, "", "seamark: 192.0.2.1:53 does not answer: it timed out\n")
+    assert len(asked) == 1
 
 
 def test_status_tells_where_it_runs(run: Run, server: Seamark) -> None:

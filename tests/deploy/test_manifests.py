@@ -21,6 +21,9 @@ from seamark.cli.running import dns as dns_command
 from seamark.cli.running import proxy as proxy_command
 from seamark.cli.settings import config_of
 from seamark.dns.server import DnsServer
+from seamark.kinds.podsecurity.checks import violations
+from seamark.kinds.podsecurity.policy import policy_of
+from seamark.kinds.podsecurity.subject import subject
 from seamark.kinds.resource import SERVICES, Resource
 from seamark.metrics import Registry
 from seamark.proxy.engine import Problem, Update
@@ -82,6 +85,15 @@ def test_pods_have_no_privileges_and_are_probed(directory: str) -> None:
     assert status == f"--status=:{ports['status']}"
     assert container["livenessProbe"]["httpGet"] == {"path": "/health", "port": "status"}
     assert container["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "status"}
+
+
+@pytest.mark.parametrize("directory", ["controllers", "proxy", "why"])
+def test_pods_comply_with_the_level_of_their_namespace(directory: str) -> None:
+    documents = built(directory)
+    enforced = policy_of(of_kind(documents, "Namespace")["metadata"]["labels"]).enforce
+    (template,) = [each["spec"]["template"] for each in documents if each["kind"] in ("DaemonSet", "Deployment")]
+    assert violations(enforced, subject(template["metadata"], template["spec"])) == []
+    assert enforced.level == ("privileged" if directory == "proxy" else "restricted")
 
 
 def test_dns_pods_are_those_that_kube_dns_selects() -> None:

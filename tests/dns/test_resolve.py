@@ -7,7 +7,9 @@ from scripted_upstream import FOREVER, ScriptedUpstream
 from watched_cluster import WatchedCluster, service
 
 from seamark.dns.config import ForwardConfig, ZoneConfig
-from seamark.dns.resolve import Told, Walk, ask_server, asking, candidates, search_path, type_number, walk
+from seamark.dns.resolve import SILENT, Told, Walk, ask_server, asking, candidates, search_path, type_number, walk
+from seamark.errors import Forbidden, ServiceUnavailable
+from seamark.kinds.resource import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES, Resource
 
 SEARCH = search_path("shop", "cluster.local")
 
@@ -73,6 +75,27 @@ async def test_the_state_answers_with_reasons(cluster: WatchedCluster) -> None:
             assert "upstream" in told.why
 
 
+async def test_a_cluster_that_cannot_be_read_is_an_error(cluster: WatchedCluster) -> None:
+    cluster.lose()
+    with pytest.raises(ServiceUnavailable, match="out of reach"):
+        async with asking(cluster, ZoneConfig(), ForwardConfig(routes=())):
+            pass
+
+
+@pytest.mark.parametrize("refused", [NAMESPACES, SERVICES, ENDPOINT_SLICES, PODS])
+async def test_a_kind_that_may_not_be_read_is_an_error(cluster: WatchedCluster, refused: Resource) -> None:
+    cluster.refused.add(refused)
+    with pytest.raises(Forbidden, match=refused.plural):
+        async with asking(cluster, ZoneConfig(pods="verified"), ForwardConfig(routes=())):
+            pass
+
+
+async def test_endpoints_are_read_where_there_are_no_slices(cluster: WatchedCluster) -> None:
+    cluster.missing.add(ENDPOINT_SLICES)
+    async with asking(cluster, ZoneConfig(), ForwardConfig(routes=())) as ask:
+        assert (await ask("web.default.svc.cluster.local.", "A")).rcode == "NXDOMAIN"
+
+
 async def test_without_upstreams_other_names_are_refused(cluster: WatchedCluster) -> None:
     async with asking(cluster, ZoneConfig(), ForwardConfig(routes=())) as ask:
         told = await ask("www.example.com.", "A")
@@ -87,7 +110,7 @@ async def test_a_server_can_be_asked(serve: object, cluster: WatchedCluster) -> 
         told = await ask_server(server.addresses[0], "web.default.svc.cluster.local.", "A", timeout=FOREVER)
         assert told.records == ("web.default.svc.cluster.local. 5 IN A 10.96.0.1",)
     silent = await ask_server(("127.0.0.1", 1), "web.", "A", timeout=0.2)
-    assert (silent.rcode, "does not answer" in silent.why) == ("SERVFAIL", True)
+    assert (silent.rcode, "does not answer" in silent.why) == (SILENT, True)
 
 
 def test_types_have_names() -> None:

@@ -19,6 +19,7 @@ class WatchedCluster:
     def __init__(self) -> None:
         self.down = False
         self.missing: set[Resource] = set()  # kinds this cluster does not serve
+        self.refused: set[Resource] = set()  # kinds that the client may not read
         self._version = 1
         self._objects: dict[tuple[Resource, str, str], dict[str, Any]] = {}
         self._log: list[tuple[int, str, Resource, dict[str, Any]]] = []
@@ -105,6 +106,8 @@ class WatchedCluster:
             raise errors.ServiceUnavailable("out of reach")
         if resource in self.missing:
             raise errors.NotFound("the server could not find the requested resource")
+        if resource in self.refused:
+            raise errors.Forbidden(f"{resource.plural} is forbidden")
 
 
 def namespace(name: str) -> dict[str, Any]:

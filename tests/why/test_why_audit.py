@@ -56,6 +56,14 @@ async def test_nothing_is_wrong_with_what_the_controllers_wrote(settled):
     assert await audited(cluster) == {}
 
 
+async def test_another_namespace_is_not_judged_by_what_was_read_of_it(settled):
+    cluster = await settled(service(), pod("web-1"))
+    elsewhere = selectorless("web")
+    elsewhere["metadata"]["namespace"] = "shop"
+    await put(cluster, elsewhere)
+    assert await look_through(cluster, "shop", clock=HastyClock()) == ([], ())
+
+
 async def test_orphans(settled):
     cluster = await settled(service(), pod("web-1"))
     await put(

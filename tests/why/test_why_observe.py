@@ -86,6 +86,12 @@ async def test_all_services_in_one_pass_over_the_lists(name):
     assert set(cluster.listed.values()) == {1}
 
 
+async def test_a_namespace_that_is_not_there_is_named():
+    cluster, _ = await reading("healthy-plain")
+    assert (await look_at_all(cluster, "shop", clock=clock())).notes == ()
+    assert (await look_at_all(cluster, "shpo", clock=clock())).notes == ("there is no namespace shpo",)
+
+
 async def test_one_service_is_read_within_its_namespace():
     """Whatever else the cluster holds: only nodes and address ranges, which have no namespace, are read as a whole."""
     cluster, key = await reading("healthy-ingress")

@@ -81,6 +81,19 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
 
+# What people type who know other programs → what it is called here.
+OTHER_WORDS = {
+    **dict.fromkeys(("start", "serve", "server"), "up"),
+    "stop": "down",
+    **dict.fromkeys(("version", "-v", "-V"), "--version"),
+    **dict.fromkeys(("ls", "list"), "get"),
+    "ps": "status",
+    **dict.fromkeys(("create", "import"), "apply"),
+    **dict.fromkeys(("rm", "remove"), "delete"),
+    **dict.fromkeys(("describe", "explain"), "why"),
+    "exec": "shell",
+}
+
 EXAMPLES = """\
   seamark up                               # a cluster for service discovery, ready in a moment
   seamark up --detach && seamark status    # the same in the background
@@ -164,9 +177,9 @@ def _tell(lines: list[str]) -> int:
 def _unknown(verb: str) -> str:
     import difflib
 
-    like = difflib.get_close_matches(verb, VERBS, n=1)
+    like = OTHER_WORDS.get(verb) or next(iter(difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.7)), "")
     what = "option" if verb.startswith("-") else "command"
-    return f"there is no {what} {verb}" + (f", but {like[0]}" if like else "")
+    return f"there is no {what} {verb}" + (f", but {like}" if like else "")
 
 
 def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:

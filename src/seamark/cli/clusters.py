@@ -130,11 +130,16 @@ async def connected(options: argparse.Namespace, *, writes: bool = False) -> Asy
     try:
         yield Server(transport)
     except ApiError as error:
-        if error.__cause__ is not None and not options.kubeconfig and default_kubeconfig(os.environ, Path.home()):
-            raise Failure(f"{error.message}; start your Seamark with `seamark up`") from error
-        raise refusal(error) from error
+        raise unanswered(error, options) from error
     finally:
         await transport.close()
+
+
+def unanswered(error: ApiError, named: Named | argparse.Namespace) -> Failure:
+    """Why a request has no answer; if this user's own Seamark does not run, how to start it."""
+    if error.__cause__ is not None and not named.kubeconfig and default_kubeconfig(os.environ, Path.home()):
+        return Failure(f"{error.message}; start your Seamark with `seamark up`")
+    return refusal(error)
 
 
 def refusal(error: ApiError, doing: str = "") -> Failure:

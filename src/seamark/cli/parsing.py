@@ -42,6 +42,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
+    def add_argument(self, *names: Any, **more: Any) -> argparse.Action:
+        """As ever; a word to choose is called by its choices where it is missing, and not by our name for it."""
+        if more.get("choices") and not str(names[0]).startswith("-"):
+            more.setdefault("metavar", f"{{{','.join(more['choices'])}}}")
+        return super().add_argument(*names, **more)
+
     def format_help(self) -> str:
         self.description, self.epilog = self.wording(columns(sys.stdout))
         text = super().format_help()

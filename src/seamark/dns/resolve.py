@@ -29,6 +29,8 @@ from seamark.metrics import Registry
 
 NDOTS = 5  # what the kubelet writes into a Pod's resolv.conf
 
+SILENT = "no answer"  # in the place of a code, for a server that did not answer
+
 Outcome = Literal["answer", "nodata", "nxdomain", "failure"]
 
 
@@ -124,7 +126,7 @@ class StateAsker:
 
 @asynccontextmanager
 async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConfig) -> AsyncIterator[StateAsker]:
-    """A :class:`StateAsker` over the current state of a cluster."""
+    """A :class:`StateAsker` over the current state of a cluster; an ``ApiError`` if that cannot be read."""
     registry = Registry()
     zone = ClusterZone(pod_names=zone_config.endpoint_pod_names)
     informers = Informers(cluster)
@@ -140,6 +142,7 @@ async def asking(cluster: Cluster, zone_config: ZoneConfig, forward: ForwardConf
         falls_through=zone_config.falls_through,
         upstream=forwarder,
     )
+    await feed.try_to_read()
     following = asyncio.create_task(informers.run(), name="informers of resolve")
     try:
         await feed.run()
@@ -184,5 +187,5 @@ async def ask_server(address: tuple[str, int], name: str, kind: str, *, timeout:
     try:
         reply, _ = await dns.asyncquery.udp_with_fallback(query, host, timeout=timeout, port=port)
     except (dns.exception.DNSException, OSError) as problem:
-        return Told("SERVFAIL", (), f"{host}:{port} does not answer: {problem or type(problem).__name__}")
+        return Told(SILENT, (), f"{host}:{port} does not answer: {problem or type(problem).__name__}")
     return told(reply.to_wire(), "")

@@ -62,7 +62,9 @@ _ORDER = {defect: position for position, defect in enumerate(Defect)}
 
 def audit(world: World) -> list[Problem]:
     """Everything wrong with what is written about Services, gravest first."""
-    found = [*_endpoints_problems(world), *_slices_problems(world)]
+    written = (*_endpoints_problems(world), *_slices_problems(world))
+    # What was read of other namespaces, to explain a Service of this one, is too little to judge them by.
+    found = [each for each in written if world.seen.namespace in ("", each.metadata.namespace)]
     unique = {(each.resource.kind, each.key): each for each in sorted(found, key=_rank, reverse=True)}
     return sorted(unique.values(), key=_rank)
 

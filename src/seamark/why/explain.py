@@ -71,7 +71,7 @@ def explain(world: World, key: Key) -> Report:
 
 def unhealthy(world: World) -> Iterator[tuple[Key, Report]]:
     """The reports on all Services that need attention; healthy ones are left out."""
-    for key, service in world.services.items():
+    for key, service in world.surveyed.items():
         case = Case(world, service)
         found = findings(case)
         if health_of(found) is not Health.HEALTHY:

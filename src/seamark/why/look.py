@@ -10,7 +10,8 @@ import msgspec
 from seamark import errors
 from seamark.access.cluster import Cluster
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.kinds.resource import PODS
+from seamark.kinds.resource import NAMESPACES, PODS
+from seamark.rules.objects.namespace import Namespace
 from seamark.rules.routing.decision import Origin
 from seamark.why.codes import Code, Family
 from seamark.why.explain import explain, unhealthy
@@ -102,8 +103,22 @@ async def look_at_all(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM
         for key in again:
             reports[key] = explain(await observe_service(cluster, key, clock=clock), key)
     ordered = worst_first(told for told in reports.values() if not told.healthy)
-    uids = {key: service.metadata.uid for key, service in world.services.items()}
-    return Survey(tuple(ordered), len(world.services), tuple(str(each) for each in world.seen.refused), uids)
+    uids = {key: service.metadata.uid for key, service in world.surveyed.items()}
+    notes = [str(each) for each in world.seen.refused]
+    if namespace and not world.surveyed and await _missing(cluster, namespace):
+        notes.append(f"there is no namespace {namespace}")
+    return Survey(tuple(ordered), len(world.surveyed), tuple(notes), uids)
+
+
+async def _missing(cluster: Cluster, namespace: str) -> bool:
+    """Whether there is no such namespace, as far as may be seen: lists of one that is mistyped are just empty."""
+    try:
+        await cluster.get(NAMESPACES, namespace, as_=Namespace)
+    except errors.NotFound:
+        return True
+    except errors.ApiError:
+        return False
+    return False
 
 
 async def look_through(

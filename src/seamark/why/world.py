@@ -144,7 +144,8 @@ class World:
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
         self.now = seen.now
-        self.services: dict[Key, Service] = {service.key: service for service in seen.services}
+        self.surveyed: dict[Key, Service] = {service.key: service for service in seen.services}
+        self.services = dict(self.surveyed)  # and those of other namespaces, which were read for their sake
         self.nodes: dict[str, Node] | None = None
         if seen.nodes is not None:
             self.nodes = {node.metadata.name: node for node in seen.nodes}
@@ -163,7 +164,7 @@ class World:
             self.__dict__.pop(derived, None)
 
     def add_services(self, services: Iterable[Service]) -> None:
-        """Add Services of other namespaces."""
+        """Add Services of other namespaces: too little was read there to report on them."""
         self.services |= {service.key: service for service in services}
 
     # --- Pods --------------------------------------------------------------------------------------

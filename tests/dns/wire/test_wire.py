@@ -46,14 +46,14 @@ def _check_reply(packet: bytes, reply: bytes | None, *, datagram: bool = True) -
         assert reply == query
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)  # `make fuzz` tries many more
 @given(st.binary(max_size=200), st.booleans())
 @example(b"", True)
 def test_any_octets(packet: bytes, datagram: bool) -> None:
     _check_reply(packet, respond(RESPONDER, packet, datagram=datagram), datagram=datagram)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)  # `make fuzz` tries many more
 @given(
     st.integers(0, 15),
     st.lists(st.integers(0, 3), min_size=4, max_size=4),
@@ -65,7 +65,7 @@ def test_any_octets_behind_a_header(opcode: int, counts: list[int], body: bytes,
     _check_reply(packet, respond(RESPONDER, packet))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)  # `make fuzz` tries many more
 @given(st.randoms(use_true_random=False), st.integers(1, 6))
 def test_good_queries_with_octets_changed(chance: random.Random, changes: int) -> None:
     name = chance.choice(["web", "hl", "x.hl", "_http._tcp.hl", "e", "nope"]) + ".default.svc.cluster.local"

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from seamark.cli.clusters import WHICH_CLUSTER, connection_of
+from seamark.cli.clusters import WHICH_CLUSTER, connection_of, unanswered
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
             type_number(kind)
         walked = asyncio.run(_walk(options, config, types))
     except ApiError as error:
-        raise Failure(str(error)) from error
+        raise unanswered(error, config.cluster) from error
     except ValueError as error:
         raise Failure(str(error), 2) from error
     if options.output == "json":
@@ -79,14 +79,19 @@ async def _walk(options: argparse.Namespace, config: Config, types: list[str]) -
 
 
 def _through(server: str, state: Ask) -> Ask:
-    """Ask that server, and take the reasons from the cluster's state; where the two differ, say so."""
+    """Ask that server, and take the reasons from the cluster's state; where the two differ, say so.
+
+    A server that is silent fails the command at once: it would be waited for at every name of the search path.
+    """
     from seamark.dns.forwarding.upstream import parse_upstream
-    from seamark.dns.resolve import Told, ask_server
+    from seamark.dns.resolve import SILENT, Told, ask_server
 
     address = parse_upstream(server)
 
     async def ask(name: str, kind: str) -> Told:
         said, known = await ask_server(address, name, kind), await state(name, kind)
+        if said.rcode == SILENT:
+            raise Failure(said.why)
         if said.why:
             return said
         same = said.rcode == known.rcode and _data(said) == _data(known)

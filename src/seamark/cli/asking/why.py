@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -335,7 +336,7 @@ def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str,
 
 
 def options_line(options: argparse.Namespace) -> str:
-    return " ".join(["seamark why", *kubectl_options(options)])
+    return shlex.join(["seamark", "why", *kubectl_options(options)])
 
 
 def kubectl_options(options: argparse.Namespace) -> list[str]:

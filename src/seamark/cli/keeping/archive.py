@@ -55,7 +55,8 @@ def unpack(file: Path, folder: Path) -> Contents:
     """Write the members of a backup to ``folder``; ``Failure`` unless it is whole and unchanged."""
     try:
         with tarfile.open(file, mode="r:") as tar:
-            members = {member.name: member for member in tar.getmembers() if member.isfile()}
+            # A sparse member can claim any size; `pack` writes none.
+            members = {member.name: member for member in tar.getmembers() if member.isfile() and not member.issparse()}
             contents = msgspec.json.decode(_read(tar, members[CONTENTS]), type=Contents)
             for name, expected in contents.sha256.items():
                 data = _read(tar, members[name])
@@ -64,7 +65,7 @@ def unpack(file: Path, folder: Path) -> Contents:
                 _place(folder, name, data)
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror or error}") from error
-    except (tarfile.TarError, KeyError, msgspec.DecodeError) as error:
+    except (tarfile.TarError, KeyError, ValueError) as error:  # of a name with a NUL, too
         raise Failure(f"{file} is not a whole Seamark backup: {error}") from error
     return contents
 

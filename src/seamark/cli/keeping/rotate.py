@@ -68,7 +68,10 @@ def main(arguments: list[str]) -> int:
                 said = f"a new key signs from now on{'; all earlier tokens end' if options.revoke else ''}"
             case "admin-token":
                 _new_admin_token(authority, directory / "kubeconfig")
-                said = f"a new token, also in {directory / 'kubeconfig'}; the old one ends"
+                said = (
+                    f"a new token, also in {directory / 'kubeconfig'}; the old one ends, "
+                    "also in a context that was merged: `seamark up --merge-kubeconfig` merges it again"
+                )
             case _:
                 said = _rotate_ca(authority, directory / "kubeconfig", drop=options.drop_old)
     except OSError as error:

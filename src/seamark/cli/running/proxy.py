@@ -59,7 +59,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add_settings(made, "proxy")
     same = argparse.SUPPRESS
-    made.add_argument("--hostname-override", dest="proxy.node_name", default=same, help="the same as --node-name")
+    made.add_argument(
+        "--hostname-override", metavar="NAME", dest="proxy.node_name", default=same, help="the same as --node-name"
+    )
     modes = ("nftables", "userspace")
     made.add_argument("--proxy-mode", dest="proxy.mode", choices=modes, default=same, help="the same as --mode")
     for name in WITHOUT_MEANING:

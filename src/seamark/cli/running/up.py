@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seamark.cli.data_dir import data_dir_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.running.serving import serve
@@ -94,20 +96,11 @@ def own_command(called: str) -> str:
 
 def announce(presence: Presence, context: str | None, *, detached: bool = False) -> None:
     """Print where everything is, what to try, how to stop it, and that it is ready."""
-    seamark = own_command(sys.argv[0])
-    get = "kubectl" if shutil.which("kubectl") else seamark
     lines = [("API server", presence.api), ("kubeconfig", presence.kubeconfig)]
-    try_next = [f"export KUBECONFIG={presence.kubeconfig}", f"{get} get svc,endpoints"]
     if context:
         lines.append(("context", context))
-        try_next = [f"{get} get svc,endpoints --context {context}"]
     if presence.dns:
-        host, _, port = presence.dns[0].rpartition(":")
         lines.append(("DNS", f"{presence.dns[0]} (UDP and TCP)"))
-        name = f"kubernetes.default.svc.{presence.cluster_domain}"
-        dig = f"dig @{host.strip('[]')} -p {port} {name}"
-        try_next.append(dig if shutil.which("dig") else f"{seamark} resolve {name}. --server {presence.dns[0]}")
-    try_next += [f"{seamark} why -A", f"{seamark} demo"]
     if presence.nodes:
         lines.append(("nodes", presence.about_nodes))
     if presence.node_ports:
@@ -116,10 +109,39 @@ def announce(presence: Presence, context: str | None, *, detached: bool = False)
         lines.append(("log", presence.log))
     colour = colourful(sys.stdout)
     print("\n".join(styled(f"{name:<13}", "bold", colour=colour) + text for name, text in lines))
-    print("try:" if detached else "try, in another terminal:")
-    print("\n".join(f"  {line}" for line in try_next))
-    print(f"stop it with {f'`{seamark} down`' if detached else 'Ctrl-C'}")
+    if not _printed_into(presence.log):
+        print("\n".join(_next_steps(presence, context, detached=detached)))
     print(styled("ready", "green", colour=colour), flush=True)
+
+
+def _next_steps(presence: Presence, context: str | None, *, detached: bool) -> list[str]:
+    """What to try and how to stop it: commands that can be typed as they are, and that mean this Seamark."""
+    seamark = own_command(sys.argv[0])
+    get = "kubectl" if shutil.which("kubectl") else seamark
+    directory = Path(presence.kubeconfig).parent
+    here = "" if directory == data_dir_of(None) else f" --data-dir {shlex.quote(str(directory))}"
+    there = f" --context {shlex.quote(context)}" if context else ""
+    steps = [] if context else [f"export KUBECONFIG={shlex.quote(presence.kubeconfig)}"]
+    steps.append(f"{get} get svc,endpoints{there}")
+    if presence.dns:
+        host, _, port = presence.dns[0].rpartition(":")
+        name = f"kubernetes.default.svc.{presence.cluster_domain}"
+        dig = f"dig @{host.strip('[]')} -p {port} {name}"
+        steps.append(dig if shutil.which("dig") else f"{seamark} resolve {name}. --server {presence.dns[0]}{there}")
+    steps += [f"{seamark} why -A{there}", f"{seamark} demo{here}"]
+    return [
+        "try:" if detached else "try, in another terminal:",
+        *(f"  {step}" for step in steps),
+        f"stop it with {f'`{seamark} down{here}`' if detached else 'Ctrl-C'}",
+    ]
+
+
+def _printed_into(log: str) -> bool:
+    """Whether the output goes into this log, as it does in the background: it is read later, by other people."""
+    try:
+        return bool(log) and os.path.samestat(os.fstat(sys.stdout.fileno()), os.stat(log))
+    except OSError:
+        return False
 
 
 # --- in the background -----------------------------------------------------------------------------

@@ -71,6 +71,16 @@ class ZoneFeed(Derived):
         """For how many seconds the connection to the API has been lost."""
         return max((informer.lag for informer, _ in self.watches), default=0.0)
 
+    async def try_to_read(self) -> None:
+        """Raise the error of the first kind that cannot be listed.
+
+        ``run`` waits until the server answers and allows it, which is right for a server and wrong for a command.
+        """
+        endpoints = ENDPOINT_SLICES if await self._serves_slices() else ENDPOINTS
+        pods = (PODS,) if self._config.pods == "verified" else ()
+        for resource in (NAMESPACES, SERVICES, endpoints, *pods):
+            await self._cluster.list(resource, labels=_NOTHING)
+
     async def run(self) -> None:
         """Start to follow the cluster, and return once its state is known; the informers keep it up to date."""
         zone, config, labels = self._zone, self._config, self._config.labels
@@ -125,20 +135,23 @@ class ZoneFeed(Derived):
 
     async def _has_slices(self) -> bool:
         """Whether the cluster serves EndpointSlices; retries until the API answers."""
-        if self._config.endpoints != "auto":
-            return self._config.endpoints == "endpointslices"
         backoff = Backoff()
         while True:
             try:
-                await self._cluster.list(ENDPOINT_SLICES, labels=_NOTHING)
-            except NotFound:
-                log.info("this cluster has no EndpointSlices: following Endpoints")
-                return False
+                return await self._serves_slices()
             except ApiError as error:
                 log.warning("cannot tell whether there are EndpointSlices: %s", error)
                 await asyncio.sleep(backoff.next())
-            else:
-                return True
+
+    async def _serves_slices(self) -> bool:
+        if self._config.endpoints != "auto":
+            return self._config.endpoints == "endpointslices"
+        try:
+            await self._cluster.list(ENDPOINT_SLICES, labels=_NOTHING)
+        except NotFound:
+            log.info("this cluster has no EndpointSlices: following Endpoints")
+            return False
+        return True
 
 
 class OwnerFed:
