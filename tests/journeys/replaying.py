@@ -12,6 +12,10 @@ from seamark_process import Seamark
 
 from conformance_files import CONFORMANCE, playable
 
+# Options that leave out the scenarios with hundreds of Pods behind one Service.  These cost as much as all others, and
+# show what the controllers decide, which neither a store nor a process changes: one journey has them.
+LARGE = ("--skip=over-capacity", "--skip=250-pods-then-trim")
+
 
 def replay(server: Seamark, tool: str, recordings: str, *options: str, only: Sequence[str] = ("*",)) -> int:
     """How many cases passed; a single one that did not is the test's failure.  ``only`` names some of the files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -92,6 +93,33 @@ def here(seamark: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         return Ended(code, said.out, said.err)
 
     return run
+
+
+class Inside:
+    """``seamark …`` on one's own Seamark, run in this process; used as ``Command``, whose processes it saves."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
+        self._patch = patch
+        self._capture = capture
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        self._patch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = main(arguments)
+        said = self._capture.readouterr()
+        return subprocess.CompletedProcess(arguments, code, said.out, said.err)
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def inside(seamark: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for name in ("HOME", "SEAMARK_DATA_DIR"):
+        monkeypatch.setenv(name, seamark.environment[name])
+    return Inside(monkeypatch, capsys)
 
 
 def ageless(text: str) -> list[str]:
@@ -256,83 +284,83 @@ def test_apply_says_what_became_of_it(seamark: Command, tmp_path: Path) -> None:
     assert gone == 'service "try" deleted from default namespace\nconfigmap "try" deleted from default namespace\n'
 
 
-def test_what_somebody_else_set_is_a_conflict_unless_forced(seamark: Command, kubectl: Kubectl) -> None:
+def test_what_somebody_else_set_is_a_conflict_unless_forced(inside: Inside, kubectl: Kubectl) -> None:
     service = SERVICE.replace("try", "contested").replace("{port: 80}", "{port: 80, targetPort: 8}")
     kubectl("apply", "--server-side", "-f", "-", stdin=service)
     wanted = service.replace("targetPort: 8", "targetPort: 9")
-    refused = seamark.run("apply", "-f", "-", stdin=wanted)
+    refused = inside.run("apply", "-f", "-", stdin=wanted)
     assert refused.returncode == 1
     assert refused.stderr.startswith('Error from server (Conflict): error when applying "STDIN": ')
     assert 'conflict with "kubectl"' in refused.stderr
-    assert seamark("apply", "-f", "-", "--force-conflicts", stdin=wanted) == "service/contested configured\n"
-    seamark("delete", "svc", "contested")
+    assert inside("apply", "-f", "-", "--force-conflicts", stdin=wanted) == "service/contested configured\n"
+    inside("delete", "svc", "contested")
 
 
-def test_one_bad_object_does_not_keep_the_others(seamark: Command) -> None:
+def test_one_bad_object_does_not_keep_the_others(inside: Inside) -> None:
     bad = "apiVersion: v1\nkind: Service\nmetadata: {name: bad_}\nspec: {ports: [{port: 0}]}\n"
     unknown = "apiVersion: nope/v1\nkind: Nope\nmetadata: {name: x}\n"
     typo = SERVICE.replace("try", "typo").replace("ports", "prots")
-    done = seamark.run("apply", "-f", "-", stdin="---\n".join([bad, unknown, typo, SERVICE.replace("try", "good")]))
+    done = inside.run("apply", "-f", "-", stdin="---\n".join([bad, unknown, typo, SERVICE.replace("try", "good")]))
     assert done.returncode == 1
     assert done.stdout == "service/good created\n"
     assert 'The Service "bad_" is invalid' in done.stderr
     assert 'no matches for kind "Nope" in version "nope/v1"' in done.stderr
     assert "prots" in done.stderr
-    seamark("delete", "svc/good")
+    inside("delete", "svc/good")
 
 
-def test_delete_waits_chooses_and_complains(seamark: Command) -> None:
+def test_delete_waits_chooses_and_complains(inside: Inside) -> None:
     names = ["one", "two"]
     texts = [SERVICE.replace("name: try", f"name: {name}, labels: {{batch: x}}") for name in names]
     held = SERVICE.replace("Service", "ConfigMap").replace("spec: {ports: [{port: 80}]}", "")
-    seamark("apply", "-f", "-", stdin="---\n".join(texts))
-    seamark("apply", "-f", "-", stdin=held.replace("name: try", "name: held, finalizers: [example.org/wait]"))
-    said = seamark("delete", "svc", "-l", "batch=x")
+    inside("apply", "-f", "-", stdin="---\n".join(texts))
+    inside("apply", "-f", "-", stdin=held.replace("name: try", "name: held, finalizers: [example.org/wait]"))
+    said = inside("delete", "svc", "-l", "batch=x")
     assert said == "".join(f'service "{name}" deleted from default namespace\n' for name in names)
-    assert seamark.run("get", "svc", *names).stdout == ""
-    slow = seamark.run("delete", "cm", "held", "--timeout", "0.2")
+    assert inside.run("get", "svc", *names).stdout == ""
+    slow = inside.run("delete", "cm", "held", "--timeout", "0.2")
     assert (slow.returncode, slow.stdout) == (1, 'configmap "held" deleted from default namespace\n')
     assert "timed out waiting for configmap/held" in slow.stderr
-    assert seamark("delete", "cm", "held", "--wait=false").startswith('configmap "held" deleted')
-    seamark("apply", "-f", "-", "--force-conflicts", stdin=held.replace("name: try", "name: held, finalizers: []"))
-    missing = seamark.run("delete", "svc", "nope", "one")
+    assert inside("delete", "cm", "held", "--wait=false").startswith('configmap "held" deleted')
+    inside("apply", "-f", "-", "--force-conflicts", stdin=held.replace("name: try", "name: held, finalizers: []"))
+    missing = inside.run("delete", "svc", "nope", "one")
     assert missing.returncode == 1
     assert missing.stderr.splitlines() == [
         'Error from server (NotFound): services "nope" not found',
         'Error from server (NotFound): services "one" not found',
     ]
-    assert seamark("delete", "svc", "nope", "--ignore-not-found") == ""
+    assert inside("delete", "svc", "nope", "--ignore-not-found") == ""
     for arguments, words in ((("svc",), "which ones? Give names"), ((), "what is to be deleted?")):
-        wrong = seamark.run("delete", *arguments)
+        wrong = inside.run("delete", *arguments)
         assert wrong.returncode == 2
         assert words in wrong.stderr
 
 
-def test_delete_spares_what_was_not_clearly_meant(seamark: Command) -> None:
+def test_delete_spares_what_was_not_clearly_meant(inside: Inside) -> None:
     """A name beside a selector or --all could mean either: kubectl takes it for a mistake, and so do we."""
-    seamark("apply", "-f", "-", stdin=SERVICE)
+    inside("apply", "-f", "-", stdin=SERVICE)
     for more in (("--all",), ("-l", "a=b"), ("-A",)):
-        refused = seamark.run("delete", "svc", "try", *more)
+        refused = inside.run("delete", "svc", "try", *more)
         assert refused.returncode == 2
         assert refused.stderr == "seamark: objects are chosen by name or by --all, -A and -l, not by both\n"
-    tried = seamark("delete", "svc", "try", "--dry-run", "server")
+    tried = inside("delete", "svc", "try", "--dry-run", "server")
     assert tried == 'service "try" deleted (server dry run) from default namespace\n'
-    assert seamark("get", "svc", "try", "-o", "name") == "service/try\n"
-    assert seamark("delete", "svc", "try") == 'service "try" deleted from default namespace\n'
-    assert seamark("delete", "svc", "-l", "no=ne") == "No resources found\n"
+    assert inside("get", "svc", "try", "-o", "name") == "service/try\n"
+    assert inside("delete", "svc", "try") == 'service "try" deleted from default namespace\n'
+    assert inside("delete", "svc", "-l", "no=ne") == "No resources found\n"
 
 
-def test_force_does_not_wait_and_says_so(seamark: Command) -> None:
+def test_force_does_not_wait_and_says_so(inside: Inside) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: stuck}\nspec: {containers: [{name: a, image: b}]}\n"
-    seamark("apply", "-f", "-", stdin=pod)
-    done = seamark.run("delete", "pod", "stuck", "--force")
+    inside("apply", "-f", "-", stdin=pod)
+    done = inside.run("delete", "pod", "stuck", "--force")
     assert (done.returncode, done.stdout) == (0, 'pod "stuck" force deleted from default namespace\n')
     assert done.stderr.startswith("Warning: Immediate deletion does not wait")
-    assert seamark.run("get", "pod", "stuck").returncode == 1
+    assert inside.run("get", "pod", "stuck").returncode == 1
 
 
-def test_names_may_stand_behind_flags(seamark: Command) -> None:
-    assert seamark("get", "svc", "-n", "shop", "web", "-o", "name", "open") == "service/web\nservice/open\n"
+def test_names_may_stand_behind_flags(inside: Inside) -> None:
+    assert inside("get", "svc", "-n", "shop", "web", "-o", "name", "open") == "service/web\nservice/open\n"
 
 
 def test_a_closed_pipe_is_no_disaster(seamark: Command) -> None:

@@ -78,7 +78,8 @@ def test_and_afterwards_the_first_one_again(seamark_session):
 
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV", "KUBE"))}
-    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *arguments]
+    # Assertions as they are: pytest would compile all of Seamark anew to rewrite those of our plugin.
+    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--assert=plain", *arguments]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 

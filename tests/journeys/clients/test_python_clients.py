@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,10 +55,11 @@ def official(seamark: Seamark) -> Iterator[Any]:
         yield client
 
 
-def test_every_kind_by_the_dynamic_client(official: Any) -> None:
+def test_every_kind_by_the_dynamic_client(official: Any, tmp_path: Path) -> None:
     from kubernetes import dynamic
 
-    cluster = dynamic.DynamicClient(official)
+    # By default what it discovers is kept beside other temporary files, for the next server at the same port.
+    cluster = dynamic.DynamicClient(official, cache_file=str(tmp_path / "discovered.json"))
     for api_version, kind, content in OBJECTS:
         resource = cluster.resources.get(api_version=api_version, kind=kind)
         made = resource.create(body=manifest(api_version, kind, content))

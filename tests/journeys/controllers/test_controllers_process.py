@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from api_calls import Api
 from controllers_process import ControllersProcess
-from replaying import replay
+from replaying import LARGE, replay
 from seamark_process import Seamark
 from waiting import until
 
@@ -74,7 +74,7 @@ def test_every_recorded_scenario_ends_as_with_the_real_controllers(api: tuple[Se
     server, _ = api
     controllers = run(server)
     metrics = f"{controllers.status}/metrics"
-    assert replay(server, "replay.py", "controllers", "--jobs", "64", "--metrics", metrics) >= 127
+    assert replay(server, "replay.py", "controllers", "--jobs", "64", "--metrics", metrics, *LARGE) >= 125
     assert controllers.stop() == 0
 
 

@@ -1,14 +1,13 @@
-"""What CoreDNS answered, replayed against ``seamark dns`` over a real API, on either store."""
+"""What CoreDNS answered, replayed against ``seamark dns`` over a real API."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
 from dns_process import DnsProcess
 from replaying import replay
-from seamark_process import Seamark
+from seamark_process import Seamark, Start
 
 from free_ports import free_port
 
@@ -19,17 +18,10 @@ PROFILES = {
 }
 
 
-@pytest.fixture(params=["sqlite", "etcd"])
-def everything(request: pytest.FixtureRequest, start: object) -> Seamark:
-    """API server and controllers over each kind of store."""
-    assert callable(start)
-    store = ()
-    if request.param == "etcd":
-        etcd = request.getfixturevalue("etcd")
-        store = ("--store", f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}")
-    server = start("--nodes", "0", "--dns-port", "0", *store, verb="up")
-    assert isinstance(server, Seamark)
-    return server
+@pytest.fixture
+def everything(start: Start) -> Seamark:
+    """API server and controllers."""
+    return start("--nodes", "0", "--dns-port", "0", verb="up")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import Kubectl
-from seamark_process import Seamark
+from seamark_process import Seamark, Start
 
 WEB = """\
 apiVersion: v1
@@ -40,7 +40,13 @@ spec:
 
 
 @pytest.fixture
-def kubectl(server: Seamark, make_kubectl: Callable[[Seamark], Kubectl]) -> Kubectl:
+def kubectl(start: Start, make_kubectl: Callable[[Seamark], Kubectl]) -> Kubectl:
+    return make_kubectl(start())
+
+
+@pytest.fixture
+def kubectl_on_either_store(server: Seamark, make_kubectl: Callable[[Seamark], Kubectl]) -> Kubectl:
+    """For what a store has a part in: conflicts, order, watches.  The rest is the same whatever is below."""
     return make_kubectl(server)
 
 
@@ -51,7 +57,8 @@ def editor(path: Path, command: str) -> str:
     return str(script)
 
 
-def test_apply_get_and_every_output(kubectl: Kubectl) -> None:
+def test_apply_get_and_every_output(kubectl_on_either_store: Kubectl) -> None:
+    kubectl = kubectl_on_either_store
     assert "service/web created" in kubectl("apply", "-f", "-", stdin=WEB)
     assert "service/web unchanged" in kubectl("apply", "-f", "-", stdin=WEB)
     assert "service/web configured" in kubectl("apply", "-f", "-", stdin=WEB.replace("port: 80", "port: 81"))
@@ -122,7 +129,8 @@ def test_strict_validation_refuses_a_typo(kubectl: Kubectl) -> None:
     assert 'unknown field "spec.selektor"' in refused.stderr
 
 
-def test_scale_wait_and_delete(kubectl: Kubectl) -> None:
+def test_scale_wait_and_delete(kubectl_on_either_store: Kubectl) -> None:
+    kubectl = kubectl_on_either_store
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     kubectl("scale", "deployment", "web", "--replicas", "2")
     assert kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "2"
@@ -137,7 +145,8 @@ def test_scale_wait_and_delete(kubectl: Kubectl) -> None:
     assert "NotFound" in kubectl.run("get", "deployment", "web").stderr
 
 
-def test_watching_from_the_command_line(kubectl: Kubectl) -> None:
+def test_watching_from_the_command_line(kubectl_on_either_store: Kubectl) -> None:
+    kubectl = kubectl_on_either_store
     seen = threading.Event()
 
     def keep_changing() -> None:

@@ -19,8 +19,8 @@ from seamark.kinds.core.automount import MOUNT_PATH
 
 
 @pytest.fixture
-def full(start: Start, store: list[str]) -> Seamark:
-    return start("--profile", "full", *store)
+def full(start: Start) -> Seamark:
+    return start("--profile", "full")
 
 
 @pytest.fixture

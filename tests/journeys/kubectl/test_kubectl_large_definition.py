@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench._schemas import DEPLOYMENT, GROUP, definition, deployment, like
+from bench.rig.schemas import DEPLOYMENT, GROUP, definition, deployment, like
 from commands import Kubectl
 
 from seamark.config import ApiSettings, Config

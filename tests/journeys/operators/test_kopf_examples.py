@@ -77,8 +77,9 @@ def load(package: Path, number: str) -> tuple[ModuleType, Any]:
 
 
 @pytest.fixture(autouse=True)
-def process() -> Iterator[None]:
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What examples change of the whole process is put back: kopf's default registry, and loggers."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # pykube leaves the cluster's certificate there
     registry = kopf.get_default_registry()
     loggers = [logging.getLogger(name) for name in (None, *logging.root.manager.loggerDict)]
     before = [(each, each.level, each.propagate, list(each.handlers)) for each in loggers]
