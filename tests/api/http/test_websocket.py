@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import aiohttp
 import pytest
 from served import ADMIN, Served
 
+from seamark.api.certificates import Authority
 from seamark.api.http.listener import Listener
+from seamark.api.http.stream import Stream
+from seamark.api.http.websocket import MessageStream
 
 BASE = "/api/v1/namespaces/default/configmaps"
 BEARER = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(ADMIN.encode()).decode().rstrip("=")
@@ -82,13 +88,65 @@ async def test_other_requests_are_answered_in_http(
         assert refused.value.status == status
 
 
+async def dialled(
+    listener: Listener, trust: ssl.SSLContext | None = None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A watch by a client that writes its frames itself."""
+    reader, writer = await asyncio.open_connection(*listener.address[:2], ssl=trust, limit=1 << 30)
+    lines = [f"GET {BASE}?watch=1 HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket"]
+    lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA", f"Authorization: Bearer {ADMIN}", "", ""]
+    writer.write("\r\n".join(lines).encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+    return reader, writer
+
+
+CLOSE = 8
+
+
+def masked(opcode: int, payload: bytes = b"") -> bytes:
+    return struct.pack(">BB4x", 0x80 | opcode, 0x80 | len(payload)) + payload
+
+
 async def test_bytes_that_are_no_messages_end_the_connection(api: Served) -> None:
     async with listening(api) as (_, listener):
-        reader, writer = await asyncio.open_connection(*listener.address[:2])
-        lines = [f"GET {BASE}?watch=1 HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket"]
-        lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA", f"Authorization: Bearer {ADMIN}", "", ""]
-        writer.write("\r\n".join(lines).encode())
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        reader, writer = await dialled(listener)
         writer.write(b"\xff" * 100)
         assert await reader.read() == b""
         writer.close()
+
+
+async def test_a_client_that_says_goodbye_and_stays_is_told_nothing_more(api: Served, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    authority.prepare(["127.0.0.1"])
+    listener = Listener(api.api.application, tls=authority.tls())
+    await listener.open("127.0.0.1", 0)
+    leaving, staying = [await dialled(listener, ssl.create_default_context(cafile=authority.ca_path)) for _ in range(2)]
+    leaving[1].write(masked(CLOSE, struct.pack(">H", 1000)))
+    while not any(each.transport.is_closing() for each in listener.connections):
+        await asyncio.sleep(0)
+    await api.post(BASE, {"metadata": {"name": "c"}})
+    assert b'"name":"c"' in await staying[0].readuntil(b"\n")
+    for _, writer in (leaving, staying):
+        writer.close()
+    await listener.close()
+
+
+async def test_a_watch_that_fails_ends_alone(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with listening(api) as (_, listener):
+        clients = [await dialled(listener) for _ in range(2)]
+        broken, sound = sorted(api.api.watches.open, key=lambda watch: watch._stream._connection.last_active)
+        monkeypatch.setattr(MessageStream, "join", _raising(broken._stream, MessageStream.join))
+        await api.post(BASE, {"metadata": {"name": "c"}})
+        assert b'"name":"c"' in await clients[1][0].readuntil(b"\n")
+        assert await clients[0][0].read() == b""
+        assert api.api.watches.open == {sound}
+        for _, writer in clients:
+            writer.close()
+
+
+def _raising(which: Stream, join: Callable[[MessageStream, list[bytes]], bytes]) -> object:
+    def joined(stream: MessageStream, pieces: list[bytes]) -> bytes:
+        return join(stream, 1 // 0 if stream is which else pieces)  # type: ignore[arg-type]
+
+    return joined
+

@@ -76,6 +76,8 @@ class Unchunked(Stream):
         self._rest = b""  # of a chunk that is not complete
 
     def write(self, frames: bytes | memoryview) -> bool:
+        if self._transport.is_closing():
+            return False  # before :meth:`join`, which may be for clients only that have not said goodbye
         data, pieces, at = self._rest + bytes(frames), [], 0
         while (start := data.find(b"\r\n", at) + 2) > 1:
             end = start + int(data[at : start - 2], 16)
