@@ -16,6 +16,7 @@ from served import ADMIN, Served
 
 from seamark.api.certificates import Authority
 from seamark.api.http.listener import Listener
+from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
 from seamark.api.http.websocket import MessageStream
 
@@ -100,7 +101,7 @@ async def dialled(
     return reader, writer
 
 
-CLOSE = 8
+CLOSE, PING, PONG = 8, 9, 10
 
 
 def masked(opcode: int, payload: bytes = b"") -> bytes:
@@ -150,3 +151,46 @@ def _raising(which: Stream, join: Callable[[MessageStream, list[bytes]], bytes])
 
     return joined
 
+
+# --- clients that send much, or do not read --------------------------------------------------------
+
+
+async def test_many_short_messages_keep_no_other_client_waiting(api: Served) -> None:
+    async with listening(api) as (session, listener):
+        _, writer = await dialled(listener)
+        (busy,) = listener.connections
+        writer.write(masked(PONG) * 10_000)
+        while not (busy.stream is not None and busy.stream.more):
+            await asyncio.sleep(0)
+        async with session.get("/livez") as answer:
+            assert answer.status == 200
+        assert busy.stream is not None
+        assert busy.stream.more  # the other's request did not wait for all of them
+        writer.close()
+
+
+async def stalled(api: Served, listener: Listener) -> Connection:
+    """The only connection, once its client has more to read than fits into the buffers."""
+    (connection,) = listener.connections
+    number = 0
+    while connection.stalled_since is None:
+        number += 1
+        await api.post(BASE, {"metadata": {"name": f"c{number}"}, "data": {"k": "x" * 1_000_000}})
+    return connection
+
+
+async def test_pings_of_a_client_that_does_not_read_take_no_memory(api: Served) -> None:
+    async with listening(api) as (_, listener):
+        reader, writer = await dialled(listener)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        connection = await stalled(api, listener)
+        before = connection.transport.get_write_buffer_size()
+        for number in range(1000):
+            writer.write(masked(PING, b"%0100d" % number))
+        last = b"\x8a\x64" + b"%0100d" % 999
+        while connection._owed != last:
+            await asyncio.sleep(0)
+        assert connection.transport.get_write_buffer_size() == before
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert (await reader.readuntil(last)).count(b"\x8a\x64") == 1
+        writer.close()

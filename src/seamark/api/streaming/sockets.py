@@ -13,12 +13,13 @@ from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
 from seamark.api.http.messages import Request, Streaming
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
-from seamark.api.http.websocket import asked_for, head
+from seamark.api.http.websocket import AT_ONCE, asked_for, head, heard
 
 if TYPE_CHECKING:
     from wsproto.events import Event
 
 MOST_UNREAD = 1 << 20  # bytes that wait for their reader, before the client is read no further
+PIECE_COST = 256  # what a piece counts for on top of its length, because it takes memory however short it is
 Piece = tuple[bool, bytes]  # whether it begins a message, and its bytes
 
 
@@ -41,30 +42,28 @@ class WebSocket(Stream):
 
     def received(self, data: bytes) -> bytes | None:
         from wsproto.events import CloseConnection, Message, Ping
-        from wsproto.utilities import RemoteProtocolError
 
-        answer = b""
-        try:
-            self._messages.receive_data(data)
-            for event in self._messages.events():
-                if isinstance(event, Message):
-                    self._take(event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8"))
-                    self._begins = event.message_finished
-                elif isinstance(event, Ping):
-                    answer += self._messages.send(event.response())
-                elif isinstance(event, CloseConnection):
-                    answer += self._messages.send(event.response())
-                    self._closed = True
-        except RemoteProtocolError:
-            return None
+        answer, self.more = b"", False
+        if self._closed:
+            return answer  # what comes after the goodbye says nothing
+        for number, event in enumerate(heard(self._messages, data), 1):
+            self.more = number == AT_ONCE
+            if isinstance(event, Message):
+                self._take(event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8"))
+                self._begins = event.message_finished
+            elif isinstance(event, Ping):
+                answer = self._messages.send(event.response())  # to the last one is enough
+            elif isinstance(event, CloseConnection):
+                answer = self._messages.send(event.response())
+                self._closed, self.more = True, False
+                break
         self._wake()
         return answer
 
     def _take(self, data: bytes) -> None:
         self._arrived.append((self._begins, data))
-        self._unread += len(data)
-        if self._unread > MOST_UNREAD:
-            self._connection.transport.pause_reading()
+        self._unread += PIECE_COST + len(data)
+        self.full = self._unread > MOST_UNREAD
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -78,9 +77,10 @@ class WebSocket(Stream):
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
         piece = self._arrived.popleft()
-        before, self._unread = self._unread, self._unread - len(piece[1])
-        if before > MOST_UNREAD >= self._unread and self._connection.transport is not None:
-            self._connection.transport.resume_reading()
+        self._unread -= PIECE_COST + len(piece[1])
+        if self.full and self._unread <= MOST_UNREAD:
+            self.full = False
+            self._connection.read_on()
         return piece
 
     async def send(self, data: bytes) -> None:
