@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from seamark.runtime.turns import Turns
 
 if TYPE_CHECKING:
     from seamark.api.http.fairness import Load
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 # Longer answers are written in pieces of this size, each when the client has read most of the last.
 PIECE = 128 * 1024
-# Seconds of such work after which the event loop looks at all connections again.
-TURN = 0.002
 # After this time a client that does not read no longer keeps others waiting.  What its answer holds counts as unread.
 UNREAD_SECONDS = 1.0
 
@@ -51,31 +49,6 @@ def packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
 def frame(data: bytes) -> bytes:
     """One HTTP chunk: made once per event, then written to every reader."""
     return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-class Turns:
-    """Work of many connections: each has its turn, and all only a short time in one turn of the event loop."""
-
-    def __init__(self, *, now: Callable[[], float] = time.perf_counter) -> None:
-        self._now = now
-        self._ready: deque[Callable[[], None]] = deque()
-        self._next: asyncio.Handle | None = None
-
-    def add(self, work: Callable[[], None]) -> None:
-        """Have a short piece of work done."""
-        self._ready.append(work)
-        if self._next is None:
-            self._next = asyncio.get_running_loop().call_soon(self._turn)
-
-    def _turn(self) -> None:
-        until = self._now() + TURN
-        try:
-            for _ in range(len(self._ready)):  # who comes back has its next piece in the next turn
-                self._ready.popleft()()
-                if self._now() >= until:
-                    break
-        finally:
-            self._next = asyncio.get_running_loop().call_soon(self._turn) if self._ready else None
 
 
 class LongAnswer:

@@ -22,9 +22,10 @@ from urllib.parse import unquote
 import httptools
 
 from seamark.api.http.messages import Admit, Handler, Request, Response, Streaming, head
-from seamark.api.http.pieces import PIECE, LongAnswer, Turns
+from seamark.api.http.pieces import PIECE, LongAnswer
 from seamark.api.http.stream import Stream, Unchunked
 from seamark.api.http.unread import Unread
+from seamark.runtime.turns import Turns
 
 MAX_BODY = 3 * 1024 * 1024
 # A body that is not kept is read up to this size, so that the client gets to see the answer.
