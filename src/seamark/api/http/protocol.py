@@ -403,7 +403,11 @@ class Connection(asyncio.Protocol):
         return len(self._waiting) < MAX_PIPELINED and self._held <= MAX_BODY
 
     async def _wait(self, answer: Awaitable[Response | Streaming]) -> None:
-        made = await answer
+        try:
+            made = await answer
+        except BaseException:
+            self.cut()  # a client that gets no answer must not wait for one
+            raise
         self._waits = None
         self._answer(made)
         if not self.busy:
