@@ -276,7 +276,7 @@ class Verbs:
 
     async def _parsed(self, call: Call) -> Reading | None:
         """A body that is YAML, parsed while other requests go on.  One body at a time, or the pieces would add up."""
-        reading = body.reading(call.request.body, call.content_type)
+        reading = call.request.yaml = body.reading(call.request.body, call.content_type)
         if reading is not None:
             async with self._parsing:
                 while reading.go_on(YAML_EVENTS):  # noqa: ASYNC110  # no event ends the pause: it lets others run
