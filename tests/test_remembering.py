@@ -12,7 +12,7 @@ from seamark import errors
 from seamark.api.http import negotiate
 from seamark.kinds.batch import cronjob, schedule
 from seamark.kinds.pod.defaults import pull_policy
-from seamark.kinds.values import addresses, quantity, times
+from seamark.kinds.values import addresses, quantity, selectors, times
 from seamark.nodes.simulated import commands
 from seamark.remembering import LONGEST, remembered
 
@@ -36,6 +36,8 @@ def test_long_texts_are_not_kept() -> None:
         (pull_policy, "x"),
         (quantity.canonical, "0"),
         (quantity.amount, "0"),
+        (selectors.parse_labels, "a,"),
+        (selectors.parse_fields, "a=b,"),
         (addresses.plain, "1"),
         (schedule.parse, " "),
         (cronjob.time_zone, "x"),
