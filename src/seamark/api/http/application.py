@@ -8,11 +8,12 @@ nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import logging
 import time
 from asyncio import Future
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from urllib.parse import unquote_plus
 
@@ -136,6 +137,7 @@ class Application:
         self._metrics = metrics
         self._auditing = auditing
         self._queue: FairQueue[Answer | Awaitable[Answer]] = FairQueue(max_in_flight)
+        self._writing = asyncio.Lock()
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
         operations.kinds.on_change(self._kind_changed)
         metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
@@ -174,6 +176,8 @@ class Application:
             answer = self._route(request, label, began)
         except Exception as error:
             answer = refusal(error, request)
+        if isinstance(answer, Response) and answer.write is not None:
+            answer = self._written(request, answer, answer.write)
         if isinstance(answer, Response | Streaming):
             return self._finished(request, answer, label, began)
         return self._later(request, answer, label, began)
@@ -181,6 +185,8 @@ class Application:
     async def _later(self, request: Request, answer: Awaitable[Answer], label: Label, began: float) -> Answer:
         try:
             result = await answer
+            if isinstance(result, Response) and result.write is not None:
+                result = await self._written(request, result, result.write)
         except Exception as error:
             result = refusal(error, request)
         except BaseException:
@@ -188,6 +194,14 @@ class Application:
                 label.load.release()
             raise
         return self._finished(request, result, label, began)
+
+    async def _written(self, request: Request, answer: Response, write: Callable[[], bytes]) -> Response:
+        """Make a body that takes long, while others are answered; one at a time, to leave them most of the time."""
+        async with self._writing:
+            if not request.gone:
+                answer.body = await asyncio.to_thread(write)
+        answer.write = None
+        return answer
 
     async def _in_turn(self, turn: Future[Answer | Awaitable[Answer]]) -> Answer:
         answer = await turn

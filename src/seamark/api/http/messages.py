@@ -33,6 +33,7 @@ class Request(msgspec.Struct, gc=False):
     checked: Any = None  # what ``admit`` has found out about the head
     yaml: Reading | None = None  # its body, if that is YAML and was parsed
     waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
+    gone: bool = False  # the client is
 
 
 class Response(msgspec.Struct, gc=False):
@@ -43,6 +44,7 @@ class Response(msgspec.Struct, gc=False):
     content_type: str = "application/json"
     headers: Sequence[tuple[str, str]] = ()
     pack: bool = False  # whether the body is to be compressed while it is sent
+    write: Callable[[], bytes] | None = None  # makes the body, if that takes long
     load: Load | None = None  # released when the client has been sent all, is gone, or does not read
 
 

@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_admit",
+        "_answering",
         "_began",
         "_body",
         "_certificate",
@@ -120,6 +121,7 @@ class Connection(asyncio.Protocol):
         # Complete requests, whether the connection stays afterwards, and the answer if the head was enough for it.
         self._waiting: deque[tuple[Request, bool, Response | None]] = deque()
         self._held = 0  # bytes of bodies that are part of ``peers.held``
+        self._answering: Request | None = None  # the one that is being answered
         self._task: asyncio.Task[None] | None = None
         self._waits: asyncio.Future[Any] | None = None  # the turn of the request that waits for one
         self._sending: LongAnswer | None = None
@@ -174,6 +176,8 @@ class Connection(asyncio.Protocol):
         self._reset()
         if self._waits is not None:
             self._waits.cancel()
+        if self._answering is not None:
+            self._answering.gone = True
         self._stop_sending()
         self.resume_writing()
         stream, self.stream = self.stream, None
@@ -394,7 +398,7 @@ class Connection(asyncio.Protocol):
             if isinstance(answer, Response | Streaming):
                 self._answer(answer)
             else:
-                self._waits = request.waits
+                self._waits, self._answering = request.waits, request
                 self._task = asyncio.ensure_future(self._wait(answer))
         self.read_on()
 
@@ -408,7 +412,7 @@ class Connection(asyncio.Protocol):
         except BaseException:
             self.cut()  # a client that gets no answer must not wait for one
             raise
-        self._waits = None
+        self._waits = self._answering = None
         self._answer(made)
         if not self.busy:
             self._next()
