@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import Kubectl
-from machines import require_machine
+from machines import PYTHON, require_machine
 from seamark_process import Seamark
 from waiting import until
 
@@ -26,7 +25,7 @@ spec:
   containers:
   - name: main
     image: here
-    command: ["{sys.executable}", -u, -m, http.server, "8080"]
+    command: ["{PYTHON}", -u, -m, http.server, "8080"]
     ports: [{{containerPort: 8080}}]
     readinessProbe: {{tcpSocket: {{port: 8080}}, periodSeconds: 1, timeoutSeconds: 60}}
 ---
