@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from seamark import errors
 from seamark.access.pod_streams import Connection
-from seamark.access.portforward import spdy
-from seamark.access.portforward.spdy import Data, Ping, Reset, Session, SpdyError, SynStream
+from seamark.access.spdy import frames as spdy
+from seamark.access.spdy.frames import Data, Ping, Reset, Session, SpdyError, SynStream
 from seamark.api.http.url import Query
 from seamark.api.streaming.sockets import WebSocket
 

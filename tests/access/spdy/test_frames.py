@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.access.portforward import spdy
-from seamark.access.portforward.dictionary import DICTIONARY
-from seamark.access.portforward.spdy import Data, GoAway, Ping, Reset, Session, SpdyError, SynReply, SynStream
+from seamark.access.spdy import frames as spdy
+from seamark.access.spdy.dictionary import DICTIONARY
+from seamark.access.spdy.frames import Data, GoAway, Ping, Reset, Session, SpdyError, SynReply, SynStream
 
 
 def test_the_dictionary_is_the_one_of_the_specification() -> None:

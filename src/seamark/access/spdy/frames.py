@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import msgspec
 
-from seamark.access.portforward.dictionary import DICTIONARY
+from seamark.access.spdy.dictionary import DICTIONARY
 
 VERSION = 3
 CANCEL = 5  # the status of a stream that its own side no longer wants
