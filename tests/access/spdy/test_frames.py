@@ -87,6 +87,10 @@ def test_data_are_read_as_they_come() -> None:
     assert list(reader.frames(b"!" + spdy.ping(1))) == [Data(3, b"!", fin=True), Ping(1)]
 
 
+def test_lengths_are_those_of_bytes() -> None:
+    assert list(Session().frames(Session().open(1, {"ä": "€"}))) == [SynStream(1, {"ä": "€"})]
+
+
 def test_frames_that_are_not_needed_are_passed_over() -> None:
     settings = bytes.fromhex("80030004 0000000c 00000001 00000004 00000064")
     window = bytes.fromhex("80030009 00000008 00000001 00010000")

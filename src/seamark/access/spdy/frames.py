@@ -154,8 +154,8 @@ class Session:
 
     def _compress(self, headers: Headers) -> bytes:
         block = [struct.pack(">I", len(headers))]
-        for text in (text for item in headers.items() for text in item):
-            block += struct.pack(">I", len(text)), text.encode()
+        for text in (text.encode() for item in headers.items() for text in item):
+            block += struct.pack(">I", len(text)), text
         return self._compressor.compress(b"".join(block)) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
 
     def _decompress(self, block: bytes) -> bytes:
