@@ -21,15 +21,6 @@ PODS = "/api/v1/namespaces/default/pods"
 V5 = "v5.channel.k8s.io"
 
 
-@pytest.fixture
-async def pods(api):
-    api.api.connecting.pods = made = FakePods()
-    await put(api, pod("web", "main"))
-    await put(api, pod("two", "a", "b"))
-    await put(api, pod("done", "main", phase="Succeeded"))
-    return made
-
-
 async def status_of(response):
     return response.status, (await response.json())["message"]
 
@@ -189,6 +180,7 @@ async def pods_session(pods, socket):
 async def test_a_command_that_does_not_start(api, pods, command, reason, words):
     path = f"{PODS}/web/exec?command={command}&stdout=true"
     async with listening(api) as client, client.ws_connect(path, protocols=[V5]) as socket:
+        assert await socket.receive_bytes() == b"\x01"
         status = json.loads((await socket.receive_bytes())[1:])
     assert status["reason"] == reason
     assert words in status["message"]
@@ -230,20 +222,6 @@ async def test_a_websocket_needs_the_right_to_create():
 
 
 # --- ports -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def echoing(pods):
-    """A server in the Pod, which answers in capitals once its input has ended."""
-
-    async def handle(reader, writer):
-        writer.write((await reader.read(-1)).upper())
-        writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    pods.server = server.sockets[0].getsockname()
-    yield
-    server.close()
 
 
 async def test_connections_in_a_tunnel(api, pods, echoing):
@@ -290,7 +268,7 @@ async def test_ports_as_channels(api, pods):
 
 async def test_ports_that_are_refused(api, pods):
     async with listening(api) as client:
-        for query in ("", "?ports=x", "?ports=0"):
+        for query in ("", "?ports=x", "?ports=0", "?ports=%D9%A1"):
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await client.ws_connect(f"{PODS}/web/portforward{query}", protocols=["v4.channel.k8s.io"])
             assert refused.value.status == 400

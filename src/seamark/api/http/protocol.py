@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Of the upgrades only watches over WebSockets are supported; other requests are answered in HTTP.
+            # What follows is another protocol only if the answer says so: a client waits for it.
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self.data_received(rest)
@@ -225,7 +225,8 @@ class Connection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
         if self.transport is not None and not self.transport.is_closing():
-            self.transport.resume_reading()
+            if self.stream is None or self.stream.reads:
+                self.transport.resume_reading()
             if not self.busy:
                 self._next()
             elif self._sending is not None:

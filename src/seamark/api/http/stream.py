@@ -60,6 +60,11 @@ class Stream:
         """What to answer to bytes that come meanwhile; None to close.  Only upgraded connections have such bytes."""
         raise NotImplementedError
 
+    @property
+    def reads(self) -> bool:
+        """Whether more bytes may come meanwhile; an upgraded connection may have enough that wait."""
+        return True
+
     def ended(self) -> None:
         on_end, self.on_end = self.on_end, None
         if on_end is not None:

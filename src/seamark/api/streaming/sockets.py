@@ -1,31 +1,102 @@
-"""A WebSocket whose messages tasks read and write, at the pace of the slower side."""
+"""Connections that go on in another protocol: tasks read and write them, at the pace of the slower side."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from seamark import errors
-from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
-from seamark.api.http.messages import Request, Streaming
+from seamark.api.http.messages import Streaming
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
-from seamark.api.http.websocket import asked_for, head
 
 if TYPE_CHECKING:
     from wsproto.events import Event
 
+    from seamark.api.streaming.upgrading import Upgrade
+
 MOST_UNREAD = 1 << 20  # bytes that wait for their reader, before the client is read no further
+PIECE_COST = 128  # what a piece counts for on top of its length: the objects that hold it
 Piece = tuple[bool, bytes]  # whether it begins a message, and its bytes
 
 
-class WebSocket(Stream):
+class Socket(Stream):
     """The server's side.  ``receive`` and ``send`` raise ``ConnectionError`` once the client is gone."""
 
-    __slots__ = ("_arrived", "_begins", "_closed", "_messages", "_unread", "_waiting")
+    __slots__ = ("_arrived", "_closed", "_unread", "_waiting")
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._arrived: deque[Piece] = deque()
+        self._unread = 0
+        self._closed = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    @property
+    def reads(self) -> bool:
+        return self._unread <= MOST_UNREAD
+
+    def _take(self, data: bytes, *, begins: bool) -> None:
+        self._arrived.append((begins, data))
+        self._unread += PIECE_COST + len(data)
+        if not self.reads:
+            self._connection.transport.pause_reading()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def receive(self) -> Piece:
+        """The next piece of what the client sends."""
+        if self._arrived:
+            await asyncio.sleep(0)  # others have their turn between two pieces of a backlog
+        while not self._arrived:
+            if self._closed:
+                raise ConnectionResetError("the client has closed the connection")
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        piece = self._arrived.popleft()
+        paused = not self.reads
+        self._unread -= PIECE_COST + len(piece[1])
+        if paused and self.reads and self._connection.transport is not None:
+            self._connection.transport.resume_reading()
+        return piece
+
+    async def send(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    async def _ready(self) -> None:
+        """Wait until the client has read most of what was sent: of all that wait, one may write then."""
+        while self.stalled and await self.drain():
+            pass
+        if self._closed or self._transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+
+
+class PlainSocket(Socket):
+    """Bytes as they come: what they mean is the reader's to know."""
+
+    __slots__ = ()
+
+    def received(self, data: bytes) -> bytes | None:
+        self._take(data, begins=True)
+        self._wake()
+        return b""
+
+    async def send(self, data: bytes) -> None:
+        await self._ready()
+        self.write(data)
+
+    def last(self) -> bytes:
+        return b""
+
+
+class WebSocket(Socket):
+    """A piece is one of a message, and what is sent is a message."""
+
+    __slots__ = ("_begins", "_messages")
 
     def __init__(self, connection: Connection) -> None:
         from wsproto.connection import Connection as Messages
@@ -33,11 +104,7 @@ class WebSocket(Stream):
 
         super().__init__(connection)
         self._messages = Messages(ConnectionType.SERVER)
-        self._arrived: deque[Piece] = deque()
-        self._unread = 0
         self._begins = True
-        self._closed = False
-        self._waiting: asyncio.Future[None] | None = None
 
     def received(self, data: bytes) -> bytes | None:
         from wsproto.events import CloseConnection, Message, Ping
@@ -48,7 +115,8 @@ class WebSocket(Stream):
             self._messages.receive_data(data)
             for event in self._messages.events():
                 if isinstance(event, Message):
-                    self._take(event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8"))
+                    data = event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8")
+                    self._take(data, begins=self._begins)
                     self._begins = event.message_finished
                 elif isinstance(event, Ping):
                     answer += self._messages.send(event.response())
@@ -60,31 +128,7 @@ class WebSocket(Stream):
         self._wake()
         return answer
 
-    def _take(self, data: bytes) -> None:
-        self._arrived.append((self._begins, data))
-        self._unread += len(data)
-        if self._unread > MOST_UNREAD:
-            self._connection.transport.pause_reading()
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    async def receive(self) -> Piece:
-        """The next piece of a message."""
-        while not self._arrived:
-            if self._closed:
-                raise ConnectionResetError("the client has closed the WebSocket")
-            self._waiting = asyncio.get_running_loop().create_future()
-            await self._waiting
-        piece = self._arrived.popleft()
-        before, self._unread = self._unread, self._unread - len(piece[1])
-        if before > MOST_UNREAD >= self._unread and self._connection.transport is not None:
-            self._connection.transport.resume_reading()
-        return piece
-
     async def send(self, data: bytes) -> None:
-        """Send one message."""
         from wsproto.events import BytesMessage
 
         await self._send(BytesMessage(data))
@@ -95,10 +139,8 @@ class WebSocket(Stream):
         await self._send(TextMessage(text))
 
     async def _send(self, message: Event) -> None:
-        if self._closed or not self.write(self._messages.send(message)):
-            raise ConnectionResetError("the client is gone")
-        if self.stalled:
-            await self.drain()
+        await self._ready()
+        self.write(self._messages.send(message))
 
     def last(self) -> bytes:
         from wsproto.events import CloseConnection
@@ -106,35 +148,21 @@ class WebSocket(Stream):
         return b"" if self._closed else self._messages.send(CloseConnection(1000))
 
 
-def chosen(request: Request, known: Iterable[str]) -> str:
-    """The first protocol that the client offers and that is known; raises if there is none, or no WebSocket."""
-    if not asked_for(request.headers):
-        raise errors.BadRequest("Upgrade request required")
-    offered = [each for each in subprotocols(request.headers) if not each.startswith(BEARER_PROTOCOL)]
-    found = next((each for each in offered if each in known), None)
-    if found is None and offered:
-        raise errors.BadRequest(f"unable to upgrade: unable to negotiate protocol: client supports {offered}")
-    return found or ""
-
-
 class Tasks(set["asyncio.Task[None]"]):
     """What goes on after its answer has begun; all of it ends with the server."""
 
-    def upgraded(
-        self, request: Request, protocol: str, converse: Callable[[WebSocket], Coroutine[Any, Any, None]]
-    ) -> Streaming:
-        """The answer that turns the connection into a WebSocket, over which ``converse`` then speaks."""
+    def upgraded(self, upgrade: Upgrade, converse: Callable[[Any], Coroutine[Any, Any, None]]) -> Streaming:
+        """The answer after which the connection is another, over whose socket ``converse`` then speaks."""
 
-        async def speak(stream: Stream) -> None:
-            assert isinstance(stream, WebSocket)
+        async def speak(socket: Stream) -> None:
             with contextlib.suppress(ConnectionError):
-                await converse(stream)
-            stream.finish()
+                await converse(socket)
+            socket.finish()
 
         return Streaming(
             self.starting(speak),
             status=101,
-            upgrade=lambda connection: (head(request, protocol), WebSocket(connection)),
+            upgrade=lambda connection: (upgrade.head, upgrade.socket(connection)),
         )
 
     def starting(self, pump: Callable[[Stream], Coroutine[Any, Any, None]]) -> Callable[[Stream], None]:
