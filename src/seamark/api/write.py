@@ -37,8 +37,8 @@ from seamark.api.state.forms import converted
 from seamark.api.state.versions import number_or_zero, of_write_or_watch
 from seamark.api.turns import Turn, Turns, aside
 from seamark.errors import Object
+from seamark.haste import Costly, Patience, at_once
 from seamark.kinds.admission import Request
-from seamark.kinds.haste import Costly, Patience, at_once
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Part, Together

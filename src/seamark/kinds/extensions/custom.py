@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seamark.errors import Cause, Forbidden, InternalError, Object
+from seamark.haste import Costly, hurried
 from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.extensions import checking, filling, jsonpaths, quick
 from seamark.kinds.extensions.names import is_true
@@ -17,7 +18,6 @@ from seamark.kinds.extensions.outlines import schema_of, schema_text, top_fields
 from seamark.kinds.extensions.schemas import has_rules
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
-from seamark.kinds.haste import Costly, hurried
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from seamark.kinds.haste import STEPS_AT_ONCE, spend
+from seamark.haste import STEPS_AT_ONCE, spend
 
 
 class PatternError(ValueError):
