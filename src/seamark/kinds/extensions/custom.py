@@ -208,13 +208,13 @@ class CustomKind(DynamicKind):
         out: Object = prune(obj, None, [])
         if STORED_VERSION in out["metadata"]:
             out["metadata"] = {key: value for key, value in out["metadata"].items() if key != STORED_VERSION}
-        fill(out)
+        filling.fill_in(fill, out, written=False)
         return out
 
     # --- writes --------------------------------------------------------------------------------------
 
     def default(self, obj: Object) -> None:
-        filling.fill_new(self._fill, obj)
+        filling.fill_in(self._fill, obj, written=True)
 
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
