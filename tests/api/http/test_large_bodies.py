@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import re2  # type: ignore[import-untyped]  # it has no types
 from custom_resources import BASE, DEFINITIONS, definition, established, version, widget
 from served import Served
+from tests.api.policies.admission_policies import GROUP, RULES, SECRETS, bind, policy, secret
 
 from protobuf_wire import envelope, member
+from seamark import haste
 from seamark.api import edits, intake
 from seamark.api.fields import apply, managed
 from seamark.api.http import body, verbs
+from seamark.api.policies.policy import ValidatingPolicy
 from seamark.haste import FEW_ENTRIES, LARGE, LARGE_STORED, LARGE_WITH_FEW_ENTRIES, is_large
 from seamark.kinds.core.configmap import ConfigMapKind
 
@@ -232,6 +237,71 @@ async def test_large_bodies_wait_for_each_other_and_no_small_one_for_them(
     assert {answer.status for answer in await asyncio.gather(*large)} == {201}
     await asyncio.sleep(0)
     assert gc.isenabled()
+
+
+# --- policies ----------------------------------------------------------------------------------------
+
+
+async def test_large_policies_are_compiled_in_a_thread(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    make = ValidatingPolicy.__init__
+
+    def noting(self: ValidatingPolicy, obj: Any) -> None:
+        make(self, obj)
+        threads.append(threading.current_thread())
+
+    monkeypatch.setattr(ValidatingPolicy, "__init__", noting)
+    for name, count in (("small", 1), ("large", 500)):
+        rules = [{"expression": f"object.metadata.name != '{name}-{i}'"} for i in range(count)]
+        await policy(api, name, validations=rules)
+        await bind(api, name, of=name)
+        refused, created = await asyncio.gather(
+            api.ask("POST", SECRETS, secret(f"{name}-0")), api.ask("POST", SECRETS, secret(f"{name}-good"))
+        )
+        assert (refused.status, created.status) == (422, 201)
+        assert f"policy '{name}'" in refused.json["message"].lower()
+    assert threads[0] is threading.current_thread()
+    assert threading.current_thread() not in threads[1:]
+
+
+PATTERN = "object.metadata.name.matches('\\\\pL{1,9}costly%d')"
+
+
+@pytest.mark.parametrize("kind", ["policy", "webhook"])
+async def test_patterns_are_compiled_in_a_thread_and_very_many_not_at_all(
+    api: Served, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    threads, compile = [], re2.compile
+
+    def noting(*given: Any, **more: Any) -> Any:
+        threads.append(threading.current_thread())
+        return compile(*given, **more)
+
+    def made(name: str, count: int) -> tuple[str, Any]:
+        texts = [PATTERN % next(numbers) for _ in range(count)]
+        if kind == "policy":
+            rules = {"matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": e} for e in texts]}
+            return f"{GROUP}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": rules}
+        hook = {
+            "name": "a.example.com",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": RULES,
+            "matchConditions": [{"name": f"c{i}", "expression": text} for i, text in enumerate(texts)],
+        }
+        return f"{GROUP}/validatingwebhookconfigurations", {"metadata": {"name": name}, "webhooks": [hook]}
+
+    numbers = itertools.count() if kind == "policy" else itertools.count(1000)
+    monkeypatch.setattr(re2, "compile", noting)
+    await api.post(*made("few", 3))
+    assert len(threads) == 3
+    assert threading.current_thread() not in threads
+    monkeypatch.setattr(haste, "STEPS_AT_LENGTH", 2 * haste.STEPS_AT_ONCE)
+    many = await api.ask("POST", *made("many", 30))
+    assert many.status == 422
+    assert many.json["message"].endswith("its rules and patterns take too long to check")
+    assert len(threads) <= 6
 
 
 # --- defaults ----------------------------------------------------------------------------------------
