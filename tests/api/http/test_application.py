@@ -8,6 +8,7 @@ import threading
 import pytest
 from served import ADMIN, OTHER, served
 
+from seamark.api.http.issuer import keys_beside
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.protocol import MAX_BODY
 from seamark.api.openapi.documents import OpenApi
@@ -244,3 +245,15 @@ async def test_documents_about_all_kinds_are_made_beside_other_requests(api, mon
     assert len(made_by) == 2
     assert threading.main_thread() not in made_by
     assert (await api.ask("POST", "/openapi/v2")).status == 405
+
+
+@pytest.mark.parametrize(
+    ("host", "keys"),
+    [
+        ("kubernetes.default.svc.cluster.local", "https://kubernetes.default.svc.cluster.local/openid/v1/jwks"),
+        ("[::1]:6443", "https://[::1]:6443/openid/v1/jwks"),
+        ("", "https://127.0.0.1:6443/openid/v1/jwks"),
+    ],
+)
+def test_the_keys_are_where_the_client_found_us(host, keys):
+    assert keys_beside("https://127.0.0.1:6443", host) == keys
